@@ -1,0 +1,137 @@
+"""Learn the parameters of probabilistic graphical models: sufficient statistics in, moments matched, a certificate out.
+
+A model asks for sufficient statistics, a source answers in one pass, an engine predicts them under the current
+parameters, a solver makes prediction equal answer; the report proves how close they are.
+
+Names load when first used, so that ``import suffice`` costs no more than NumPy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from suffice.domain import Domain as Domain
+    from suffice.domain import Variable as Variable
+    from suffice.errors import ConvergenceWarning as ConvergenceWarning
+    from suffice.errors import DataError as DataError
+    from suffice.errors import EstimateError as EstimateError
+    from suffice.errors import FileFormatError as FileFormatError
+    from suffice.errors import MergeError as MergeError
+    from suffice.errors import MissingColumnError as MissingColumnError
+    from suffice.errors import MissingExtraError as MissingExtraError
+    from suffice.errors import MissingValueError as MissingValueError
+    from suffice.errors import NotFittedError as NotFittedError
+    from suffice.errors import OptionError as OptionError
+    from suffice.errors import SizeError as SizeError
+    from suffice.errors import SufficeError as SufficeError
+    from suffice.errors import SufficeWarning as SufficeWarning
+    from suffice.errors import UnknownStateError as UnknownStateError
+    from suffice.families.bernoulli import Bernoulli as Bernoulli
+    from suffice.families.beta import Beta as Beta
+    from suffice.families.beta_negative_binomial import BetaNegativeBinomial as BetaNegativeBinomial
+    from suffice.families.beta_prime import BetaPrime as BetaPrime
+    from suffice.families.categorical import Categorical as Categorical
+    from suffice.families.dirichlet import Dirichlet as Dirichlet
+    from suffice.families.dirichlet_mixture import DirichletMixture as DirichletMixture
+    from suffice.families.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
+    from suffice.families.exponential_law import Exponential as Exponential
+    from suffice.families.gamma import Gamma as Gamma
+    from suffice.families.geometric import Geometric as Geometric
+    from suffice.families.inverse_gamma import InverseGamma as InverseGamma
+    from suffice.families.linear_gaussian_prior import LinearGaussianPrior as LinearGaussianPrior
+    from suffice.families.lomax import Lomax as Lomax
+    from suffice.families.multivariate_normal import MultivariateNormal as MultivariateNormal
+    from suffice.families.negative_binomial import NegativeBinomial as NegativeBinomial
+    from suffice.families.normal import Normal as Normal
+    from suffice.families.normal_inverse_gamma import NormalInverseGamma as NormalInverseGamma
+    from suffice.families.normal_wishart import NormalWishart as NormalWishart
+    from suffice.families.poisson import Poisson as Poisson
+    from suffice.families.student import MultivariateStudentT as MultivariateStudentT
+    from suffice.families.student import StudentT as StudentT
+    from suffice.fitting import summarize as summarize
+    from suffice.formats import read as read
+    from suffice.report import Certificate as Certificate
+    from suffice.report import Report as Report
+    from suffice.statistics import Counts as Counts
+    from suffice.statistics import Moments as Moments
+    from suffice.statistics import MomentsBy as MomentsBy
+    from suffice.statistics import Patterns as Patterns
+    from suffice.statistics import Summary as Summary
+    from suffice.statistics import Sums as Sums
+
+__version__ = "0.1.0"
+
+_EXPORTS: dict[str, str] = {
+    # laws of one column or of several, which also serve as priors
+    "Bernoulli": "suffice.families.bernoulli",
+    "Beta": "suffice.families.beta",
+    "Categorical": "suffice.families.categorical",
+    "Dirichlet": "suffice.families.dirichlet",
+    "Exponential": "suffice.families.exponential_law",
+    "Gamma": "suffice.families.gamma",
+    "Geometric": "suffice.families.geometric",
+    "InverseGamma": "suffice.families.inverse_gamma",
+    "MultivariateNormal": "suffice.families.multivariate_normal",
+    "NegativeBinomial": "suffice.families.negative_binomial",
+    "Normal": "suffice.families.normal",
+    "Poisson": "suffice.families.poisson",
+    # joint priors
+    "DirichletMixture": "suffice.families.dirichlet_mixture",
+    "LinearGaussianPrior": "suffice.families.linear_gaussian_prior",
+    "NormalInverseGamma": "suffice.families.normal_inverse_gamma",
+    "NormalWishart": "suffice.families.normal_wishart",
+    # predictive laws
+    "BetaNegativeBinomial": "suffice.families.beta_negative_binomial",
+    "BetaPrime": "suffice.families.beta_prime",
+    "DirichletMultinomial": "suffice.families.dirichlet_multinomial",
+    "Lomax": "suffice.families.lomax",
+    "MultivariateStudentT": "suffice.families.student",
+    "StudentT": "suffice.families.student",
+    # what columns hold, what may be asked of them, and the answers
+    "Counts": "suffice.statistics",
+    "Domain": "suffice.domain",
+    "Moments": "suffice.statistics",
+    "MomentsBy": "suffice.statistics",
+    "Patterns": "suffice.statistics",
+    "Summary": "suffice.statistics",
+    "Sums": "suffice.statistics",
+    "Variable": "suffice.domain",
+    "summarize": "suffice.fitting",
+    # results and files
+    "Certificate": "suffice.report",
+    "Report": "suffice.report",
+    "read": "suffice.formats",
+    # errors
+    "ConvergenceWarning": "suffice.errors",
+    "DataError": "suffice.errors",
+    "EstimateError": "suffice.errors",
+    "FileFormatError": "suffice.errors",
+    "MergeError": "suffice.errors",
+    "MissingColumnError": "suffice.errors",
+    "MissingExtraError": "suffice.errors",
+    "MissingValueError": "suffice.errors",
+    "NotFittedError": "suffice.errors",
+    "OptionError": "suffice.errors",
+    "SizeError": "suffice.errors",
+    "SufficeError": "suffice.errors",
+    "SufficeWarning": "suffice.errors",
+    "UnknownStateError": "suffice.errors",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that holds a public name when the name is first used."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'suffice' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_EXPORTS[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names."""
+    return sorted([*__all__, "__version__"])

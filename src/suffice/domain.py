@@ -1,0 +1,286 @@
+"""What a column may hold: names, states, real numbers, counts.
+
+A `Variable` is discrete (an ordered tuple of states, any hashable), real, or a count (0, 1, 2, ...). A `Domain` is an
+ordered collection of variables. States keep their order and their Python type: ``"1"``, ``1`` and ``True`` are three
+different states.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from suffice.errors import FileFormatError, MergeError, MissingColumnError, OptionError, UnknownStateError, listing
+
+Kind = Literal["discrete", "real", "count"]
+Origin = Literal["declared", "category", "seen"]
+
+
+def as_python(value: Any) -> Any:
+    """A NumPy scalar as the Python value it stands for; anything else unchanged."""
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+
+
+def is_gap(value: Any) -> bool:
+    """True for None, NaN, NaT and pandas' NA."""
+    if value is None:
+        return True
+    if isinstance(value, float | np.floating):
+        return math.isnan(value)
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return type(value).__name__ in {"NAType", "NaTType"}
+
+
+def state_key(value: Hashable) -> tuple[str, Hashable]:
+    """What makes two values the same state.
+
+    Python holds ``1 == True`` and hashes them alike, so states are told apart by type as well. Numbers of any width are
+    one type: an integer column that a gap has turned into floats still matches its integer states.
+    """
+    value = as_python(value)
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, int | float):
+        return ("number", value)
+    if isinstance(value, tuple):
+        return ("tuple", tuple(state_key(part) for part in value))
+    if isinstance(value, datetime.datetime):  # pandas' Timestamp is a datetime
+        return ("datetime", value)
+    return (type(value).__name__, value)
+
+
+def sort_states(values: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Distinct states in an order that does not depend on the order of the rows."""
+    distinct = {state_key(value): as_python(value) for value in values}
+    by_type: dict[str, list[Any]] = {}
+    for (kind, _), value in distinct.items():
+        by_type.setdefault(kind, []).append(value)
+    ordered: list[Hashable] = []
+    for kind in sorted(by_type):
+        try:
+            ordered += sorted(by_type[kind])
+        except TypeError:
+            ordered += sorted(by_type[kind], key=repr)
+    return tuple(ordered)
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """One column: its name, its kind and, when discrete, its states in order.
+
+    `origin` says where the states come from: ``"declared"`` by the user (closed: any other value is an error),
+    ``"category"`` from a categorical column, ``"seen"`` in the data. The last two grow when summaries are merged.
+
+    >>> Variable.discrete("smoker", ["no", "yes"]).index("yes")
+    1
+    """
+
+    name: Hashable
+    kind: Kind
+    states: tuple[Hashable, ...] = ()
+    origin: Origin = "seen"
+
+    def __post_init__(self) -> None:
+        """Check that states belong to a discrete variable and differ."""
+        if self.kind not in ("discrete", "real", "count"):
+            raise OptionError(f"Variable {self.name!r} has kind {self.kind!r}; expected 'discrete', 'real' or 'count'.")
+        if self.kind != "discrete" and self.states:
+            raise OptionError(f"Variable {self.name!r} is {self.kind} and cannot have states.")
+        if len(self._codes) != len(self.states):
+            raise OptionError(
+                f"Variable {self.name!r} declares a state twice: {listing(self.states)}. States must differ."
+            )
+
+    @classmethod
+    def discrete(cls, name: Hashable, states: Iterable[Hashable], origin: Origin = "declared") -> Variable:
+        """A variable with the given states, in the given order."""
+        if isinstance(states, str):
+            raise OptionError(f"The states of {name!r} are the string {states!r}; give a list of states.")
+        found = tuple(as_python(state) for state in states)
+        if any(is_gap(state) for state in found):
+            raise OptionError(f"The states of {name!r} contain a gap (None or NaN); a gap is not a state.")
+        return cls(name, "discrete", found, origin)
+
+    @property
+    def card(self) -> int:
+        """Number of states."""
+        return len(self.states)
+
+    @cached_property
+    def _codes(self) -> dict[Hashable, int]:
+        return {state_key(state): code for code, state in enumerate(self.states)}
+
+    def __eq__(self, other: object) -> bool:
+        """Same name, kind and states in the same order, told apart by type; the origin does not count."""
+        if not isinstance(other, Variable):
+            return NotImplemented
+        mine, theirs = (self.name, self.kind, tuple(self._codes)), (other.name, other.kind, tuple(other._codes))
+        return mine == theirs
+
+    def __hash__(self) -> int:
+        """Hash by content."""
+        return hash((self.name, self.kind, tuple(self._codes)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without the derived look-up table."""
+        return (Variable, (self.name, self.kind, self.states, self.origin))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        return {"name": self.name, "kind": self.kind, "states": list(self.states), "origin": self.origin}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Variable:
+        """Rebuild from plain data; what no constructor would accept is an error."""
+        name, kind, states, origin = (plain[key] for key in ("name", "kind", "states", "origin"))
+        if origin not in ("declared", "category", "seen") or not isinstance(states, list):
+            raise FileFormatError(f"The states of {name!r} are no list, or of unknown origin {origin!r}.")
+        hash(name)
+        return cls.discrete(name, states, origin) if kind == "discrete" else cls(name, kind, tuple(states), origin)
+
+    def find(self, state: Hashable) -> int | None:
+        """Position of a state, or None."""
+        return self._codes.get(state_key(state))
+
+    def index(self, state: Hashable) -> int:
+        """Position of a state; an unknown one is an error that lists the known ones."""
+        code = self.find(state)
+        if code is None:
+            raise self.unknown(state)
+        return code
+
+    def unknown(self, state: Hashable, row: int | None = None) -> UnknownStateError:
+        """The error for a value that is none of the states."""
+        where = "" if row is None else f" (row {row})"
+        value = as_python(state)
+        return UnknownStateError(
+            f"Column {self.name!r} holds {value!r} ({type(value).__name__}){where}, which is not one of "
+            f"its {self.card} states: {listing(self.states)}. Declare it in states=, or correct the data."
+        )
+
+    def merge(self, other: Variable) -> Variable:
+        """The variable that covers both: the union of states unless the states were declared."""
+        if self == other:
+            return min((self, other), key=lambda variable: ("declared", "category", "seen").index(variable.origin))
+        if self.kind != other.kind:
+            raise MergeError(f"Column {self.name!r} is {self.kind} on one side and {other.kind} on the other.")
+        mine, theirs = set(self._codes), set(other._codes)
+        for closed, rest, extra in ((self, other, theirs - mine), (other, self, mine - theirs)):
+            if closed.origin == "declared" and extra:
+                state = next(state for state in rest.states if state_key(state) in extra)
+                raise MergeError(
+                    f"Column {self.name!r} has the declared states {listing(closed.states)}; the other side also has "
+                    f"{state!r}. Declare the same states on both sides."
+                )
+        for wide, narrow in ((self, other), (other, self)):
+            if wide.origin != "seen" and set(narrow._codes) <= set(wide._codes):
+                return wide
+        if self.origin == "seen" and other.origin == "seen":
+            return replace(self, states=sort_states((*self.states, *other.states)))
+        first, second = (self, other) if self.origin != "seen" else (other, self)
+        new = [state for state in second.states if state_key(state) not in first._codes]
+        return replace(first, states=(*first.states, *new))
+
+
+class Domain(Mapping[Hashable, Variable]):
+    """Variables in order, found by name.
+
+    >>> domain = Domain([Variable.discrete("rain", [False, True]), Variable("wind", "real")])
+    >>> domain.names
+    ('rain', 'wind')
+    """
+
+    def __init__(self, variables: Iterable[Variable] = ()) -> None:
+        """Keep the variables in order; names must differ."""
+        self._variables: dict[Hashable, Variable] = {}
+        for variable in variables:
+            if variable.name in self._variables:
+                raise OptionError(f"Two variables are named {variable.name!r}; names must differ.")
+            self._variables[variable.name] = variable
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """Names in order."""
+        return tuple(self._variables)
+
+    def __getitem__(self, name: Hashable) -> Variable:
+        """The variable of that name."""
+        try:
+            return self._variables[name]
+        except KeyError:
+            raise MissingColumnError(f"There is no variable {name!r}; known: {listing(self.names)}.") from None
+
+    def __iter__(self) -> Iterator[Hashable]:
+        """Names in order."""
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        """Number of variables."""
+        return len(self._variables)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a variable of that name."""
+        return name in self._variables
+
+    def __eq__(self, other: object) -> bool:
+        """Same variables, same states, in any order of variables."""
+        return isinstance(other, Domain) and self._variables == other._variables
+
+    def __hash__(self) -> int:
+        """Hash by content."""
+        return hash(frozenset(self._variables.items()))
+
+    def __repr__(self) -> str:
+        """Short, one line."""
+        kinds = (f"{v.name!r}: {v.card if v.kind == 'discrete' else v.kind}" for v in self.variables)
+        return f"Domain({', '.join(kinds)})"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        return {"variables": list(self.variables)}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Domain:
+        """Rebuild from plain data."""
+        variables = plain["variables"]
+        if not isinstance(variables, list) or not all(isinstance(variable, Variable) for variable in variables):
+            raise FileFormatError("A domain is a list of variables; the file holds something else.")
+        return cls(variables)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Variables in order."""
+        return tuple(self._variables.values())
+
+    def shape(self, names: Sequence[Hashable]) -> tuple[int, ...]:
+        """Numbers of states of the named variables."""
+        return tuple(self[name].card for name in names)
+
+    def select(self, names: Iterable[Hashable]) -> Domain:
+        """The named variables, in the order asked."""
+        return Domain(self[name] for name in names)
+
+    def merge(self, other: Domain) -> Domain:
+        """Variables of both; those in both are merged by label."""
+        if self._variables == other._variables:
+            return self
+        joined = [v.merge(other[v.name]) if v.name in other else v for v in self.variables]
+        return Domain([*joined, *(v for v in other.variables if v.name not in self)])
+
+
+def declare(name: Hashable, states: Any) -> Variable:
+    """A variable from what a user declares: a list of states, ``"real"``, ``"count"`` or a `Variable`."""
+    if isinstance(states, Variable):
+        return replace(states, name=name)
+    if isinstance(states, str):
+        if states in ("real", "count"):
+            return Variable(name, states)  # type: ignore[arg-type]
+        raise OptionError(f"states[{name!r}] is {states!r}; expected a list of states, 'real', 'count' or a Variable.")
+    return Variable.discrete(name, states)

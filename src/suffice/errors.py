@@ -1,0 +1,104 @@
+"""Every error and warning of the library.
+
+::
+
+    SufficeError
+    ├── DataError (ValueError)            the rows, columns or weights cannot be used as asked
+    │   ├── MissingColumnError            a column the model needs is not in the data
+    │   ├── UnknownStateError             a value that the variable does not declare
+    │   └── MissingValueError             a gap where the model takes none
+    ├── OptionError (ValueError)          an argument of a constructor or method is not valid
+    ├── EstimateError (ValueError)        the estimate asked for does not exist for this data
+    ├── NotFittedError (ValueError, AttributeError)   a result was asked for before `fit`
+    ├── MergeError (ValueError)           two summaries do not answer the same question
+    ├── FileFormatError (ValueError)      a file is damaged, newer than this version, or hostile
+    ├── SizeError (MemoryError)           the work would not fit in memory; raised before allocating
+    └── MissingExtraError (ImportError)   an optional dependency is needed; names the extra
+
+    SufficeWarning (UserWarning)
+    └── ConvergenceWarning                an iterative fit stopped before it converged
+
+A message says what was found, what was expected, and what to do.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sized
+from types import ModuleType
+
+
+class SufficeError(Exception):
+    """Base of all errors raised on purpose by the library."""
+
+
+class DataError(SufficeError, ValueError):
+    """The rows, columns or weights cannot be used as asked."""
+
+
+class MissingColumnError(DataError):
+    """A column the model needs is not in the data."""
+
+
+class UnknownStateError(DataError):
+    """A value that the variable does not declare."""
+
+
+class MissingValueError(DataError):
+    """A gap where the model takes none."""
+
+
+class OptionError(SufficeError, ValueError):
+    """An argument of a constructor or method is not valid."""
+
+
+class EstimateError(SufficeError, ValueError):
+    """The estimate asked for does not exist for this data."""
+
+
+class NotFittedError(SufficeError, ValueError, AttributeError):
+    """A result was asked for before `fit`."""
+
+
+class MergeError(SufficeError, ValueError):
+    """Two summaries do not answer the same question."""
+
+
+class FileFormatError(SufficeError, ValueError):
+    """A file is damaged, newer than this version, or hostile."""
+
+
+class SizeError(SufficeError, MemoryError):
+    """The work would not fit in memory; raised before allocating."""
+
+
+class MissingExtraError(SufficeError, ImportError):
+    """An optional dependency is needed; the message names the extra."""
+
+
+class SufficeWarning(UserWarning):
+    """Base of all warnings of the library."""
+
+
+class ConvergenceWarning(SufficeWarning):
+    """An iterative fit stopped before it converged."""
+
+
+def require(module: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import an optional dependency, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{purpose} needs the package {module.split('.')[0]!r}, which is not installed. "
+            f'Install it with: python -m pip install "suffice[{extra}]"'
+        ) from error
+
+
+def listing(values: Iterable[object], most: int = 12) -> str:
+    """Values for a message: the first few in full, the rest as a number."""
+    shown = [repr(value) for _, value in zip(range(most + 1), values, strict=False)]
+    if len(shown) <= most:
+        return ", ".join(shown) if shown else "none"
+    rest = f"{len(values) - most} more" if isinstance(values, Sized) else "more"
+    return ", ".join(shown[:most]) + f", ... ({rest})"

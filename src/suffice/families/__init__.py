@@ -1,0 +1,1 @@
+"""Exponential families and their conjugate priors: one file for each law."""

@@ -1,0 +1,188 @@
+"""What every distribution can do: hold parameters, evaluate, sample, fit."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.domain import Variable, is_gap
+from suffice.errors import NotFittedError, OptionError
+from suffice.fitting import Estimator
+
+Floats = NDArray[np.float64]
+
+#: Probabilities may miss a sum of one by this much; they are then divided by their sum.
+SUM_TOLERANCE = 1e-9
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed (0 is a seed), a Generator, or None; the global generator is never touched."""
+    return np.random.default_rng(random_state)
+
+
+def as_floats(values: ArrayLike, name: str) -> Floats:
+    """A float64 array of finite numbers, or an error that names the argument."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(f"{name} is {values!r}; expected numbers.") from None
+    if not np.isfinite(array).all():
+        raise OptionError(f"{name} is {values!r}; expected finite numbers.")
+    return array
+
+
+def as_float(value: Any, name: str, *, above: float | None = None, least: float | None = None) -> float:
+    """A finite number, above (or at least) a bound, or an error that names the argument."""
+    array = as_floats(value, name)
+    expected = (
+        "a number"
+        + ("" if above is None else f" above {above:g}")
+        + ("" if least is None else f" of at least {least:g}")
+    )
+    if array.ndim != 0 or (above is not None and not array > above) or (least is not None and not array >= least):
+        raise OptionError(f"{name} is {value!r}; expected {expected}.")
+    return float(array)
+
+
+def as_shares(values: ArrayLike, name: str) -> Floats:
+    """An array of numbers from 0 to 1, or an error that names the argument."""
+    array = as_floats(values, name)
+    if (array < 0).any() or (array > 1).any():
+        raise OptionError(f"{name} is {values!r}; expected numbers from 0 to 1.")
+    return array
+
+
+def as_probabilities(values: ArrayLike, name: str) -> Floats:
+    """An array (K,) of numbers of at least 0 that add up to one, or an error that names the argument.
+
+    A sum that misses one by a little is divided out; one that misses it by rounding alone is left, so that what was
+    checked once keeps its bits.
+    """
+    array = as_floats(values, name)
+    total = array.sum()
+    if array.ndim != 1 or len(array) == 0 or (array < 0).any() or abs(total - 1) > SUM_TOLERANCE:
+        raise OptionError(f"{name} is {values!r}; expected numbers of at least 0 that add up to 1.")
+    return array if abs(total - 1) <= len(array) * np.finfo(np.float64).eps else np.asarray(array / total)
+
+
+def state_codes(variable: Variable, x: Any) -> NDArray[np.intp]:
+    """Position of each value among the states (n,), -1 for a gap; an unknown value is an error."""
+    if isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "biufU":
+        distinct, places = np.unique(x, return_inverse=True)
+        return state_codes(variable, distinct.tolist())[places]
+    values = [x] if isinstance(x, str | bytes) or not np.iterable(x) else x
+    return np.array([-1 if is_gap(value) else variable.index(value) for value in values], dtype=np.intp)
+
+
+def take_states(states: Sequence[Hashable], codes: NDArray[np.intp]) -> NDArray[Any]:
+    """The states at some positions: an array of numbers or truth values where they are alike, else of objects."""
+    labels = np.empty(len(states), dtype=object)
+    labels[:] = states
+    kinds = {type(state) for state in states}
+    return labels[codes] if len(kinds) > 1 or kinds - {bool, int, float} else np.array(labels.tolist())[codes]
+
+
+class Distribution(Estimator):
+    """A law that is unfitted (``Normal()``), given (``Normal(mean=0, variance=10)``) or fitted.
+
+    Parameters are read with a trailing underscore (``mean_``) whether given or fitted.
+    """
+
+    #: Usual parameters, in the order of the constructor.
+    parameter_names: ClassVar[tuple[str, ...]] = ()
+
+    _parameters: dict[str, Any]
+
+    def __init__(self, **options: Any) -> None:
+        """Keep the options; when every parameter is given, the law is ready for use."""
+        super().__init__(**options)
+        given = self._given()
+        if given is not None:
+            self._parameters = self._check(given)
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _given(self) -> dict[str, Any] | None:
+        """The parameters named in the constructor when they are all there, else None."""
+        found = {name: self._options[name] for name in self.parameter_names}
+        return None if any(value is None for value in found.values()) else found
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their final type; an impossible value is an error."""
+        raise NotImplementedError
+
+    def _with(self, **parameters: Any) -> Self:
+        """The same law with these parameters given."""
+        fixed = {n: self._options[n] for n in self._option_names() if n in self._fixed_options()}
+        return type(self)(**fixed, **parameters)
+
+    def _fixed_options(self) -> Sequence[str]:
+        """Options that are part of the law rather than of its fit (states, a known size)."""
+        return ()
+
+    @property
+    def parameters_(self) -> dict[str, Any]:
+        """The usual parameters by name."""
+        if "_parameters" not in self.__dict__:
+            raise self._without_parameters()
+        return dict(self._parameters)
+
+    def _without_parameters(self) -> NotFittedError:
+        names = ", ".join(self.parameter_names)
+        return NotFittedError(
+            f"This {type(self).__name__} has no parameters yet. Call fit, or give {names} in the constructor."
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """Parameters with a trailing underscore, then options."""
+        if name.endswith("_") and name[:-1] in type(self).parameter_names:
+            return self.parameters_[name[:-1]]
+        if name == "parameters_":  # The property raised an AttributeError, so Python asks here.
+            raise self._without_parameters()
+        return super().__getattr__(name)
+
+    def _fitted_state(self) -> dict[str, Any]:
+        return {"parameters": self.parameters_}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._parameters = self._check(state["parameters"])
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def log_prob(self, x: Any) -> Floats:
+        """Log density or log probability of each value, natural logarithm; -inf outside the support."""
+        raise NotImplementedError
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+        """`n` independent draws."""
+        raise NotImplementedError
+
+    def mean(self) -> Any:
+        """The expectation."""
+        raise NotImplementedError
+
+    def mode(self) -> Any:
+        """The point of highest density or probability."""
+        raise NotImplementedError
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _column(self, columns: Sequence[Hashable]) -> Hashable:
+        """The one column that a law of one variable reads."""
+        if len(columns) != 1:
+            raise OptionError(
+                f"{type(self).__name__} describes one column and the data have {len(columns)}: "
+                f"{', '.join(map(repr, columns[:8]))}. Choose one with columns=[name]."
+            )
+        return columns[0]
+
+    def _variable(self, name: Hashable) -> Variable:
+        """The kind of column that the law describes."""
+        return Variable(name, "real")
+
+    def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+        name = self._column(columns)
+        return {name: self._variable(name)}

@@ -1,0 +1,266 @@
+"""The beta law on (0, 1): a law of shares, and the conjugate prior of a probability."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError, EstimateError, OptionError, listing
+from suffice.families import simplex
+from suffice.families.base import as_float, as_floats, as_shares, generator
+from suffice.families.conjugate import ConjugatePrior, tails
+from suffice.families.exponential import ExponentialFamily
+from suffice.iteration import Outcome
+from suffice.statistics import Counts, Statistic, Summary, Sums
+
+Floats = NDArray[np.float64]
+
+
+class Beta(ExponentialFamily, ConjugatePrior):
+    """The beta law, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``.
+
+    As a prior of a probability, `alpha` counts successes and `beta` failures: the posterior mean is
+    ``(alpha + successes) / (alpha + beta + rows)``, the mode has one less in each. As a law of data it is fitted to a
+    column of numbers strictly between 0 and 1 by Newton.
+
+    Args:
+        alpha: weight of the logarithm of x, above 0.
+        beta: weight of the logarithm of 1 - x, above 0.
+        max_iter: steps of Newton at most; this and the options below steer a fit and mean nothing for a prior.
+        tolerance: the Newton decrement at which the fit has converged.
+        max_seconds: time limit.
+        progress: show a bar.
+        callback: called with the state after each step; True stops.
+        checkpoint: a file from which an interrupted fit goes on.
+
+    >>> posterior = Beta(1, 1).posterior([7, 3])
+    >>> posterior.alpha_, posterior.beta_, round(posterior.mean(), 4)
+    (8.0, 4.0, 0.6667)
+    """
+
+    parameter_names = ("alpha", "beta")
+    statistic_names = ("log x", "log(1 - x)")
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        beta: float | None = None,
+        *,
+        max_iter: int = 200,
+        tolerance: float = 1e-11,
+        max_seconds: float | None = None,
+        progress: bool = False,
+        callback: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        """See the class and `suffice.iteration.Control`."""
+        super().__init__(
+            alpha=alpha,
+            beta=beta,
+            max_iter=max_iter,
+            tolerance=tolerance,
+            max_seconds=max_seconds,
+            progress=progress,
+            callback=callback,
+            checkpoint=checkpoint,
+        )
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: as_float(parameters[name], name, above=0) for name in self.parameter_names}
+
+    @property
+    def n_params_(self) -> int:
+        """Two."""
+        return 2
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def sufficient_statistics(self, x: ArrayLike) -> Floats:
+        """(log x, log(1 - x)) of each value, (n, 2)."""
+        values = np.asarray(x, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            return np.stack([np.log(values), np.log1p(-values)], axis=-1)
+
+    def log_base_measure(self, x: ArrayLike) -> Floats:
+        """0 for each value: h = 1 with natural parameters (alpha - 1, beta - 1); -inf outside [0, 1]."""
+        values = np.asarray(x, dtype=np.float64)
+        return np.where((values >= 0) & (values <= 1), 0.0, -np.inf)
+
+    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+        """A = log B(alpha, beta), with (alpha, beta) = eta + 1."""
+        return simplex.log_beta(self._usual(eta))
+
+    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
+        """(digamma(alpha), digamma(beta)) - digamma(alpha + beta)."""
+        return simplex.mean_logs(self._usual(eta))
+
+    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
+        """diag(trigamma(alpha), trigamma(beta)) - trigamma(alpha + beta)."""
+        return simplex.logs_covariance(self._usual(eta))
+
+    def _cumulants(self, order: int, direction: Floats) -> Floats:
+        return simplex.logs_cumulants(self._usual(None), order, direction)
+
+    # -- maps --------------------------------------------------------------------------------------------------------
+
+    def _usual(self, eta: ArrayLike | None) -> Floats:
+        """(alpha, beta)."""
+        return np.array([self.alpha_, self.beta_]) if eta is None else self._eta(eta) + 1
+
+    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        return np.array([parameters["alpha"] - 1, parameters["beta"] - 1])
+
+    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+        return {"alpha": float(eta[0]) + 1, "beta": float(eta[1]) + 1}
+
+    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+        simplex.check_mean_logs(mean)
+        return super()._from_mean(mean)
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density of each value; -inf outside [0, 1]."""
+        values = np.asarray(x, dtype=np.float64)
+        inside = (values >= 0) & (values <= 1)
+        points = np.where(inside, values, 0.5)
+        density = simplex.log_density(self._usual(None), np.stack([points, 1 - points], axis=-1))
+        return np.asarray(np.where(inside, density, -np.inf))
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """P(X <= x), the regularised incomplete beta function."""
+        from scipy.special import betainc
+
+        return np.asarray(betainc(self.alpha_, self.beta_, np.clip(np.asarray(x, dtype=np.float64), 0.0, 1.0)))
+
+    def quantile(self, q: ArrayLike) -> Floats:
+        """The value below which a share q of the mass lies."""
+        from scipy.special import betaincinv
+
+        return np.asarray(betaincinv(self.alpha_, self.beta_, as_shares(q, "q")))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+        """`n` draws (n,)."""
+        return generator(random_state).beta(self.alpha_, self.beta_, size=n)
+
+    def mean(self) -> float:
+        """``alpha / (alpha + beta)``."""
+        return float(self.alpha_ / (self.alpha_ + self.beta_))
+
+    def variance(self) -> float:
+        """``alpha beta / ((alpha + beta)^2 (alpha + beta + 1))``."""
+        total = self.alpha_ + self.beta_
+        return float(self.alpha_ / total * (self.beta_ / total) / (total + 1))
+
+    def mode(self) -> float:
+        """(alpha - 1) / (alpha + beta - 2); exists where neither is below one."""
+        for name, value, end in (("alpha", self.alpha_, 0), ("beta", self.beta_, 1)):
+            if value < 1:
+                raise EstimateError(
+                    f"The density has no mode: {name} is {value:g}, below one, so it is unbounded at {end}. "
+                    "Use estimate='mean', or a prior of at least 1."
+                )
+        excess = self.alpha_ - 1 + (self.beta_ - 1)
+        if not excess > 0:
+            raise EstimateError(
+                "The density is flat (alpha and beta are 1), so it has no single mode. Use estimate='mean'."
+            )
+        return float((self.alpha_ - 1) / excess)
+
+    def entropy(self) -> float:
+        """A - (alpha - 1) E[log x] - (beta - 1) E[log(1 - x)]."""
+        return simplex.entropy(self._usual(None))
+
+    def kl_divergence(self, other: Beta) -> float:
+        """Between two beta laws; see `simplex.divergence`."""
+        if type(other) is not type(self):
+            return super().kl_divergence(other)
+        return simplex.divergence(self._usual(None), other._usual(None))
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        return (Sums.of(*((name, function) for name in domain.names for function in ("log", "log1m"))),)
+
+    def _observed(self, summary: Summary) -> Floats:
+        return np.asarray(summary[self._ask(summary.domain)[0]].means)
+
+    def _start(self, mean: Floats) -> Floats:
+        return simplex.rough_alpha(mean) - 1
+
+    def _maximise(self, summary: Summary) -> Outcome | None:
+        self._refuse_given()
+        if simplex.are_alike(self._observed(summary)):
+            raise EstimateError(
+                f"The column is constant over {summary.rows} rows: the likelihood grows without bound "
+                "with alpha and beta. A beta law needs values that differ."
+            )
+        return self._maximise_by_newton(summary)
+
+    def _log_likelihood(self, summary: Summary) -> float:
+        return summary.weight * simplex.mean_log_density(self._usual(None), self._observed(summary))
+
+    # -- as a prior of a probability ---------------------------------------------------------------------------------
+
+    def _from_summary(self, summary: Summary) -> Beta:
+        """Of a column of successes and failures."""
+        failures, successes = trial_counts(summary)
+        return self._from_counts([successes, failures])
+
+    def _from_counts(self, counts: Any) -> Beta:
+        found = as_floats(counts, "counts")
+        if found.shape != (2,) or (found < 0).any():
+            raise OptionError(f"counts is {counts!r}; expected (successes, failures), two numbers of at least 0.")
+        return Beta(self.alpha_ + float(found[0]), self.beta_ + float(found[1]))
+
+    def log_evidence(self, counts: ArrayLike) -> float:
+        """Log probability of a sequence of trials with these (successes, failures): log B(posterior) - log B(prior)."""
+        self._from_counts(counts)
+        return simplex.log_evidence(self._usual(None), as_floats(counts, "counts"))
+
+    def stationarity(self, point: Any) -> Floats:
+        """Slope of the log density in the log odds: (alpha - 1) - x (alpha + beta - 2), zero at the mode."""
+        return np.atleast_1d((self.alpha_ - 1) - np.asarray(point) * (self.alpha_ - 1 + (self.beta_ - 1)))
+
+    def intervals(self, level: float = 0.95) -> Any:
+        """The central interval."""
+        low, high = self.quantile(tails(level))
+        return float(low), float(high)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Columns of successes and failures
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def trial_states(variable: Variable) -> tuple[Hashable, Hashable]:
+    """(failure, success) of a discrete variable: as declared, or one of False/True, 0/1 and 0.0/1.0."""
+    states = variable.states
+    if variable.origin == "declared" and len(states) == 2:
+        return states[0], states[1]
+    kinds = {type(state) for state in states}
+    if kinds == {bool}:
+        return False, True
+    if kinds <= {int, float} and set(states) <= {0, 1}:
+        return (0.0, 1.0) if kinds == {float} else (0, 1)
+    raise DataError(
+        f"Column {variable.name!r} holds the states {listing(states)}; a success is 1 or True, a failure 0 or False. "
+        "Say which is which with states=(failure, success)."
+    )
+
+
+def trial_counts(summary: Summary, states: tuple[Hashable, Hashable] | None = None) -> tuple[float, float]:
+    """Weights of failures and successes in a summary of one discrete column."""
+    (variable,) = summary.domain.variables
+    law = Variable.discrete(variable.name, trial_states(variable) if states is None else states)
+    placed = np.zeros(2)
+    for state, count in zip(variable.states, summary[Counts((variable.name,))].dense(), strict=True):
+        placed[law.index(state)] += count
+    return float(placed[0]), float(placed[1])

@@ -1,0 +1,106 @@
+"""The beta-prime law: the predictive law of a gamma row of known shape with a gamma rate integrated out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.errors import EstimateError
+from suffice.families.base import as_float, as_shares, generator
+from suffice.families.conjugate import GivenLaw
+from suffice.families.gamma_function import log_gamma_ratio
+
+Floats = NDArray[np.float64]
+
+
+class BetaPrime(GivenLaw):
+    """The beta-prime law, ``z^(alpha - 1) (1 + z)^-(alpha + beta) / (scale B(alpha, beta))`` with z = x / scale > 0.
+
+    It is the law of ``scale * p / (1 - p)`` for p ~ Beta(alpha, beta), and of ``scale * g / h`` for two independent
+    gamma variables of shapes alpha and beta. With alpha = 1 it is `Lomax(beta, scale)`.
+
+    >>> BetaPrime(alpha=2, beta=3, scale=4).mean()
+    4.0
+    """
+
+    parameter_names = ("alpha", "beta", "scale")
+
+    def __init__(self, alpha: float, beta: float, scale: float = 1.0) -> None:
+        """See the class."""
+        super().__init__(alpha=alpha, beta=beta, scale=scale)
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: as_float(parameters[name], name, above=0) for name in self.parameter_names}
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def _log_beta(self) -> float:
+        """Log of B(alpha, beta), stepping from the larger of the two so that digits are kept."""
+        small, large = sorted((self.alpha_, self.beta_))
+        return math.lgamma(small) - float(log_gamma_ratio(large, small))
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density of each value; -inf below 0."""
+        from scipy.special import xlog1py, xlogy
+
+        values = np.asarray(x, dtype=np.float64)
+        inside = (values >= 0) & (values < np.inf)
+        z = np.where(inside, values, 1.0) / self.scale_
+        value = (
+            xlogy(self.alpha_ - 1, z) - xlog1py(self.alpha_ + self.beta_, z) - self._log_beta() - math.log(self.scale_)
+        )
+        return np.asarray(np.where(inside, value, -np.inf))
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """P(X <= x), by the incomplete beta function."""
+        from scipy.special import betainc, betaincc
+
+        z = np.maximum(np.asarray(x, dtype=np.float64), 0.0) / self.scale_
+        # Either argument is at most one half, so none is rounded to 1.
+        low = betainc(self.alpha_, self.beta_, np.minimum(z, 1.0) / (1 + np.minimum(z, 1.0)))
+        high = betaincc(self.beta_, self.alpha_, 1 / (1 + np.maximum(z, 1.0)))
+        return np.asarray(np.where(z <= 1, low, high))
+
+    def quantile(self, q: ArrayLike) -> Floats:
+        """The value below which a share q of the mass lies."""
+        from scipy.special import betaincinv
+
+        share = as_shares(q, "q")
+        p, rest = betaincinv(self.alpha_, self.beta_, share), betaincinv(self.beta_, self.alpha_, 1 - share)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = np.where(p < 0.5, p / (1 - p), (1 - rest) / rest)
+        return np.asarray(self.scale_ * odds)
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+        """`n` draws (n,)."""
+        rng = generator(random_state)
+        return np.asarray(self.scale_ * rng.gamma(self.alpha_, size=n) / rng.gamma(self.beta_, size=n))
+
+    def mean(self) -> float:
+        """The mean, scale alpha / (beta - 1); needs beta > 1."""
+        if not self.beta_ > 1:
+            raise EstimateError(f"The beta-prime law with beta = {self.beta_:g} has no mean; it needs beta above 1.")
+        return float(self.scale_ * self.alpha_ / (self.beta_ - 1))
+
+    def variance(self) -> float:
+        """scale^2 alpha (alpha + beta - 1) / ((beta - 2) (beta - 1)^2); needs beta > 2."""
+        if not self.beta_ > 2:
+            raise EstimateError(
+                f"The beta-prime law with beta = {self.beta_:g} has no variance; it needs beta above 2."
+            )
+        spread = self.alpha_ * (self.alpha_ + self.beta_ - 1) / ((self.beta_ - 2) * (self.beta_ - 1) ** 2)
+        return float(self.scale_**2 * spread)
+
+    def mode(self) -> float:
+        """The mode, scale (alpha - 1) / (beta + 1); exists where alpha is at least 1."""
+        if self.alpha_ < 1:
+            raise EstimateError(
+                f"The beta-prime density is unbounded at 0 with alpha = {self.alpha_:g}, below 1: it has no mode."
+            )
+        return float(self.scale_ * (self.alpha_ - 1) / (self.beta_ + 1))

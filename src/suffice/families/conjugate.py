@@ -1,0 +1,75 @@
+"""What every conjugate prior can do besides being a distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import OptionError
+from suffice.families.base import Distribution
+from suffice.statistics import Summary
+
+Floats = NDArray[np.float64]
+
+
+class ConjugatePrior:
+    """Mixed into the laws that serve as priors.
+
+    A prior has `mean`, `mode`, `log_prob`, `sample`, `posterior`, `intervals` and `stationarity`: the slope of
+    its log density (on the simplex: along it), which is zero at the mode.
+    """
+
+    def posterior(self, data: Any, likelihood: Any = None) -> Any:
+        """The posterior after the rows of a `Summary`.
+
+        The summary is that of the law whose parameters the prior usually describes; for another law give it as
+        `likelihood`. Priors on probabilities also take an array of counts, in the order of their own parameters.
+        """
+        if likelihood is not None and type(self).__name__ not in likelihood.conjugate_priors:
+            raise OptionError(f"{type(self).__name__} is not a conjugate prior of {type(likelihood).__name__}.")
+        if not isinstance(data, Summary):
+            return self._from_counts(data)
+        return self._from_summary(data) if likelihood is None else likelihood._update(self, data)
+
+    def _from_summary(self, summary: Summary) -> Any:
+        """The posterior for the usual partner of the prior."""
+        raise OptionError(f"Say which law the rows follow: {type(self).__name__}.posterior(summary, likelihood=...).")
+
+    def _from_counts(self, counts: Any) -> Any:
+        raise OptionError(
+            f"{type(self).__name__}.posterior takes a Summary, not {type(counts).__name__}. "
+            "Make one with suffice.summarize(law, data)."
+        )
+
+    def stationarity(self, point: Any) -> Floats:
+        """Slope of the log density at a point."""
+        raise NotImplementedError
+
+    def intervals(self, level: float = 0.95) -> Any:
+        """Central interval (low, high) of the law; arrays (..., 2) for vectors, a dict by name for joint laws."""
+        raise NotImplementedError
+
+
+def tails(level: float) -> tuple[float, float]:
+    """The two tail probabilities of a central interval."""
+    if not 0 < level < 1:
+        raise OptionError(f"level is {level!r}; expected a number between 0 and 1, such as 0.95.")
+    return (1 - level) / 2, (1 + level) / 2
+
+
+class GivenLaw(Distribution):
+    """A law whose parameters are always given: a joint prior or a predictive law. It is not fitted to rows."""
+
+    def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Any:
+        """Refuse: the parameters are given."""
+        raise OptionError(f"{type(self).__name__} is given by its parameters and is not fitted to rows.")
+
+
+def as_point(point: Any, names: tuple[str, ...]) -> tuple[Floats, ...]:
+    """The coordinates of a point given as a dict by name or as a sequence."""
+    values = [point[name] for name in names] if isinstance(point, dict) else list(point)
+    if len(values) != len(names):
+        raise OptionError(f"A point has the coordinates {', '.join(names)}; found {len(values)} values.")
+    return tuple(np.asarray(value, dtype=np.float64) for value in values)

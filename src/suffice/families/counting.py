@@ -1,0 +1,126 @@
+"""Laws of whole numbers 0, 1, 2, ...: what they share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError, MissingValueError
+from suffice.families.base import as_shares
+from suffice.families.exponential import ExponentialFamily
+from suffice.families.gamma_function import log_gamma_ratio
+from suffice.statistics import Patterns, Statistic, Summary
+
+Floats = NDArray[np.float64]
+
+
+def in_support(x: ArrayLike) -> NDArray[np.bool_]:
+    """Whether each value is a whole number of at least 0."""
+    values = np.asarray(x, dtype=np.float64)
+    return np.asarray(np.isfinite(values) & (values >= 0) & (values == np.floor(values)))
+
+
+def entropy_of_weights(weights: Floats) -> float:
+    """Entropy of the frequencies w / sum w in nats."""
+    from scipy.special import entr
+
+    return float(entr(weights / weights.sum()).sum())
+
+
+def log_choices(x: Floats, size: float) -> Floats:
+    """Log of ``Gamma(x + size) / (Gamma(size) x!)``, stepping from the larger argument so that digits are kept."""
+    from scipy.special import gammaln
+
+    up_from_size = log_gamma_ratio(size, x) - gammaln(x + 1)
+    up_from_x = log_gamma_ratio(x + 1, size - 1) - gammaln(size)
+    return np.asarray(np.where(x < size, up_from_size, up_from_x))
+
+
+class CountFamily(ExponentialFamily):
+    """Base of the laws on 0, 1, 2, ... with T(x) = x.
+
+    They ask for the distinct values of a column with their weights: the sum of x, the sum of log h(x) and the entropy
+    of the observed frequencies then follow without another look at the rows.
+    """
+
+    statistic_names = ("x",)
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def sufficient_statistics(self, x: ArrayLike) -> Floats:
+        """X of each value, (n, 1)."""
+        return np.asarray(x, dtype=np.float64)[..., None]
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """P(X <= x)."""
+        raise NotImplementedError
+
+    def variance(self) -> float:
+        """The variance."""
+        raise NotImplementedError
+
+    def quantile(self, q: ArrayLike) -> Floats:
+        """The smallest whole number x with P(X <= x) >= q; inf for q = 1 where the support has no end."""
+        shares = as_shares(q, "q")
+        low, high = np.full(shares.shape, -1.0), np.where((shares == 1) & (self.variance() > 0), np.inf, 0.0)
+        while (below := (self.cdf(high) < shares) & np.isfinite(high)).any():
+            low, high = np.where(below, high, low), np.where(below, 2 * high + 1, high)
+        # Beyond 2^53 neighbours are further apart than one, and the middle meets an end.
+        while (apart := ((middle := np.floor(low + (high - low) / 2)) > low) & (middle < high)).any():
+            middle = np.where(apart, middle, 0.0)
+            enough = self.cdf(middle) >= shares
+            low, high = np.where(apart & ~enough, middle, low), np.where(apart & enough, middle, high)
+        return high
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _variable(self, name: Hashable) -> Variable:
+        return Variable(name, "count")
+
+    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        return (Patterns(domain.names),)
+
+    def _values(self, summary: Summary) -> tuple[Floats, Floats]:
+        """Distinct values and their weights."""
+        (name,) = summary.domain.names
+        table = summary[Patterns((name,))]
+        values = np.asarray(table.rows[:, 0], dtype=np.float64)
+        if np.isnan(values).any():
+            raise MissingValueError(
+                f"Column {name!r} has gaps and {type(self).__name__} takes none. Leave those rows out."
+            )
+        wrong = values[~in_support(values)]
+        if len(wrong):
+            raise DataError(f"Column {name!r} holds {float(wrong[0])!r}; expected whole numbers of at least 0.")
+        return values, table.weights
+
+    def _total(self, summary: Summary) -> float:
+        """Weighted sum of the values."""
+        values, weights = self._values(summary)
+        return math.fsum(weights * values)
+
+    def _observed(self, summary: Summary) -> Floats:
+        return np.array([self._total(summary) / summary.weight])
+
+    def _log_likelihood(self, summary: Summary) -> float:
+        values, weights = self._values(summary)
+        return math.fsum(weights * self.log_prob(values))
+
+    def _log_base(self, summary: Summary) -> float:
+        """Weighted sum of log h."""
+        values, weights = self._values(summary)
+        return math.fsum(weights * self.log_base_measure(values))
+
+    def _empirical_entropy(self, summary: Summary) -> float | None:
+        weights = self._values(summary)[1]
+        return entropy_of_weights(weights) if weights.sum() > 0 else None
+
+    def _edge(self, summary: Summary) -> tuple[str, ...]:
+        """All rows zero: the law that never leaves zero, which has no natural parameter."""
+        return ("eta -> -inf (every value is 0)",) if self._total(summary) == 0 else ()

@@ -1,0 +1,262 @@
+"""The Dirichlet law on the simplex: a law of proportions, and the conjugate prior of probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError, EstimateError, OptionError
+from suffice.families import simplex
+from suffice.families.base import as_floats, generator
+from suffice.families.conjugate import ConjugatePrior, tails
+from suffice.families.exponential import ExponentialFamily
+from suffice.iteration import Outcome
+from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
+
+Floats = NDArray[np.float64]
+
+#: Rows of proportions may miss a sum of one by this much (rounding of the data).
+SUM_TOLERANCE = 1e-6
+#: A variance below this share of the squared mean is rounding: the column is constant.
+CONSTANT = 1e-26
+
+
+class Dirichlet(ExponentialFamily, ConjugatePrior):
+    """The Dirichlet law, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``.
+
+    As a prior, `alpha` are pseudo-counts plus one for the mode and pseudo-counts for the mean: ``Dirichlet(1)`` leaves
+    the mode at the maximum-likelihood estimate. One number stands for a symmetric prior over as many states as the data
+    have. As a law of data it is fitted to columns of proportions by Newton.
+
+    Args:
+        alpha: one positive number for each part, or one number for all.
+        max_iter: steps of Newton at most; this and the options below steer a fit and mean nothing for a prior.
+        tolerance: the Newton decrement at which the fit has converged.
+        max_seconds: time limit.
+        progress: show a bar.
+        callback: called with the state after each step; True stops.
+        checkpoint: a file from which an interrupted fit goes on.
+
+    >>> Dirichlet([1, 2, 3]).posterior([5, 0, 2]).alpha_
+    array([6., 2., 5.])
+    """
+
+    parameter_names = ("alpha",)
+
+    def __init__(
+        self,
+        alpha: ArrayLike | None = None,
+        *,
+        max_iter: int = 200,
+        tolerance: float = 1e-11,
+        max_seconds: float | None = None,
+        progress: bool = False,
+        callback: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        """See the class and `suffice.iteration.Control`."""
+        super().__init__(
+            alpha=alpha,
+            max_iter=max_iter,
+            tolerance=tolerance,
+            max_seconds=max_seconds,
+            progress=progress,
+            callback=callback,
+            checkpoint=checkpoint,
+        )
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        alpha = np.atleast_1d(as_floats(parameters["alpha"], "alpha"))
+        if alpha.ndim != 1 or len(alpha) == 0 or not (alpha > 0).all():
+            raise OptionError(f"alpha is {parameters['alpha']!r}; expected one positive number for each state.")
+        return {"alpha": alpha}
+
+    @property
+    def n_params_(self) -> int:
+        """One for each component."""
+        return len(self.alpha_)
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def sufficient_statistics(self, x: ArrayLike) -> Floats:
+        """Log x of each row, (n, K)."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.atleast_2d(np.asarray(x, dtype=np.float64)))
+
+    @property
+    def statistic_names_(self) -> tuple[str, ...]:
+        """The logarithm of each part."""
+        return tuple(f"log x[{k}]" for k in range(len(self.alpha_)))
+
+    def log_base_measure(self, x: ArrayLike) -> Floats:
+        """0 for each row: h = 1 with natural parameters alpha - 1."""
+        return np.zeros(len(np.atleast_2d(np.asarray(x))))
+
+    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+        """A = sum log Gamma(alpha_k) - log Gamma(sum alpha), with alpha = eta + 1."""
+        return simplex.log_beta(self._usual(eta))
+
+    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
+        """digamma(alpha_k) - digamma(sum alpha)."""
+        return simplex.mean_logs(self._usual(eta))
+
+    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
+        """diag(trigamma(alpha_k)) - trigamma(sum alpha)."""
+        return simplex.logs_covariance(self._usual(eta))
+
+    def _cumulants(self, order: int, direction: Floats) -> Floats:
+        return simplex.logs_cumulants(self.alpha_, order, direction)
+
+    # -- maps --------------------------------------------------------------------------------------------------------
+
+    def _usual(self, eta: ArrayLike | None) -> Floats:
+        """Alpha (K,)."""
+        return np.asarray(self.alpha_) if eta is None else self._eta(eta) + 1
+
+    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        return np.asarray(parameters["alpha"] - 1.0)
+
+    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+        return {"alpha": eta + 1}
+
+    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+        simplex.check_mean_logs(mean)
+        return super()._from_mean(mean)
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density of each row (n, K), or of one point (K,); -inf off the simplex."""
+        points = np.asarray(x, dtype=np.float64)
+        if points.ndim == 0 or points.shape[-1] != len(self.alpha_):
+            raise OptionError(
+                f"The points have shape {points.shape}; expected {len(self.alpha_)} parts in the last axis."
+            )
+        with np.errstate(invalid="ignore"):
+            inside = (points >= 0).all(axis=-1) & (np.abs(points.sum(axis=-1) - 1) <= SUM_TOLERANCE)
+        density = simplex.log_density(self.alpha_, np.where(inside[..., None], points, self.mean()))
+        return np.asarray(np.where(inside, density, -np.inf))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+        """`n` draws (n, K)."""
+        return generator(random_state).dirichlet(self.alpha_, size=n)
+
+    def mean(self) -> Floats:
+        """Alpha over its sum."""
+        return np.asarray(self.alpha_ / self.alpha_.sum())
+
+    def variance(self) -> Floats:
+        """Variance of each part."""
+        mean = self.mean()
+        return np.asarray(mean * (1 - mean) / (self.alpha_.sum() + 1))
+
+    def mode(self) -> Floats:
+        """(alpha - 1) / sum(alpha - 1); exists where no alpha is below one."""
+        excess = self.alpha_ - 1
+        if (excess < 0).any():
+            worst = int(np.argmin(excess))
+            raise EstimateError(
+                f"The density has no mode: alpha[{worst}] is {self.alpha_[worst]:g}, below one, so it is unbounded "
+                "where that part is 0. Use estimate='mean', or alpha of at least 1."
+            )
+        if not excess.sum() > 0:
+            raise EstimateError(
+                "The density is flat (every alpha is 1), so it has no single mode. Use estimate='mean'."
+            )
+        return np.asarray(excess / excess.sum())
+
+    def entropy(self) -> float:
+        """A - sum (alpha_k - 1) (digamma(alpha_k) - digamma(sum alpha))."""
+        return simplex.entropy(self.alpha_)
+
+    def kl_divergence(self, other: Dirichlet) -> float:
+        """Between two laws of as many parts; see `simplex.divergence`."""
+        if type(other) is not type(self):
+            return super().kl_divergence(other)
+        if len(other.alpha_) != len(self.alpha_):
+            raise OptionError(f"The laws have {len(self.alpha_)} and {len(other.alpha_)} parts; expected as many.")
+        return simplex.divergence(self.alpha_, other.alpha_)
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+        if len(columns) < 2:
+            raise OptionError(f"Dirichlet describes two or more columns of proportions; the data have {len(columns)}.")
+        return {name: Variable(name, "real") for name in columns}
+
+    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        """Log x for the fit, moments of x to see whether every row adds up to one."""
+        return (Sums.of(*((name, "log") for name in domain.names)), Moments(domain.names))
+
+    def _observed(self, summary: Summary) -> Floats:
+        logs, moments = (summary[statistic] for statistic in self._ask(summary.domain))
+        # The mean square of (sum of a row - 1) is the variance of the sums and the square of their mean less one.
+        away = float(moments.mean.sum()) - 1
+        if max(float(moments.covariance.sum()), 0.0) + away**2 > SUM_TOLERANCE**2:
+            raise DataError(
+                f"The rows add up to {1 + away:.6g} on average, and not all to one. A Dirichlet law describes "
+                "proportions that add up to one in every row. Divide each row by its sum first."
+            )
+        return np.asarray(logs.means)
+
+    def _start(self, mean: Floats) -> Floats:
+        return simplex.rough_alpha(mean) - 1
+
+    def _maximise(self, summary: Summary) -> Outcome | None:
+        self._refuse_given()
+        moments = summary[Moments(summary.domain.names)]
+        constant = np.diag(moments.covariance) <= CONSTANT * moments.mean**2
+        if constant.all() or simplex.are_alike(self._observed(summary)):
+            raise EstimateError(
+                f"All {summary.rows} rows are alike: the likelihood grows without bound as alpha grows. "
+                "A Dirichlet law needs rows that differ."
+            )
+        return self._maximise_by_newton(summary)
+
+    def _log_likelihood(self, summary: Summary) -> float:
+        return summary.weight * simplex.mean_log_density(self.alpha_, self._observed(summary))
+
+    # -- as a prior --------------------------------------------------------------------------------------------------
+
+    def _from_summary(self, summary: Summary) -> Dirichlet:
+        """Of a categorical column, its states in the order of alpha."""
+        return self._from_counts(summary[Counts(summary.domain.names)].dense())
+
+    def spread_over(self, size: int) -> Dirichlet:
+        """The same law, or, where `alpha` was given as one number, the symmetric one over `size` states."""
+        if np.ndim(self._options["alpha"]) == 0 and len(self.alpha_) == 1:
+            return Dirichlet(np.full(size, self.alpha_[0]))
+        return self
+
+    def _from_counts(self, counts: Any) -> Dirichlet:
+        found = np.atleast_1d(as_floats(counts, "counts"))
+        prior = self.spread_over(found.size)
+        if found.shape != prior.alpha_.shape or (found < 0).any():
+            raise OptionError(
+                f"counts is {counts!r}; expected {len(prior.alpha_)} numbers of at least 0, one for each state."
+            )
+        return Dirichlet(prior.alpha_ + found)
+
+    def log_evidence(self, counts: ArrayLike) -> float:
+        """Log probability of a sequence of rows with these counts: log B(alpha + n) - log B(alpha)."""
+        size = len(self._from_counts(counts).alpha_)
+        return simplex.log_evidence(self.spread_over(size).alpha_, np.atleast_1d(as_floats(counts, "counts")))
+
+    def stationarity(self, point: Any) -> Floats:
+        """Slope along the simplex: (alpha_k - 1) - x_k sum(alpha - 1), zero at the mode."""
+        excess = self.alpha_ - 1
+        return np.asarray(excess - np.asarray(point) * excess.sum())
+
+    def intervals(self, level: float = 0.95) -> Any:
+        """Central interval of each part (K, 2): each part is a Beta law."""
+        from scipy.special import betaincinv
+
+        rest = simplex.others(self.alpha_)
+        return np.stack([betaincinv(self.alpha_, rest, q) for q in tails(level)], axis=-1)

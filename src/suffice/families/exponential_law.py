@@ -1,0 +1,194 @@
+"""The exponential law of waiting times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.domain import Domain
+from suffice.errors import EstimateError
+from suffice.families.base import as_float, as_shares, generator
+from suffice.families.exponential import ExponentialFamily
+from suffice.families.gamma_function import excess
+from suffice.families.lomax import Lomax
+from suffice.fitting import Solution
+from suffice.statistics import Statistic, Summary, Sums
+
+Floats = NDArray[np.float64]
+
+
+class Exponential(ExponentialFamily):
+    """The exponential law, ``rate exp(-rate x)`` for x >= 0.
+
+    Args:
+        rate: one over the mean, when given.
+        prior: a `Gamma` on the rate.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
+        progress: show a bar over the rows.
+
+    >>> Exponential().fit([0.5, 1.0, 2.5, 4.0]).rate_
+    0.5
+    """
+
+    parameter_names = ("rate",)
+    statistic_names = ("x",)
+    conjugate_priors = ("Gamma",)
+
+    def __init__(
+        self,
+        rate: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        super().__init__(rate=rate, prior=prior, estimate=estimate, progress=progress)
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {"rate": as_float(parameters["rate"], "rate", above=0)}
+
+    @property
+    def n_params_(self) -> int:
+        """One."""
+        return 1
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def sufficient_statistics(self, x: ArrayLike) -> Floats:
+        """X of each value, (n, 1)."""
+        return np.asarray(x, dtype=np.float64)[..., None]
+
+    def log_base_measure(self, x: ArrayLike) -> Floats:
+        """0 for each value; -inf below 0."""
+        return np.where(np.asarray(x, dtype=np.float64) >= 0, 0.0, -np.inf)
+
+    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+        """A = -log(-eta)."""
+        rate = self._usual(eta)
+        return -math.log(rate) if rate > 0 else math.inf
+
+    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
+        """1 / rate."""
+        return np.array([1 / self._usual(eta)])
+
+    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
+        """1 / rate^2."""
+        return np.array([[self._usual(eta) ** -2]])
+
+    def _cumulants(self, order: int, direction: Floats) -> Floats:
+        """(s - 1)! (direction / rate)^s."""
+        scale = direction[0] / self.rate_
+        return np.array([math.factorial(s - 1) * scale**s for s in range(1, order + 1)])
+
+    # -- maps --------------------------------------------------------------------------------------------------------
+
+    def _usual(self, eta: ArrayLike | None) -> float:
+        return float(self.rate_) if eta is None else float(-self._eta(eta)[0])
+
+    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        return np.array([-parameters["rate"]])
+
+    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+        return {"rate": float(-eta[0])}
+
+    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+        return {"rate": float(1 / mean[0])}
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density of each value; -inf below 0."""
+        values = np.asarray(x, dtype=np.float64)
+        return np.asarray(np.where(values >= 0, math.log(self.rate_) - self.rate_ * values, -np.inf))
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """1 - exp(-rate x)."""
+        return np.asarray(-np.expm1(-self.rate_ * np.maximum(np.asarray(x, dtype=np.float64), 0.0)))
+
+    def quantile(self, q: ArrayLike) -> Floats:
+        """-log(1 - q) / rate."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.log1p(-as_shares(q, "q")) / self.rate_)
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+        """`n` draws (n,)."""
+        return generator(random_state).exponential(1 / self.rate_, size=n)
+
+    def mean(self) -> float:
+        """1 / rate."""
+        return float(1 / self.rate_)
+
+    def variance(self) -> float:
+        """1 / rate^2."""
+        return float(self.rate_**-2)
+
+    def mode(self) -> float:
+        """0."""
+        return 0.0
+
+    def entropy(self) -> float:
+        """1 - log(rate)."""
+        return 1 - math.log(self.rate_)
+
+    def kl_divergence(self, other: Exponential) -> float:
+        """KL is r - 1 - log r, with r = rate' / rate."""
+        if type(other) is not type(self):
+            return super().kl_divergence(other)
+        return float(excess((other.rate_ - self.rate_) / self.rate_))
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        return (Sums.of(*((name, "nonnegative") for name in domain.names)),)
+
+    def _total(self, summary: Summary) -> float:
+        """Sum of x over the rows."""
+        return float(summary[self._ask(summary.domain)[0]].sums_pair[0, 0])
+
+    def _observed(self, summary: Summary) -> Floats:
+        return np.array([self._total(summary) / summary.weight])
+
+    def _solve(self, summary: Summary) -> Solution:
+        self._refuse_given()
+        return super()._solve(summary)
+
+    def _maximise(self, summary: Summary) -> None:
+        if not self._total(summary) > 0:
+            raise EstimateError(
+                f"All {summary.rows} values are 0: the likelihood grows without bound as the rate grows. "
+                "Give a prior=Gamma(...)."
+            )
+        super()._maximise(summary)
+
+    def _log_likelihood(self, summary: Summary) -> float:
+        return float(summary.weight * math.log(self.rate_) - self.rate_ * self._total(summary))
+
+    # -- with a prior ------------------------------------------------------------------------------------------------
+
+    def _update(self, prior: Any, summary: Summary) -> Any:
+        return prior._updated(summary.weight, self._total(summary))
+
+    def _from_point(self, point: Any) -> dict[str, Any]:
+        if not point > 0:
+            raise EstimateError(
+                "The posterior mode is at rate 0, which is no exponential law. "
+                "Use estimate='mean', or a prior of larger shape."
+            )
+        return {"rate": point}
+
+    def _predictive(self, posterior: Any) -> Lomax:
+        """With the rate integrated out."""
+        return Lomax(shape=posterior.shape_, scale=posterior.rate_)
+
+    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+        """p(x) = p(x | rate) p(rate) / p(rate | x) at any rate."""
+        rate = posterior.mean()
+        ratio = prior.log_prob(rate) - posterior.log_prob(rate)
+        return Exponential(rate)._log_likelihood(summary) + float(ratio)

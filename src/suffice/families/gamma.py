@@ -1,0 +1,310 @@
+"""The gamma law of positive numbers, and the conjugate prior of rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.domain import Domain
+from suffice.errors import EstimateError, OptionError
+from suffice.families.base import as_float, as_shares, generator
+from suffice.families.beta_prime import BetaPrime
+from suffice.families.conjugate import ConjugatePrior, tails
+from suffice.families.exponential import ExponentialFamily
+from suffice.families.gamma_function import excess, log_gamma_kernel, rest, rest_slope
+from suffice.families.gamma_shape import gamma_cumulants, gamma_divergence, log_gap, match_shape, standardised_gap
+from suffice.fitting import Solution
+from suffice.iteration import Control, Outcome, fingerprint
+from suffice.statistics import Statistic, Summary, Sums
+
+Floats = NDArray[np.float64]
+
+
+class Gamma(ExponentialFamily, ConjugatePrior):
+    """The gamma law, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0.
+
+    As a law of data both parameters are fitted, by Newton; with `shape` given, `fit` takes it as known and the rate has
+    a closed form and a conjugate prior. As a prior it describes the rate of a `Poisson` (the usual partner), of an
+    `Exponential` or of a `Gamma` of known shape: `shape` grows by the events seen and `rate` by the exposure.
+
+    Args:
+        shape: the shape, when given or known.
+        rate: one over the scale, when given.
+        prior: with a known shape, a `Gamma` on the rate.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
+        max_iter: see `suffice.iteration.Control`, as for the options that follow.
+
+    >>> Gamma(shape=3, rate=2).mean()
+    1.5
+    """
+
+    parameter_names = ("shape", "rate")
+    statistic_names = ("log x", "x")
+    conjugate_priors = ("Gamma",)
+
+    def __init__(
+        self,
+        shape: float | None = None,
+        rate: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        max_iter: int = 100,
+        tolerance: float = 1e-11,
+        max_seconds: float | None = None,
+        progress: bool = False,
+        callback: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        """See the class and `suffice.iteration.Control`."""
+        super().__init__(
+            shape=shape,
+            rate=rate,
+            prior=prior,
+            estimate=estimate,
+            max_iter=max_iter,
+            tolerance=tolerance,
+            max_seconds=max_seconds,
+            progress=progress,
+            callback=callback,
+            checkpoint=checkpoint,
+        )
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: as_float(parameters[name], name, above=0) for name in self.parameter_names}
+
+    @property
+    def n_params_(self) -> int:
+        """Two, or one where the shape is known."""
+        return 2 if self._options["shape"] is None else 1
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def sufficient_statistics(self, x: ArrayLike) -> Floats:
+        """(log x, x) of each value, (n, 2)."""
+        values = np.asarray(x, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.stack([np.log(values), values], axis=-1)
+
+    def log_base_measure(self, x: ArrayLike) -> Floats:
+        """0 for each value; -inf below 0."""
+        return np.where(np.asarray(x, dtype=np.float64) >= 0, 0.0, -np.inf)
+
+    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+        """A = log Gamma(shape) - shape log(rate), with shape = eta1 + 1 and rate = -eta2."""
+        shape, rate = self._usual(eta)
+        return math.lgamma(shape) - shape * math.log(rate) if shape > 0 and rate > 0 else math.inf
+
+    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
+        """(digamma(shape) - log(rate), shape / rate)."""
+        from scipy.special import digamma
+
+        shape, rate = self._usual(eta)
+        return np.array([float(digamma(shape)) - math.log(rate), shape / rate])
+
+    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
+        """Cov[(log x, x)] = [[trigamma(shape), 1/rate], [1/rate, shape/rate^2]]."""
+        from scipy.special import polygamma
+
+        shape, rate = self._usual(eta)
+        return np.array([[float(polygamma(1, shape)), 1 / rate], [1 / rate, shape / rate**2]])
+
+    def _cumulants(self, order: int, direction: Floats) -> Floats:
+        return gamma_cumulants(order, self.shape_, self.rate_, direction)
+
+    # -- maps --------------------------------------------------------------------------------------------------------
+
+    def _usual(self, eta: ArrayLike | None) -> tuple[float, float]:
+        if eta is None:
+            return self.shape_, self.rate_
+        first, second = self._eta(eta)
+        return float(first + 1), float(-second)
+
+    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        return np.array([parameters["shape"] - 1, -parameters["rate"]])
+
+    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+        return {"shape": float(eta[0] + 1), "rate": float(-eta[1])}
+
+    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+        gap = log_gap(mean[0], mean[1])
+        if not gap > 0:
+            raise OptionError(
+                f"No gamma law has E[log x] = {mean[0]:g} and E[x] = {mean[1]:g}: log E[x] must be above E[log x]."
+            )
+        shape = float(match_shape(gap, Control(tolerance=1e-13)).state.parameters[0])
+        return {"shape": shape, "rate": shape / float(mean[1])}
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density of each value; -inf below 0, and at 0 its limit."""
+        values = np.asarray(x, dtype=np.float64)
+        inside = np.where((values > 0) & (values < np.inf), values, 1.0)
+        with np.errstate(over="ignore"):
+            value = log_gamma_kernel(self.shape_, self.rate_ * inside) - np.log(inside)
+        at_zero = math.log(self.rate_) if self.shape_ == 1 else math.copysign(math.inf, 1 - self.shape_)
+        edge = np.where(values == 0, at_zero, -np.inf)
+        return np.asarray(np.where((values > 0) & (values < np.inf), value, edge))
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """P(X <= x), the incomplete gamma function."""
+        from scipy.special import gammainc
+
+        return np.asarray(gammainc(self.shape_, self.rate_ * np.maximum(np.asarray(x, dtype=np.float64), 0.0)))
+
+    def quantile(self, q: ArrayLike) -> Floats:
+        """The value below which a share q of the mass lies."""
+        from scipy.special import gammaincinv
+
+        return np.asarray(gammaincinv(self.shape_, as_shares(q, "q")) / self.rate_)
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+        """`n` draws (n,)."""
+        return generator(random_state).gamma(self.shape_, 1 / self.rate_, size=n)
+
+    def mean(self) -> float:
+        """The mean, shape / rate."""
+        return float(self.shape_ / self.rate_)
+
+    def variance(self) -> float:
+        """The variance, shape / rate^2."""
+        return float(self.shape_ / self.rate_**2)
+
+    def mode(self) -> float:
+        """(shape - 1) / rate; exists where the shape is at least 1."""
+        if self.shape_ < 1:
+            raise EstimateError(
+                f"The gamma density has no mode: with shape = {self.shape_:g}, below 1, it is unbounded at 0. "
+                "Use estimate='mean', or a prior of larger shape."
+            )
+        return float((self.shape_ - 1) / self.rate_)
+
+    def entropy(self) -> float:
+        """Entropy: shape - log(rate) + log Gamma(shape) + (1 - shape) digamma(shape), without what cancels."""
+        remainder = rest(self.shape_) + (1 - self.shape_) * rest_slope(self.shape_)
+        return math.log(self.shape_ / self.rate_) + float(remainder)
+
+    def kl_divergence(self, other: Gamma) -> float:
+        """Closed form as a sum of two terms that are never negative: one for the mean, one for the shape."""
+        if type(other) is not type(self):
+            return super().kl_divergence(other)
+        return gamma_divergence((self.shape_, self.rate_), (other.shape_, other.rate_))
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        (name,) = domain.names
+        return (Sums.of((name, "log"), (name, "x")),)
+
+    def _observed(self, summary: Summary) -> Floats:
+        return np.asarray(summary[self._ask(summary.domain)[0]].means)
+
+    def _solve(self, summary: Summary) -> Solution:
+        self._refuse_given()
+        if self._options["rate"] is not None:
+            raise OptionError("rate= is given without shape=. Give the shape as known, or neither.")
+        return super()._solve(summary)
+
+    def _maximise(self, summary: Summary) -> Outcome | None:
+        mean_log, mean = map(float, self._observed(summary))
+        known = self._options["shape"]
+        if known is not None:
+            self._parameters = self._check({"shape": known, "rate": float(known) / mean})
+            return None
+        gap = log_gap(mean_log, mean)
+        if not gap > 0:
+            raise EstimateError(
+                f"The column is constant ({mean!r}) over {summary.rows} rows, or differs by rounding alone: the "
+                "likelihood grows without bound as the shape grows. Give values that differ, or a known shape=."
+            )
+        outcome = match_shape(gap, self._control(), fingerprint("Gamma", gap))
+        shape = float(outcome.state.parameters[0])
+        self._parameters = self._check({"shape": shape, "rate": shape / mean})
+        return outcome
+
+    def _gap(self, summary: Summary) -> tuple[float, float]:
+        mean_log, mean = self._observed(summary)
+        away = float(mean * self.rate_ - self.shape_) / self.shape_
+        if self._options["shape"] is not None:
+            return (abs(away) * math.sqrt(self.shape_),) * 2
+        return standardised_gap(self.shape_, away, log_gap(mean_log, mean))
+
+    def _log_likelihood(self, summary: Summary) -> float:
+        """N times the mean of ``-shape (r - 1 - log r) - rest(shape) - log x`` with r = x rate / shape."""
+        if not summary.weight > 0:
+            return 0.0
+        mean_log, mean = map(float, self._observed(summary))
+        away = (mean * self.rate_ - self.shape_) / self.shape_
+        bulk = self.shape_ * (float(excess(away)) + log_gap(mean_log, mean))
+        return float(summary.weight * (-bulk - float(rest(self.shape_)) - mean_log))
+
+    # -- with a prior on the rate ------------------------------------------------------------------------------------
+
+    def _prior(self, summary: Summary) -> Any:
+        prior = super()._prior(summary)
+        if prior is not None and self._options["shape"] is None:
+            raise OptionError("A Gamma prior is on the rate and needs a known shape=.")
+        return prior
+
+    def _update(self, prior: Any, summary: Summary) -> Any:
+        total = float(summary[self._ask(summary.domain)[0]].sums_pair[0, 1])
+        return prior._updated(float(self._options["shape"]) * summary.weight, total)
+
+    def _from_point(self, point: Any) -> dict[str, Any]:
+        if not point > 0:
+            raise EstimateError(
+                "The posterior mode is at rate 0, which is no gamma law. "
+                "Use estimate='mean', or a prior of larger shape."
+            )
+        return {"shape": self._options["shape"], "rate": point}
+
+    def _prior_point(self) -> Any:
+        return self.rate_
+
+    def _point_space(self, estimate: str) -> str:
+        return "rate (shape known)"
+
+    def _predictive(self, posterior: Any) -> BetaPrime:
+        """With the rate integrated out."""
+        return BetaPrime(alpha=self.shape_, beta=posterior.shape_, scale=posterior.rate_)
+
+    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+        """p(x) = p(x | rate) p(rate) / p(rate | x) at any rate."""
+        rate = posterior.mean()
+        ratio = prior.log_prob(rate) - posterior.log_prob(rate)
+        return Gamma(self._options["shape"], rate)._log_likelihood(summary) + float(ratio)
+
+    def credible_intervals(self, level: float = 0.95) -> dict[str, Any]:
+        """Central posterior interval of the rate."""
+        return {"rate": self.posterior_.intervals(level)}
+
+    # -- as a prior on a rate ----------------------------------------------------------------------------------------
+
+    def _from_summary(self, summary: Summary) -> Gamma:
+        """Of a column of counts."""
+        from suffice.families.poisson import Poisson
+
+        return Poisson()._update(self, summary)
+
+    def _updated(self, events: float, exposure: float) -> Gamma:
+        """After more rows: shape' = shape + events, rate' = rate + exposure."""
+        return Gamma(shape=self.shape_ + events, rate=self.rate_ + exposure)
+
+    def stationarity(self, point: Any) -> Floats:
+        """Slope (shape - 1) / x - rate of the log density; at x = 0 only a rise inwards counts."""
+        x = np.atleast_1d(np.asarray(point, dtype=np.float64))
+        inner = (self.shape_ - 1) / np.where(x > 0, x, 1.0) - self.rate_
+        return np.asarray(np.where(x > 0, inner, 0.0 if self.shape_ == 1 else np.inf))
+
+    def intervals(self, level: float = 0.95) -> Any:
+        """The central interval."""
+        low, high = self.quantile(tails(level))
+        return float(low), float(high)

@@ -1,0 +1,86 @@
+"""The geometric law: failures before the first success."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.families.base import generator
+from suffice.families.counting import in_support
+from suffice.families.negative_binomial import NegativeBinomial
+
+Floats = NDArray[np.float64]
+
+
+class Geometric(NegativeBinomial):
+    """Failures before the first success, ``probability (1 - probability)^x`` for x = 0, 1, 2, ...
+
+    It is the negative binomial law of size 1. (The number of trials, success included, is x + 1.) A probability of 1 is
+    the limit that puts all mass on 0; it is the estimate where every value is 0.
+
+    Args:
+        probability: of a success, when given.
+        prior: a `Beta` on the probability.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the probability.
+        progress: show a bar over the rows.
+
+    >>> Geometric().fit([0, 3, 1, 0]).probability_
+    0.5
+    """
+
+    parameter_names = ("probability",)
+
+    def __init__(
+        self,
+        probability: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        # Past the parent's constructor: the size is no option here.
+        super(NegativeBinomial, self).__init__(
+            probability=probability, prior=prior, estimate=estimate, progress=progress
+        )
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {"probability": super()._check({**parameters, "size": 1.0})["probability"]}
+
+    def _known_size(self) -> float:
+        return 1.0
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def log_base_measure(self, x: ArrayLike) -> Floats:
+        """0 for each value; -inf off 0, 1, 2, ..."""
+        return np.where(in_support(x), 0.0, -np.inf)
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """1 - (1 - probability)^(x + 1)."""
+        from scipy.special import xlog1py
+
+        trials = np.maximum(np.floor(np.asarray(x, dtype=np.float64)) + 1, 0.0)
+        return np.asarray(-np.expm1(xlog1py(trials, -self.probability_)))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
+        """`n` draws (n,)."""
+        return generator(random_state).geometric(self.probability_, size=n) - 1
+
+    def entropy(self) -> float:
+        """-log(probability) - odds of a failure times log(1 - probability)."""
+        odds = self._odds(None)
+        return -math.log(self.probability_) - (odds * math.log1p(-self.probability_) if odds > 0 else 0.0)
+
+    # -- with a prior ------------------------------------------------------------------------------------------------
+
+    def _from_point(self, point: Any) -> dict[str, Any]:
+        return {"probability": super()._from_point(point)["probability"]}

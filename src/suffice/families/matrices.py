@@ -1,0 +1,87 @@
+"""Symmetric positive definite matrices: checked, factored and inverted whatever the units of their columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.errors import OptionError
+from suffice.families.base import as_floats
+
+Floats = NDArray[np.float64]
+
+#: Entries above and below the diagonal may differ by this share of the size of their row and column (rounding).
+ASYMMETRY = 1e-9
+
+
+def as_positive_definite(values: ArrayLike, name: str, size: int | None = None) -> Floats:
+    """A symmetric positive definite matrix (d, d), or an error that names the argument."""
+    matrix = np.atleast_2d(as_floats(values, name))
+    d = len(matrix) if size is None else size
+    if matrix.shape != (d, d):
+        raise OptionError(f"{name} has shape {matrix.shape}; expected {(d, d)}.")
+    diagonal = np.diag(matrix)
+    if not (diagonal > 0).all():
+        worst = int(np.argmin(diagonal))
+        raise OptionError(f"{name} has {diagonal[worst]!r} on its diagonal (place {worst}); expected positive numbers.")
+    size_of = np.sqrt(diagonal)
+    if (np.abs(matrix - matrix.T) > ASYMMETRY * np.outer(size_of, size_of)).any():
+        raise OptionError(f"{name} is not symmetric.")
+    matrix = (matrix + matrix.T) / 2
+    try:
+        root(matrix)
+    except np.linalg.LinAlgError:
+        raise OptionError(f"{name} is not positive definite: some combination of its columns has no spread.") from None
+    return matrix
+
+
+def root(matrix: Floats) -> Floats:
+    """The lower triangular factor L with ``L L' = matrix``, by way of unit diagonal so that units do not matter."""
+    units = np.sqrt(np.diag(matrix))
+    return np.asarray(units[:, None] * np.linalg.cholesky(matrix / np.outer(units, units)))
+
+
+def log_determinant(matrix: Floats) -> float:
+    """Log of the determinant of a positive definite matrix."""
+    return 2 * float(np.log(np.diag(root(matrix))).sum())
+
+
+def whiten(factor: Floats, vectors: Floats) -> Floats:
+    """``L^-1 v`` for a lower triangular L (d, d) and v (d,) or (d, n)."""
+    from scipy.linalg import solve_triangular
+
+    return np.asarray(solve_triangular(factor, vectors, lower=True))
+
+
+def inverse(matrix: Floats) -> Floats:
+    """The inverse of a positive definite matrix, exactly symmetric."""
+    half = whiten(root(matrix), np.eye(len(matrix)))
+    return np.asarray(half.T @ half)
+
+
+def solve(matrix: Floats, right: Floats) -> Floats:
+    """``matrix^-1 right`` for a positive definite matrix."""
+    from scipy.linalg import cho_solve
+
+    return np.asarray(cho_solve((root(matrix), True), right))
+
+
+def relative(factor: Floats, matrix: Floats) -> Floats:
+    """``L^-1 M L^-T``: the symmetric matrix M in the units of ``L L'``."""
+    return whiten(factor, whiten(factor, matrix).T)
+
+
+def flat(vector: Any, matrix: Any) -> Floats:
+    """A vector (d,) and a matrix (d, d) as one array (d + d^2,), the matrix row by row."""
+    return np.concatenate([np.ravel(vector), np.ravel(matrix)])
+
+
+def unflat(values: Floats) -> tuple[Floats, Floats]:
+    """The vector and the symmetric part of the matrix that `flat` put together."""
+    d = int((np.sqrt(1 + 4 * len(values)) - 1) / 2)
+    if d * (d + 1) != len(values):
+        raise OptionError(f"Found {len(values)} numbers; expected d + d^2: a vector, then a matrix row by row.")
+    matrix = values[d:].reshape(d, d)
+    return values[:d], (matrix + matrix.T) / 2

@@ -1,0 +1,433 @@
+"""The normal law of several columns, N(mean, covariance)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.answers import MomentSums
+from suffice.domain import Domain, Variable
+from suffice.errors import EstimateError, MissingColumnError, OptionError, listing
+from suffice.families import gaussian
+from suffice.families.base import as_floats, generator
+from suffice.families.conjugate import ConjugatePrior, tails
+from suffice.families.exponential import ExponentialFamily
+from suffice.families.gaussian import LOG_2PI
+from suffice.families.matrices import as_positive_definite, flat, inverse, log_determinant, root, solve, unflat, whiten
+from suffice.families.student import MultivariateStudentT
+from suffice.fitting import Solution
+from suffice.iteration import Outcome
+from suffice.statistics import Moments, Statistic, Summary
+
+Floats = NDArray[np.float64]
+
+
+class MultivariateNormal(ExponentialFamily, ConjugatePrior):
+    """The normal law of d columns, ``exp(-(x - mean)' covariance^-1 (x - mean) / 2) / sqrt(det(2 pi covariance))``.
+
+    Unfitted ``MultivariateNormal()``; given ``MultivariateNormal(mean, covariance)``, where the mean is 0 unless said.
+    With only one of the two given, `fit` takes it as known and learns the other. Maximum likelihood divides by N
+    (ddof 0).
+
+    Natural parameters are one array of d + d^2 numbers: ``covariance^-1 mean``, then ``-covariance^-1 / 2`` row by row.
+    Mean parameters are laid out alike: ``E[x]``, then ``E[x x']`` row by row. The two halves of a symmetric matrix
+    make this form overcomplete: the free parameters are d + d(d + 1)/2.
+
+    Args:
+        mean: the mean (d,), when given.
+        covariance: the covariance (d, d), when given.
+        columns: names of the columns, in the order of the parameters; those of the data unless said.
+        prior: a `NormalWishart` on (mean, precision), or, with a known covariance, a `MultivariateNormal` on the mean.
+        estimate: ``"mean"`` (default with a prior): the posterior means of mean and covariance; or ``"map"``, the mode
+            in (mean, precision).
+        progress: show a bar over the rows.
+
+    >>> law = MultivariateNormal(mean=[1, 2], covariance=[[2, 1], [1, 2]], columns=["a", "b"])
+    >>> law.condition(on={"a": 3}).mean_
+    array([3.])
+    """
+
+    parameter_names = ("mean", "covariance")
+    conjugate_priors = ("NormalWishart", "MultivariateNormal")
+
+    def __init__(
+        self,
+        mean: ArrayLike | None = None,
+        covariance: ArrayLike | None = None,
+        *,
+        columns: Iterable[Hashable] | None = None,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        names = None if columns is None else tuple(columns)
+        super().__init__(
+            mean=mean, covariance=covariance, columns=names, prior=prior, estimate=estimate, progress=progress
+        )
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _given(self) -> dict[str, Any] | None:
+        mean, covariance = self._options["mean"], self._options["covariance"]
+        if covariance is None:
+            return None
+        return {"mean": np.zeros(len(np.atleast_2d(covariance))) if mean is None else mean, "covariance": covariance}
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        mean = np.atleast_1d(as_floats(parameters["mean"], "mean"))
+        if mean.ndim != 1:
+            raise OptionError(f"mean has shape {mean.shape}; expected one number for each column.")
+        names = self._options["columns"]
+        if names is not None and len(set(names)) != len(mean):
+            raise OptionError(
+                f"columns is {listing(names)}; expected {len(mean)} different names, one for each column."
+            )
+        return {"mean": mean, "covariance": as_positive_definite(parameters["covariance"], "covariance", len(mean))}
+
+    def _fixed_options(self) -> Sequence[str]:
+        return ("columns",)
+
+    @property
+    def columns_(self) -> tuple[Hashable, ...]:
+        """Names of the columns, in the order of the parameters."""
+        if self._options["columns"] is not None:
+            return tuple(self._options["columns"])
+        summary: Summary | None = self.__dict__.get("summary_")
+        return tuple(range(len(self.mean_))) if summary is None else summary.domain.names
+
+    @property
+    def statistic_names_(self) -> tuple[str, ...]:
+        """Names of the d + d^2 statistics."""
+        names = [str(name) for name in self.columns_]
+        return (*names, *(f"{first} * {second}" for first in names for second in names))
+
+    @property
+    def precision_(self) -> Floats:
+        """The inverse of the covariance (d, d)."""
+        return inverse(self.covariance_)
+
+    @property
+    def n_params_(self) -> int:
+        """One for each unknown mean, and d(d + 1)/2 for an unknown covariance."""
+        d = len(self.mean_)
+        return d * (self._options["mean"] is None) + d * (d + 1) // 2 * (self._options["covariance"] is None)
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def sufficient_statistics(self, x: Any) -> Floats:
+        """X, then x x' row by row, of each row: (n, d + d^2)."""
+        rows = np.atleast_2d(self._rows(x))
+        return np.concatenate([rows, (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)], axis=1)
+
+    def log_base_measure(self, x: Any) -> Floats:
+        """-d log(2 pi)/2 for each row."""
+        rows = self._rows(x)
+        return np.full(rows.shape[:-1], -0.5 * rows.shape[-1] * LOG_2PI)
+
+    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+        """A = -eta1' eta2^-1 eta1 / 4 - log det(-2 eta2) / 2."""
+        first, second = unflat(self._eta(eta))
+        try:
+            factor = root(-2 * second) if (np.diag(second) < 0).all() else None
+        except np.linalg.LinAlgError:
+            factor = None
+        if factor is None:
+            return math.inf
+        z = whiten(factor, first)
+        return float(0.5 * z @ z - np.log(np.diag(factor)).sum())
+
+    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
+        """The mean, then covariance + mean mean' row by row."""
+        mean, covariance = self._usual(eta)
+        return flat(mean, covariance + np.outer(mean, mean))
+
+    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
+        """Cov of (x, x x'): (d + d^2, d + d^2); singular, since x_i x_j and x_j x_i are the same statistic."""
+        return gaussian.statistics_covariance(*self._usual(eta))
+
+    def _cumulants(self, order: int, direction: Floats) -> Floats:
+        vector, matrix = unflat(direction)
+        higher = gaussian.quadratic_cumulants(self.mean_, self.covariance_, vector, matrix, order)
+        return np.concatenate([[direction @ self.expected_statistics()], higher])
+
+    # -- maps --------------------------------------------------------------------------------------------------------
+
+    def _usual(self, eta: ArrayLike | None) -> tuple[Floats, Floats]:
+        if eta is None:
+            return self.mean_, self.covariance_
+        found = self._from_natural(self._eta(eta))
+        return found["mean"], found["covariance"]
+
+    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        precision = inverse(parameters["covariance"])
+        return flat(solve(parameters["covariance"], parameters["mean"]), -0.5 * precision)
+
+    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+        first, second = unflat(eta)
+        precision = as_positive_definite(-2 * second, "-2 times the matrix part of eta")
+        return {"mean": solve(precision, first), "covariance": inverse(precision)}
+
+    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+        first, second = unflat(mean)
+        return {"mean": first, "covariance": second - np.outer(first, first)}
+
+    def information_form(self) -> tuple[Floats, Floats]:
+        """(h, J) with J the precision (d, d) and h = J mean (d,)."""
+        first, second = unflat(self.natural_parameters_)
+        return first, -2 * second
+
+    @classmethod
+    def from_information(cls, h: ArrayLike, J: ArrayLike, *, columns: Iterable[Hashable] | None = None) -> Self:
+        """The law with the potential vector h (d,) and the precision J (d, d): ``exp(h . x - x' J x / 2)``."""
+        precision = as_positive_definite(J, "J")
+        vector = np.atleast_1d(as_floats(h, "h"))
+        if vector.shape != (len(precision),):
+            raise OptionError(
+                f"h has shape {vector.shape}; expected {(len(precision),)}, one number for each row of J."
+            )
+        return cls(mean=solve(precision, vector), covariance=inverse(precision), columns=columns)
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def _rows(self, x: Any) -> Floats:
+        """Rows (..., d) of a table with the law's columns, matched by name, or of an array in their order."""
+        if isinstance(x, Mapping) or hasattr(x, "columns"):
+            missing = [name for name in self.columns_ if name not in (x if isinstance(x, Mapping) else list(x.columns))]
+            if missing:
+                raise MissingColumnError(
+                    f"The rows lack {listing(missing)}; this law describes {listing(self.columns_)}."
+                )
+            rows = np.stack([np.asarray(x[name], dtype=np.float64) for name in self.columns_], axis=-1)
+        else:
+            rows = np.asarray(x, dtype=np.float64)
+        if rows.ndim == 0 or rows.shape[-1] != len(self.mean_):
+            raise OptionError(f"The rows have shape {rows.shape}; expected {len(self.mean_)} numbers in each.")
+        return rows
+
+    def log_prob(self, x: Any) -> Floats:
+        """Log density of each row (n, d), or of one row (d,); tables are matched by the names of their columns."""
+        return gaussian.log_density(self.mean_, self.covariance_, self._rows(x))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+        """`n` draws (n, d), columns in the order of the law."""
+        z = generator(random_state).standard_normal((n, len(self.mean_)))
+        return np.asarray(self.mean_ + z @ root(self.covariance_).T)
+
+    def mean(self) -> Floats:
+        """The mean (d,)."""
+        return np.asarray(self.mean_)
+
+    def variance(self) -> Floats:
+        """The variance of each column (d,)."""
+        return np.diag(self.covariance_).copy()
+
+    def mode(self) -> Floats:
+        """The mean."""
+        return np.asarray(self.mean_)
+
+    def entropy(self) -> float:
+        """(d (1 + log(2 pi)) + log det covariance) / 2."""
+        return 0.5 * (len(self.mean_) * (1 + LOG_2PI) + log_determinant(self.covariance_))
+
+    def kl_divergence(self, other: MultivariateNormal) -> float:
+        """Closed form, as a sum of terms that are never negative."""
+        if type(other) is not type(self):
+            return super().kl_divergence(other)
+        if len(other.mean_) != len(self.mean_):
+            raise OptionError(
+                f"The laws have {len(self.mean_)} and {len(other.mean_)} columns; KL needs the same ones."
+            )
+        return gaussian.divergence((self.mean_, self.covariance_), (other.mean_, other.covariance_))
+
+    # -- parts of the law --------------------------------------------------------------------------------------------
+
+    def _places(self, columns: Iterable[Hashable]) -> list[int]:
+        own = self.columns_
+        chosen = list(columns)
+        unknown = [name for name in chosen if name not in own]
+        if unknown:
+            raise MissingColumnError(f"This law has no column {listing(unknown)}; it has {listing(own)}.")
+        if len(set(chosen)) != len(chosen) or not chosen:
+            raise OptionError(f"columns is {chosen!r}; expected at least one column, each once.")
+        return [own.index(name) for name in chosen]
+
+    def marginal(self, columns: Iterable[Hashable]) -> MultivariateNormal:
+        """The law of some columns, in the order asked."""
+        places = self._places(columns)
+        names = [self.columns_[place] for place in places]
+        return MultivariateNormal(self.mean_[places], self.covariance_[np.ix_(places, places)], columns=names)
+
+    def condition(self, on: Mapping[Hashable, float]) -> MultivariateNormal:
+        """The law of the other columns, given values of some."""
+        known = self._places(on)
+        free = [place for place in range(len(self.mean_)) if place not in known]
+        if not free:
+            raise OptionError("Every column has a value; leave out those whose law is asked for.")
+        values = as_floats([on[self.columns_[place]] for place in known], "on")
+        factor = root(self.covariance_[np.ix_(known, known)])
+        cross = whiten(factor, self.covariance_[np.ix_(known, free)])
+        mean = self.mean_[free] + cross.T @ whiten(factor, values - self.mean_[known])
+        covariance = self.covariance_[np.ix_(free, free)] - cross.T @ cross
+        return MultivariateNormal(mean, covariance, columns=[self.columns_[place] for place in free])
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+        names = self._options["columns"]
+        return {name: Variable(name, "real") for name in (columns if names is None else names)}
+
+    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        return (Moments(domain.names),)
+
+    def _moments(self, summary: Summary) -> MomentSums:
+        return summary[Moments(summary.domain.names)]
+
+    def _observed(self, summary: Summary) -> Floats:
+        moments = self._moments(summary)
+        return flat(moments.mean, moments.covariance + np.outer(moments.mean, moments.mean))
+
+    def _solve(self, summary: Summary) -> Solution:
+        d = len(summary.domain.names)
+        if self._options["mean"] is not None and self._options["covariance"] is not None:
+            self._refuse_given()
+        for name in self.parameter_names:
+            given = self._options[name]
+            if given is not None and np.shape(given)[:1] != (d,):
+                names = listing(summary.domain.names)
+                raise OptionError(
+                    f"{name} is given with shape {np.shape(given)} and the data have {d} columns: {names}."
+                )
+        return super()._solve(summary)
+
+    def _learned(self, data: Any, columns: Any) -> Any:
+        """The columns to read: those asked for, or those already learned."""
+        from suffice.sources import Source
+
+        known = "summary_" in self.__dict__ and columns is None and not isinstance(data, Summary | Source)
+        return self.columns_ if known else columns
+
+    def partial_fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None, keep: float = 1.0) -> Self:
+        """Add rows, their columns matched by name with those already learned; see `Estimator.partial_fit`."""
+        return super().partial_fit(data, sample_weight, columns=self._learned(data, columns), keep=keep)
+
+    def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
+        """Take rows out again, their columns matched by name; see `Estimator.unlearn`."""
+        return super().unlearn(data, sample_weight, columns=self._learned(data, columns))
+
+    def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
+        """Mean log-likelihood of a row, its columns matched by name; see `Estimator.score`."""
+        return super().score(data, sample_weight, columns=self._learned(data, columns))
+
+    def _maximise(self, summary: Summary) -> Outcome | None:
+        moments = self._moments(summary)
+        mean, covariance = self._options["mean"], self._options["covariance"]
+        if covariance is None:
+            scatter = moments.scatter if mean is None else moments.scatter_about(as_floats(mean, "mean"))
+            gaussian.refuse_singular(scatter, np.diag(moments.cross_pair[0]), summary.domain.names, summary.rows)
+            covariance = scatter / moments.weight
+        self._parameters = self._check({"mean": moments.mean if mean is None else mean, "covariance": covariance})
+        return None
+
+    def _gap(self, summary: Summary) -> tuple[float, float]:
+        """On the centred statistics, which do not cancel."""
+        moments = self._moments(summary)
+        gaps = []
+        if self._options["mean"] is None:
+            gaps.append(gaussian.mean_gap(moments.mean - self.mean_, self.covariance_))
+        if self._options["covariance"] is None:
+            gaps.append(gaussian.spread_gap(moments.scatter_about(self.mean_) / moments.weight, self.covariance_))
+        return max(gap for gap, _ in gaps), math.hypot(*(decrement for _, decrement in gaps))
+
+    def _log_likelihood(self, summary: Summary) -> float:
+        moments = self._moments(summary)
+        if not moments.weight > 0:
+            return 0.0
+        return gaussian.log_likelihood(moments.weight, moments.scatter_about(self.mean_), self.covariance_)
+
+    # -- with a prior ------------------------------------------------------------------------------------------------
+
+    def _prior(self, summary: Summary) -> Any:
+        prior = super()._prior(summary)
+        if prior is None:
+            return None
+        known = self._options["covariance"] is not None
+        if isinstance(prior, MultivariateNormal) and not known:
+            raise OptionError(
+                "A MultivariateNormal prior on the mean needs a known covariance=; for both unknown give NormalWishart."
+            )
+        if not isinstance(prior, MultivariateNormal) and (known or self._options["mean"] is not None):
+            raise OptionError("A NormalWishart prior is for an unknown mean and covariance; give neither.")
+        return self._matched(prior, summary.domain.names)
+
+    def _matched(self, prior: Any, names: Sequence[Hashable]) -> Any:
+        """The prior in the order of the columns, where it names them; else it must have as many dimensions."""
+        if isinstance(prior, MultivariateNormal) and prior.columns is not None:
+            return prior.marginal(names)
+        if len(prior.mean_) != len(names):
+            n = len(prior.mean_)
+            raise OptionError(f"The prior has {n} dimensions and the data {len(names)} columns: {listing(names)}.")
+        return prior
+
+    def _update(self, prior: Any, summary: Summary) -> Any:
+        prior = self._matched(prior, summary.domain.names)
+        if not isinstance(prior, MultivariateNormal):
+            return prior._from_summary(summary)
+        moments = self._moments(summary)
+        if not moments.weight > 0:
+            return prior
+        known = as_positive_definite(self._options["covariance"], "covariance", len(prior.mean_))
+        mean, covariance = gaussian.update_mean((prior.mean_, prior.covariance_), moments.weight, moments.mean, known)
+        return MultivariateNormal(mean, covariance, columns=summary.domain.names)
+
+    def _from_point(self, point: Any) -> dict[str, Any]:
+        if not isinstance(point, Mapping):
+            return {"mean": point, "covariance": self._options["covariance"]}
+        if "covariance" not in point:
+            raise EstimateError(
+                "The covariance has no posterior mean: the posterior needs dof > d + 1. "
+                "Use estimate='map', or a larger dof."
+            )
+        return {name: point[name] for name in self.parameter_names}
+
+    def _prior_point(self) -> Any:
+        known = self._options["covariance"] is not None
+        return self.mean_ if known else {"mean": self.mean_, "precision": self.precision_}
+
+    def _point_space(self, estimate: str) -> str:
+        if self._options["covariance"] is not None:
+            return "mean (covariance known)"
+        return "(mean, precision)" if estimate == "map" else "(mean, covariance)"
+
+    def _predictive(self, posterior: Any) -> MultivariateNormal | MultivariateStudentT:
+        if not isinstance(posterior, MultivariateNormal):
+            return posterior._predictive_law()
+        covariance = posterior.covariance_ + self.covariance_
+        return MultivariateNormal(posterior.mean_, covariance, columns=self.columns_)
+
+    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+        """p(x) = p(x | mean) p(mean) / p(mean | x) at any mean."""
+        if not isinstance(prior, MultivariateNormal):
+            return float(
+                prior._log_constant() - posterior._log_constant() - 0.5 * summary.weight * len(prior.mean_) * LOG_2PI
+            )
+        law = MultivariateNormal(posterior.mean_, self._options["covariance"])
+        ratio = prior.log_prob(posterior.mean_) - posterior.log_prob(posterior.mean_)
+        return law._log_likelihood(summary) + float(ratio)
+
+    # -- as a prior on a mean ----------------------------------------------------------------------------------------
+
+    def stationarity(self, point: Any) -> Floats:
+        """Slope of the log density, ``precision (mean - point)``."""
+        return solve(self.covariance_, self.mean_ - np.asarray(point, dtype=np.float64))
+
+    def intervals(self, level: float = 0.95) -> Any:
+        """Central interval of each column (d, 2)."""
+        from scipy.special import ndtri
+
+        spread = np.sqrt(self.variance())
+        return np.stack([self.mean_ + ndtri(q) * spread for q in tails(level)], axis=-1)

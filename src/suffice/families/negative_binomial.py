@@ -1,0 +1,237 @@
+"""The negative binomial law: failures before a given number of successes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.errors import EstimateError, OptionError
+from suffice.families.base import as_float, generator
+from suffice.families.beta_negative_binomial import BetaNegativeBinomial
+from suffice.families.counting import CountFamily, in_support, log_choices
+from suffice.families.simplex import odds_cumulants, relative_entropy
+from suffice.statistics import Summary
+
+Floats = NDArray[np.float64]
+
+
+class NegativeBinomial(CountFamily):
+    """Failures before the `size`-th success, ``C(x + size - 1, x) probability^size (1 - probability)^x``.
+
+    The size is known, not fitted, and need not be a whole number: with ``size = a`` and ``probability = b / (b + 1)``
+    it is the law of a Poisson count whose rate is Gamma(a, b). A probability of 1 is the limit that puts all mass on 0;
+    it is the estimate where every value is 0.
+
+    Args:
+        size: the number of successes, any number above 0.
+        probability: of a success, when given.
+        prior: a `Beta` on the probability.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the probability.
+        progress: show a bar over the rows.
+
+    >>> NegativeBinomial(size=3).fit([2, 0, 1, 5]).probability_
+    0.6
+    """
+
+    parameter_names: ClassVar[tuple[str, ...]] = ("size", "probability")
+    conjugate_priors = ("Beta",)
+
+    def __init__(
+        self,
+        size: float | None = None,
+        probability: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        super().__init__(size=size, probability=probability, prior=prior, estimate=estimate, progress=progress)
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        probability = as_float(parameters["probability"], "probability", above=0)
+        if probability > 1:
+            raise OptionError(f"probability is {parameters['probability']!r}; expected a number above 0 and at most 1.")
+        return {"size": as_float(parameters["size"], "size", above=0), "probability": probability}
+
+    def _known_size(self) -> float:
+        """The size, which must be given."""
+        size = self._options["size"]
+        if size is None:
+            raise OptionError(f"{type(self).__name__} needs a known size=: the number of successes to wait for.")
+        return as_float(size, "size", above=0)
+
+    @property
+    def n_params_(self) -> int:
+        """One: the size is known."""
+        return 1
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def log_base_measure(self, x: ArrayLike) -> Floats:
+        """``log C(x + size - 1, x)`` for each value; -inf off 0, 1, 2, ..."""
+        inside = in_support(x)
+        return np.asarray(np.where(inside, log_choices(np.where(inside, x, 0.0), self._known_size()), -np.inf))
+
+    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+        """A = -size log(1 - exp(eta)), which is -size log(probability)."""
+        probability = self._usual(eta)
+        return -self._known_size() * math.log(probability) if probability > 0 else math.inf
+
+    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
+        """``size (1 - probability) / probability``."""
+        return self._known_size() * odds_cumulants(1, self._odds(eta), +1)
+
+    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
+        """``size (1 - probability) / probability^2``."""
+        return self._known_size() * odds_cumulants(2, self._odds(eta), +1)[1:, None]
+
+    def _cumulants(self, order: int, direction: Floats) -> Floats:
+        """Polynomials in the odds of a failure, each w (1 + w) times the derivative of the one before."""
+        powers = direction[0] ** np.arange(1, order + 1)
+        return np.asarray(powers * self._known_size() * odds_cumulants(order, self._odds(None), +1))
+
+    # -- maps --------------------------------------------------------------------------------------------------------
+
+    def _usual(self, eta: ArrayLike | None) -> float:
+        """The probability of a success."""
+        return float(self.probability_) if eta is None else float(-np.expm1(self._eta(eta)[0]))
+
+    def _odds(self, eta: ArrayLike | None) -> float:
+        """Odds of a failure."""
+        probability = self._usual(eta)
+        failure = 1 - probability if eta is None else float(np.exp(self._eta(eta)[0]))
+        return failure / probability if probability > 0 else math.inf
+
+    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log1p(-np.array([parameters["probability"]])))
+
+    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+        return self._from_point(float(-np.expm1(eta[0])))
+
+    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+        size = self._known_size()
+        return self._from_point(size / (size + float(mean[0])))
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log probability of each value; -inf off 0, 1, 2, ..."""
+        from scipy.special import xlog1py
+
+        inside = in_support(x)
+        values = np.where(inside, x, 0.0)
+        known = self._known_size() * math.log(self.probability_) + xlog1py(values, -self.probability_)
+        return np.asarray(np.where(inside, log_choices(values, self._known_size()) + known, -np.inf))
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """P(X <= x), the regularised incomplete beta function."""
+        from scipy.special import betainc
+
+        values = np.floor(np.asarray(x, dtype=np.float64))
+        # Adding one to a count must not be rounded away, and infinity is no argument of the function.
+        value = betainc(self._known_size(), np.clip(values, 0.0, 1e300) + 1, self.probability_)
+        return np.asarray(np.where(values < 0, 0.0, np.where(values == np.inf, 1.0, value)))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
+        """`n` draws (n,)."""
+        return generator(random_state).negative_binomial(self._known_size(), self.probability_, size=n)
+
+    def mean(self) -> float:
+        """``size (1 - probability) / probability``."""
+        return float(self.expected_statistics()[0])
+
+    def variance(self) -> float:
+        """``size (1 - probability) / probability^2``."""
+        return float(self.statistics_covariance()[0, 0])
+
+    def mode(self) -> int:
+        """floor((size - 1) (1 - probability) / probability), or 0; a whole number ties with the one below."""
+        return math.floor(max(0.0, (self._known_size() - 1) * self._odds(None)))
+
+    def entropy(self) -> float:
+        """-size log(probability) - E[x] log(1 - probability) - E[log C(x + size - 1, x)]."""
+        if self.probability_ == 1:
+            return 0.0
+        known = self._known_size() * (math.log(self.probability_) + self._odds(None) * math.log1p(-self.probability_))
+        return -known - expected_log_choices(self._known_size(), self.probability_)
+
+    def kl_divergence(self, other: NegativeBinomial) -> float:
+        """The divergence of one trial, ``size / probability`` times; both laws must have the same size."""
+        if type(other) is not type(self):
+            return super().kl_divergence(other)
+        if self._known_size() != other._known_size():
+            raise OptionError(
+                f"The laws have sizes {self._known_size():g} and {other._known_size():g}; a family has one size."
+            )
+        mine, theirs = float(self.probability_), float(other.probability_)
+        return self._known_size() / mine * relative_entropy([1 - mine, mine], [1 - theirs, theirs])
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _maximise(self, summary: Summary) -> None:
+        self._refuse_given()
+        super()._maximise(summary)
+
+    # -- with a prior ------------------------------------------------------------------------------------------------
+
+    def _prior(self, summary: Summary) -> Any:
+        prior = super()._prior(summary)
+        if prior is not None:
+            self._refuse_given()
+        return prior
+
+    def _update(self, prior: Any, summary: Summary) -> Any:
+        """Each row saw `size` successes and x failures."""
+        return prior._from_counts([summary.weight * self._known_size(), self._total(summary)])
+
+    def _from_point(self, point: Any) -> dict[str, Any]:
+        if not point > 0:
+            raise EstimateError(
+                "The probability is estimated as 0, under which no success ever comes: that is no law of counts. "
+                "Use estimate='mean', or a prior with a larger alpha."
+            )
+        return {"size": self._known_size(), "probability": point}
+
+    def _prior_point(self) -> Any:
+        return self.probability_
+
+    def _point_space(self, estimate: str) -> str:
+        return "probability"
+
+    def _predictive(self, posterior: Any) -> BetaNegativeBinomial:
+        """With the probability integrated out."""
+        return BetaNegativeBinomial(size=self._known_size(), alpha=posterior.alpha_, beta=posterior.beta_)
+
+    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+        counts = [summary.weight * self._known_size(), self._total(summary)]
+        return float(prior.log_evidence(counts)) + self._log_base(summary)
+
+    def credible_intervals(self, level: float = 0.95) -> dict[str, Any]:
+        """Central posterior interval of the probability."""
+        return {"probability": self.posterior_.intervals(level)}
+
+
+def expected_log_choices(size: float, probability: float) -> float:
+    """E[log C(x + size - 1, x)] under the negative binomial law, by an integral that costs the same for every mean.
+
+    With Malmsten's integral of the log-gamma function and the generating function ``g(t) = E[exp(-t x)]`` it is the
+    integral of ``(exp(-t) - exp(-size t)) (1 - g(t)) / (t (1 - exp(-t)))`` over t > 0. In s = log t the integrand is
+    smooth and dies out at both ends, where the trapezoidal rule is exact to rounding.
+    """
+    odds = (1 - probability) / probability
+    low = -40.0 - max(0.0, math.log(max(odds * size, 1.0))) - max(0.0, math.log(size))
+    high = math.log(800.0 / min(size, 1.0))
+    step = 1 / 16
+    t = np.exp(np.arange(low, high, step))
+    loss = -np.expm1(-t)
+    difference = -np.exp(-t) * np.expm1(-(size - 1) * t) if size >= 1 else np.exp(-size * t) * np.expm1(-(1 - size) * t)
+    never = -np.expm1(-size * np.log1p(odds * loss))
+    return float(step * (difference * never / loss).sum())

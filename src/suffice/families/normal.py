@@ -1,0 +1,306 @@
+"""The normal law N(mean, variance)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.domain import Domain
+from suffice.errors import EstimateError, OptionError
+from suffice.families.base import as_float, as_shares, generator
+from suffice.families.conjugate import ConjugatePrior, tails
+from suffice.families.exponential import ExponentialFamily
+from suffice.families.gamma_function import excess
+from suffice.iteration import Outcome
+from suffice.statistics import Moments, Statistic, Summary
+
+Floats = NDArray[np.float64]
+
+LOG_2PI = math.log(2 * math.pi)
+#: A variance below this share of the mean square is rounding: the column is constant.
+CONSTANT = 1e-26
+
+
+class Normal(ExponentialFamily, ConjugatePrior):
+    """The normal law, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``.
+
+    Unfitted ``Normal()``; given ``Normal(mean=0, variance=10)``, where the mean is 0 unless said. With only one of the
+    two given, `fit` takes it as known and learns the other. Maximum likelihood divides by N (ddof 0).
+
+    Args:
+        mean: the mean, when given.
+        variance: the variance, when given.
+        prior: a `NormalInverseGamma` on (mean, variance), or, with a known variance, a `Normal` on the mean.
+        estimate: ``"mean"`` (default) or ``"map"``, the mode in (mean, variance).
+        progress: show a bar over the rows.
+
+    >>> d = Normal().fit([1.0, 2.0, 3.0, 4.0])
+    >>> d.mean_, d.variance_
+    (2.5, 1.25)
+    """
+
+    parameter_names = ("mean", "variance")
+    statistic_names = ("x", "x^2")
+    conjugate_priors = ("NormalInverseGamma", "Normal")
+
+    def __init__(
+        self,
+        mean: float | None = None,
+        variance: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        super().__init__(mean=mean, variance=variance, prior=prior, estimate=estimate, progress=progress)
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _given(self) -> dict[str, Any] | None:
+        mean, variance = self._options["mean"], self._options["variance"]
+        return None if variance is None else {"mean": 0.0 if mean is None else mean, "variance": variance}
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        if np.ndim(parameters["mean"]) or np.ndim(parameters["variance"]):
+            mean = np.asarray(parameters["mean"], dtype=np.float64)
+            variance = np.asarray(parameters["variance"], dtype=np.float64)
+            if not (
+                mean.size
+                and variance.size
+                and np.isfinite(mean).all()
+                and np.isfinite(variance).all()
+                and (variance > 0).all()
+            ):
+                raise OptionError("mean must be finite and variance positive in every entry.")
+            return {"mean": mean, "variance": variance}
+        return {
+            "mean": as_float(parameters["mean"], "mean"),
+            "variance": as_float(parameters["variance"], "variance", above=0),
+        }
+
+    @property
+    def n_params_(self) -> int:
+        """Free parameters: those that are not known."""
+        return (self._options["mean"] is None) + (self._options["variance"] is None)
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def sufficient_statistics(self, x: ArrayLike) -> Floats:
+        """(x, x^2) of each value, (n, 2)."""
+        values = np.asarray(x, dtype=np.float64)
+        return np.stack([values, values**2], axis=-1)
+
+    def log_base_measure(self, x: ArrayLike) -> Floats:
+        """-log(2 pi)/2 for each value."""
+        return np.full(np.shape(x), -0.5 * LOG_2PI)
+
+    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+        """A = -eta1^2 / (4 eta2) - log(-2 eta2)/2."""
+        first, second = self._eta(eta)
+        if not second < 0:
+            return math.inf
+        return float(-(first**2) / (4 * second) - 0.5 * math.log(-2 * second))
+
+    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
+        """(mean, mean^2 + variance)."""
+        mean, variance = self._usual(eta)
+        return np.array([mean, mean**2 + variance])
+
+    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
+        """Cov[(x, x^2)]."""
+        mean, variance = self._usual(eta)
+        mixed = 2 * mean * variance
+        return np.array([[variance, mixed], [mixed, 2 * variance**2 + 4 * mean**2 * variance]])
+
+    def _cumulants(self, order: int, direction: Floats) -> Floats:
+        """With z = x - mean, direction . T is a quadratic in z, whose cumulants are elementary."""
+        mean, variance = self._usual(None)
+        slope, curve = direction[0] + 2 * direction[1] * mean, direction[1] * variance
+        found = [direction @ self.expected_statistics()]
+        for s in range(2, order + 1):
+            square = 2.0 ** (s - 1) * math.factorial(s - 1) * curve**s
+            found.append(square + 2.0 ** (s - 3) * math.factorial(s) * slope**2 * variance * curve ** (s - 2))
+        return np.array(found)
+
+    # -- maps --------------------------------------------------------------------------------------------------------
+
+    def _usual(self, eta: ArrayLike | None) -> tuple[float, float]:
+        if eta is None:
+            return self.parameters_["mean"], self.parameters_["variance"]
+        found = self._from_natural(self._eta(eta))
+        return found["mean"], found["variance"]
+
+    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        mean, variance = parameters["mean"], parameters["variance"]
+        return np.array([mean / variance, -0.5 / variance])
+
+    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+        return {"mean": float(-0.5 * eta[0] / eta[1]), "variance": float(-0.5 / eta[1])}
+
+    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+        return {"mean": float(mean[0]), "variance": float(mean[1] - mean[0] ** 2)}
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density of each value."""
+        values = np.asarray(x, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            square = ((values - self.mean_) / np.sqrt(self.variance_)) ** 2
+        return np.asarray(np.where(np.isnan(values), -np.inf, -0.5 * (LOG_2PI + np.log(self.variance_) + square)))
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """P(X <= x)."""
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr((np.asarray(x, dtype=np.float64) - self.mean_) / np.sqrt(self.variance_)))
+
+    def quantile(self, q: ArrayLike) -> Floats:
+        """The value below which a share q of the mass lies."""
+        from scipy.special import ndtri
+
+        return np.asarray(self.mean_ + np.sqrt(self.variance_) * ndtri(as_shares(q, "q")))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+        """`n` draws (n,)."""
+        return generator(random_state).normal(self.mean_, np.sqrt(self.variance_), size=n)
+
+    def mean(self) -> Any:
+        """The mean."""
+        return self.mean_
+
+    def variance(self) -> Any:
+        """The variance."""
+        return self.variance_
+
+    def mode(self) -> Any:
+        """The mean."""
+        return self.mean_
+
+    def entropy(self) -> float:
+        """(1 + log(2 pi variance))/2."""
+        return 0.5 * (1 + LOG_2PI + math.log(self.variance_))
+
+    def kl_divergence(self, other: Normal) -> float:
+        """Closed form, without the cancellation of the general one."""
+        if type(other) is not type(self):
+            return super().kl_divergence(other)
+        away = (self.variance_ - other.variance_) / other.variance_
+        return 0.5 * float(excess(away) + (self.mean_ - other.mean_) ** 2 / other.variance_)
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        return (Moments(domain.names),)
+
+    def _moments(self, summary: Summary) -> tuple[float, float, float]:
+        """Weight, mean and centred sum of squares."""
+        moments = summary[Moments(summary.domain.names)]
+        if moments.weight <= 0:
+            return 0.0, 0.0, 0.0
+        square = float(moments.cross_pair[0, 0, 0])
+        scatter = float(moments.scatter[0, 0])
+        return moments.weight, float(moments.mean[0]), scatter if scatter > CONSTANT * square else 0.0
+
+    def _observed(self, summary: Summary) -> Floats:
+        weight, mean, scatter = self._moments(summary)
+        return np.array([mean, mean**2 + scatter / weight])
+
+    def _maximise(self, summary: Summary) -> Outcome | None:
+        weight, average, scatter = self._moments(summary)
+        mean, variance = self._options["mean"], self._options["variance"]
+        if mean is not None and variance is not None:
+            self._refuse_given()
+        if variance is None:
+            about = average if mean is None else float(mean)
+            variance = (scatter + weight * (average - about) ** 2) / weight
+            if not variance > 0:
+                raise EstimateError(
+                    f"The column is constant ({average!r}) over {summary.rows} rows: the likelihood grows without "
+                    "bound as the variance goes to 0. Give a prior=NormalInverseGamma(...), or a known variance=."
+                )
+        self._parameters = self._check({"mean": average if mean is None else mean, "variance": variance})
+        return None
+
+    def _gap(self, summary: Summary) -> tuple[float, float]:
+        """On the centred statistics, which do not cancel: (x - mean, (x - mean)^2)."""
+        weight, average, scatter = self._moments(summary)
+        mean, variance = self.mean_, self.variance_
+        gaps = []
+        if self._options["mean"] is None:
+            gaps.append((average - mean) / math.sqrt(variance))
+        if self._options["variance"] is None:
+            spread = scatter / weight + (average - mean) ** 2
+            gaps.append((spread - variance) / (math.sqrt(2) * variance))
+        return max(map(abs, gaps)), math.hypot(*gaps)
+
+    def _log_likelihood(self, summary: Summary) -> float:
+        weight, average, scatter = self._moments(summary)
+        square = scatter + weight * (average - self.mean_) ** 2
+        return float(-0.5 * (weight * (LOG_2PI + math.log(self.variance_)) + square / self.variance_))
+
+    # -- with a prior ------------------------------------------------------------------------------------------------
+
+    def _prior(self, summary: Summary) -> Any:
+        prior = super()._prior(summary)
+        known = self._options["variance"] is not None
+        if prior is not None and known and self._options["mean"] is not None:
+            self._refuse_given()
+        if isinstance(prior, Normal) and not known:
+            raise OptionError(
+                "A Normal prior on the mean needs a known variance=; for both unknown give NormalInverseGamma."
+            )
+        if prior is not None and not isinstance(prior, Normal) and (known or self._options["mean"] is not None):
+            raise OptionError("A NormalInverseGamma prior is for an unknown mean and variance; give neither.")
+        return prior
+
+    def _update(self, prior: Any, summary: Summary) -> Any:
+        weight, average, _ = self._moments(summary)
+        if not isinstance(prior, Normal):
+            return prior._from_summary(summary)
+        # 1 / variance' = 1 / variance + N / known, in a form that gives the prior back to the bit at N = 0.
+        pull = weight / self._options["variance"]
+        variance = prior.variance_ / (1 + prior.variance_ * pull)
+        return Normal(mean=prior.mean_ + variance * pull * (average - prior.mean_), variance=variance)
+
+    def _from_point(self, point: Any) -> dict[str, Any]:
+        return dict(point) if isinstance(point, dict) else {"mean": point, "variance": self._options["variance"]}
+
+    def _prior_point(self) -> Any:
+        known = self._options["variance"] is not None
+        return self.mean_ if known else {"mean": self.mean_, "variance": self.variance_}
+
+    def _point_space(self, estimate: str) -> str:
+        return "mean (variance known)" if self._options["variance"] is not None else "(mean, variance)"
+
+    def _predictive(self, posterior: Any) -> Any:
+        if isinstance(posterior, Normal):
+            return Normal(mean=posterior.mean_, variance=posterior.variance_ + self.variance_)
+        return posterior._predictive_law()
+
+    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+        """p(x) = p(x | mean) p(mean) / p(mean | x) at any mean."""
+        weight, average, scatter = self._moments(summary)
+        if not isinstance(prior, Normal):
+            return float(prior._log_constant() - posterior._log_constant() - 0.5 * weight * LOG_2PI)
+        point, variance = posterior.mean_, self._options["variance"]
+        likelihood = -0.5 * (
+            weight * (LOG_2PI + math.log(variance)) + (scatter + weight * (average - point) ** 2) / variance
+        )
+        return float(likelihood + prior.log_prob(point) - posterior.log_prob(point))
+
+    # -- as a prior on a mean ----------------------------------------------------------------------------------------
+
+    def stationarity(self, point: Any) -> Floats:
+        """Slope of the log density."""
+        return np.atleast_1d((self.mean_ - np.asarray(point, dtype=np.float64)) / self.variance_)
+
+    def intervals(self, level: float = 0.95) -> Any:
+        """The central interval."""
+        low, high = self.quantile(tails(level))
+        return float(low), float(high)

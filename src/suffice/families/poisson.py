@@ -1,0 +1,184 @@
+"""The Poisson law of counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.families.base import as_float, generator
+from suffice.families.counting import CountFamily, in_support
+from suffice.families.gamma_function import excess, log_gamma_kernel
+from suffice.families.negative_binomial import NegativeBinomial
+from suffice.fitting import Solution
+from suffice.statistics import Summary
+
+Floats = NDArray[np.float64]
+
+#: From this rate on series in 1/rate are exact to rounding.
+LARGE_RATE = 1000.0
+#: The largest probability below 1.
+ALMOST_ONE = math.nextafter(1, 0)
+
+
+class Poisson(CountFamily):
+    """The Poisson law, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ...
+
+    A rate of 0 is the limit that puts all mass on 0; it is the estimate where every value is 0.
+
+    Args:
+        rate: the mean number of events, when given.
+        prior: a `Gamma` on the rate.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
+        progress: show a bar over the rows.
+
+    >>> Poisson().fit([0, 3, 1, 2]).rate_
+    1.5
+    """
+
+    parameter_names = ("rate",)
+    conjugate_priors = ("Gamma",)
+
+    def __init__(
+        self,
+        rate: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        super().__init__(rate=rate, prior=prior, estimate=estimate, progress=progress)
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {"rate": as_float(parameters["rate"], "rate", least=0)}
+
+    @property
+    def n_params_(self) -> int:
+        """One."""
+        return 1
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def log_base_measure(self, x: ArrayLike) -> Floats:
+        """-log x! for each value; -inf off the counts."""
+        from scipy.special import gammaln
+
+        inside = in_support(x)
+        return np.asarray(np.where(inside, -gammaln(np.where(inside, x, 0.0) + 1), -np.inf))
+
+    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
+        """A = exp(eta)."""
+        return self._usual(eta)
+
+    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
+        """The rate, exp(eta)."""
+        return np.array([self._usual(eta)])
+
+    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
+        """The rate."""
+        return np.array([[self._usual(eta)]])
+
+    def _cumulants(self, order: int, direction: Floats) -> Floats:
+        """Every cumulant of x is the rate."""
+        return np.asarray(direction[0] ** np.arange(1.0, order + 1) * self.rate_)
+
+    # -- maps --------------------------------------------------------------------------------------------------------
+
+    def _usual(self, eta: ArrayLike | None) -> float:
+        if eta is None:
+            return float(self.rate_)
+        with np.errstate(over="ignore"):
+            return float(np.exp(self._eta(eta)[0]))
+
+    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log([parameters["rate"]]))
+
+    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+        return {"rate": float(np.exp(eta[0]))}
+
+    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+        return {"rate": float(mean[0])}
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log probability of each value; -inf off the counts."""
+        inside = in_support(x)
+        values = np.where(inside, x, 0.0)
+        some = np.maximum(values, 1.0)
+        value = np.where(values == 0, -self.rate_, log_gamma_kernel(some, self.rate_) - np.log(some))
+        return np.asarray(np.where(inside, value, -np.inf))
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """P(X <= x)."""
+        from scipy.special import gammaincc
+
+        values = np.floor(np.asarray(x, dtype=np.float64))
+        return np.asarray(np.where(values >= 0, gammaincc(np.maximum(values, 0) + 1, self.rate_), 0.0))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
+        """`n` draws (n,)."""
+        return generator(random_state).poisson(self.rate_, size=n)
+
+    def mean(self) -> float:
+        """The rate."""
+        return float(self.rate_)
+
+    def variance(self) -> float:
+        """The rate."""
+        return float(self.rate_)
+
+    def mode(self) -> int:
+        """The largest count not above the rate; where the rate is a whole number, the one below is as likely."""
+        return int(self.rate_)
+
+    def entropy(self) -> float:
+        """-sum p log p over the counts that matter, or its asymptotic series for a large rate."""
+        rate = self.rate_
+        if rate >= LARGE_RATE:
+            series = 1 / 12 + (1 / 24 + (19 / 360 + 9 / (80 * rate)) / rate) / rate
+            return float(0.5 * math.log(2 * math.pi * math.e * rate) - series / rate)
+        counts = np.arange(math.ceil(rate + 40 * math.sqrt(rate) + 60))
+        logs = self.log_prob(counts)
+        return float(0.0 - (np.exp(logs) * np.where(np.isfinite(logs), logs, 0.0)).sum())
+
+    def kl_divergence(self, other: Poisson) -> float:
+        """Rate' - rate + rate log(rate / rate'); inf where only the other is stuck at 0."""
+        if type(other) is not type(self):
+            return super().kl_divergence(other)
+        if self.rate_ == 0:
+            return float(other.rate_)
+        return float(self.rate_ * excess((other.rate_ - self.rate_) / self.rate_))
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _solve(self, summary: Summary) -> Solution:
+        self._refuse_given()
+        return super()._solve(summary)
+
+    # -- with a prior ------------------------------------------------------------------------------------------------
+
+    def _update(self, prior: Any, summary: Summary) -> Any:
+        return prior._updated(self._total(summary), summary.weight)
+
+    def _predictive(self, posterior: Any) -> NegativeBinomial:
+        """With the rate integrated out: failures before the `shape`-th success."""
+        shape, rate = posterior.shape_, posterior.rate_
+        probability = min(rate / (rate + 1), ALMOST_ONE)
+        if rate > LARGE_RATE:
+            # Little of 1 - probability is left after rounding; the size takes up the difference and keeps the mean.
+            shape = shape / rate * probability / (1 - probability)
+        return NegativeBinomial(size=shape, probability=probability)
+
+    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+        """p(x) = p(x | rate) p(rate) / p(rate | x) at any rate."""
+        rate = posterior.mean()
+        ratio = prior.log_prob(rate) - posterior.log_prob(rate)
+        return Poisson(rate)._log_likelihood(summary) + float(ratio)

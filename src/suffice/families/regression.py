@@ -1,0 +1,255 @@
+"""Least squares from sums of products, for many sets of rows at once.
+
+Every quantity has a leading axis of k configurations, each a set of rows of (x_1, ..., x_p, y) with a regression of
+its own: q = p + 1 weights, intercept first. Work is done in float64 on centred products. Where columns are nearly
+dependent, a fit is nearly perfect or means dwarf the spread, so that float64 would lose digits, the same figures are
+taken from the raw double-double sums instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice import precise
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+EPSILON = float(np.finfo(np.float64).eps)
+#: Products of up to this many columns are summed exactly; those of more are good to float64.
+EXACT_COLUMNS = 16
+#: A direction has no spread when its variance, among p columns of unit variance, is below p times this.
+NO_SPREAD = 32 * EPSILON
+#: Variances, in those units, and shares of unexplained squares below which float64 does not do.
+DOUBTFUL = 1e-3
+#: Residuals below 1e-13 of the terms of a regression are the rounding of the columns themselves: a perfect fit.
+ROUNDING = 1e-26
+#: The same, relative to centred squares, where these were only summed in float64.
+ROUGH_ROUNDING = 64 * EPSILON
+#: Corrections of a doubtful solution; each divides its error by about 1e16 / condition.
+REFINEMENTS = 2
+
+
+@dataclass(frozen=True)
+class Products:
+    """Sums of products of (x_1, ..., x_p, y): `weight` (k,), `mean` (k, q) and centred `scatter` (k, q, q).
+
+    `raw` (2, k, q + 1, q + 1) holds the products of (1, x, y) about the origin as double-double pairs. `exact` says
+    whether they are, to about 2^-100.
+    """
+
+    weight: Floats
+    mean: Floats
+    scatter: Floats
+    raw: Floats
+    exact: bool = True
+
+    @classmethod
+    def of(cls, sums: Any, axes: list[int]) -> Products:
+        """From moments of one or of k sets of rows: some columns, the last of which is y."""
+        exact = sums.total_pair.shape[-1] <= EXACT_COLUMNS
+        index = np.array(axes, dtype=np.intp)
+        grid = np.ix_(index, index)
+        mean, scatter = sums.mean[..., index], sums.scatter[..., *grid]
+        weight, total, cross = sums.weight_pair, sums.total_pair[..., index], sums.cross_pair[..., *grid]
+        if weight.ndim == 1:
+            mean, scatter = mean[None], scatter[None]
+            weight, total, cross = weight[:, None], total[:, None], cross[:, None]
+        some = weight[0] > 0
+        if not some.all():  # No rows have no mean.
+            mean, scatter = np.where(some[:, None], mean, 0.0), np.where(some[:, None, None], scatter, 0.0)
+        return cls(weight[0], mean, scatter, _bordered(weight, total, cross), exact)
+
+    def __getitem__(self, chosen: Any) -> Products:
+        """Some of the configurations."""
+        parts = (self.weight[chosen], self.mean[chosen], self.scatter[chosen], self.raw[:, chosen])
+        return Products(*parts, self.exact)
+
+    @classmethod
+    def none(cls, q: int) -> Products:
+        """One configuration without rows."""
+        return cls(np.zeros(1), np.zeros((1, q)), np.zeros((1, q, q)), np.zeros((2, 1, q + 1, q + 1)))
+
+    def pooled(self) -> Products:
+        """All rows together, as one configuration."""
+        if not len(self.weight):
+            return Products.none(self.mean.shape[1])
+        parts = np.moveaxis(self.raw, 1, -1)
+        raw = precise.sum_pairs(parts[0], parts[1])
+        weight, total, cross = raw[:, 0, 0], raw[:, 0, 1:], raw[:, 1:, 1:]
+        mean, scatter = precise.divide(total, weight[:, None])[0], precise.centred(weight, total, cross)
+        return Products(weight[:1], mean[None], scatter[None], raw[:, None], self.exact)
+
+    def with_rows(self, weight: float, mean: Floats, scatter: Floats) -> Products:
+        """With more rows in every configuration, given by weight, mean (q,) and centred products (q, q)."""
+        total = self.weight + weight
+        # No rows and no pseudo-rows: the mean is of no consequence.
+        share = weight / np.where(total > 0, total, 1.0)
+        away = self.mean - mean
+        between = (self.weight * share)[:, None, None] * away[:, :, None] * away[:, None, :]
+        centre = precise.scale(precise.pair(mean), weight)
+        more = precise.add(precise.outer(centre, precise.pair(mean)), precise.pair(scatter))
+        raw = precise.add(self.raw, _bordered(precise.pair(weight), centre, more)[:, None])
+        moved = self.mean - share[:, None] * away
+        return Products(total, moved, self.scatter + scatter + between, raw, self.exact)
+
+    # -- at given weights --------------------------------------------------------------------------------------------
+
+    def squares(self, weights: Floats) -> Floats:
+        """Sum of (y - w . (1, x))^2 (k,)."""
+        c, offset, size = self._residual(weights)
+        terms = c[:, :, None] * c[:, None, :] * self.scatter
+        found = terms.sum(axis=(1, 2)) + self.weight * offset**2
+        bound = np.abs(terms).sum(axis=(1, 2)) + self.weight * np.abs(offset) * size
+        careful = np.flatnonzero(~(found > DOUBTFUL * bound))
+        if len(careful):
+            c = np.concatenate([-weights[careful, :1], c[careful]], axis=1)
+            pairs = precise.scale(precise.scale(self.raw[:, careful], c[:, :, None]), c[:, None, :])
+            flat = pairs.reshape(2, len(careful), -1)
+            found[careful] = np.maximum(precise.rounded(precise.sum_pairs(flat[0], flat[1])), 0.0)
+        return found
+
+    def slopes(self, weights: Floats) -> Floats:
+        """Sum of (y - w . (1, x)) (1, x - mean) (k, q): minus half the slope of the sum of squares, x centred."""
+        c, offset, size = self._residual(weights)
+        inner = np.einsum("kij,kj->ki", self.scatter[:, :-1], c)
+        found = np.concatenate([(self.weight * offset)[:, None], inner], axis=1)
+        spread = np.sqrt(self.scatter[:, -1, -1] / self.weight)
+        careful = np.flatnonzero(~(EPSILON * size < 1e-12 * spread))
+        if len(careful):
+            found[careful] = self._exact_slopes(weights[careful], careful)
+        return found
+
+    def _exact_slopes(self, weights: Floats, chosen: Any) -> Floats:
+        c = np.concatenate([-weights, np.ones((len(weights), 1))], axis=1)
+        pairs = precise.scale(self.raw[:, chosen, :-1], c[:, None, :])
+        found = precise.sum_pairs(pairs[0], pairs[1])
+        centre = precise.pair(self.mean[chosen, :-1])
+        inner = precise.subtract(found[:, :, 1:], precise.multiply(centre, found[:, :, :1]))
+        return precise.rounded(np.concatenate([found[:, :, :1], inner], axis=2))
+
+    def _residual(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """Factors (k, q) of (x, y) in the residual, its mean (k,), and the size of the terms of that mean (k,)."""
+        c = np.concatenate([-weights[:, 1:], np.ones((len(weights), 1))], axis=1)
+        terms = c * self.mean
+        size = np.abs(terms).sum(axis=1) + np.abs(weights[:, 0])
+        return c, terms.sum(axis=1) - weights[:, 0], size
+
+    def perfect(self, weights: Floats, squares: Floats) -> Flags:
+        """Where sums of squares (k,) at some weights are no more than rounding: every row is explained."""
+        c = np.concatenate([weights, np.ones((len(weights), 1))], axis=1) ** 2
+        if self.exact:
+            return squares <= ROUNDING * (c * np.diagonal(self.raw[0], axis1=1, axis2=2)).sum(axis=1)
+        centred = (c[:, 1:] * np.diagonal(self.scatter, axis1=1, axis2=2)).sum(axis=1)
+        return squares <= ROUGH_ROUNDING * c.shape[1] * centred
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Solutions for k configurations.
+
+    `weights` (k, q); `squares` (k,), the least sum of squares; `spread` (k, q, q), the (pseudo-)inverse of the products
+    of (1, x), with inf on the diagonal for weights that the rows do not determine; `log_determinant` (k,) of those
+    products; `determined` (k, q).
+    """
+
+    weights: Floats
+    squares: Floats
+    spread: Floats
+    log_determinant: Floats
+    determined: Flags
+
+
+def least_squares(products: Products) -> LeastSquares:
+    """The weights that minimise the sum of squares; of least norm, intercept included, where many do.
+
+    Every configuration has some weight. With the intercept eliminated, the rest solves S_xx w = S_xy; the eigenvalues
+    of S_xx, in units of the columns, say how well.
+    """
+    mean, scatter = products.mean, products.scatter
+    p = mean.shape[1] - 1
+    units = np.sqrt(np.diagonal(scatter, axis1=1, axis2=2)[:, :p])
+    moving = units > 0
+    units = np.where(moving, units, 1.0)
+    both = units[:, :, None] * units[:, None, :]
+    values, vectors = np.linalg.eigh(scatter[:, :p, :p] / both * (moving[:, :, None] & moving[:, None, :]))
+    spread_out = values > NO_SPREAD * p
+    inverse = (
+        (vectors * np.where(spread_out, 1.0 / np.where(spread_out, values, 1.0), 0.0)[:, None, :]) @ vectors.mT / both
+    )
+    slopes = np.einsum("kij,kj->ki", inverse, scatter[:, :p, p])
+    weights = np.concatenate([(mean[:, p] - (mean[:, :p] * slopes).sum(axis=1))[:, None], slopes], axis=1)
+    determined = _take_least_norm(weights, (~spread_out).sum(axis=1), vectors, mean[:, :p], units)
+    unexplained = scatter[:, p, p] - (slopes * scatter[:, :p, p]).sum(axis=1)
+    doubtful = (values.min(axis=1, initial=1.0) <= DOUBTFUL) | ~(unexplained > DOUBTFUL * scatter[:, p, p])
+    if doubtful.any():
+        weights[doubtful] = _refined(products[doubtful], weights[doubtful], inverse[doubtful])
+    logs = np.log(np.where(spread_out, values, 1.0)).sum(axis=1) + 2 * np.log(units).sum(axis=1)
+    spread = _spread(products.weight, mean[:, :p], inverse, determined)
+    return LeastSquares(weights, products.squares(weights), spread, np.log(products.weight) + logs, determined)
+
+
+def _refined(products: Products, weights: Floats, inverse: Floats) -> Floats:
+    """Iterative refinement: the residuals in double-double, their solution in float64."""
+    mean = products.mean[:, :-1]
+    for _ in range(REFINEMENTS):
+        slopes = products._exact_slopes(weights, slice(None))
+        change = np.einsum("kij,kj->ki", inverse, slopes[:, 1:])
+        intercept = slopes[:, 0] / products.weight - (mean * change).sum(axis=1)
+        weights = weights + np.concatenate([intercept[:, None], change], axis=1)
+    return weights
+
+
+def _spread(weight: Floats, mean: Floats, inverse: Floats, determined: Flags) -> Floats:
+    """Inverse of the products of (1, x), by blocks; inf on the diagonal of what is not determined."""
+    k, p = mean.shape
+    spread = np.empty((k, p + 1, p + 1))
+    side = np.einsum("kij,kj->ki", inverse, mean)
+    spread[:, 0, 0] = 1 / weight + (side * mean).sum(axis=1)
+    spread[:, 0, 1:] = spread[:, 1:, 0] = -side
+    spread[:, 1:, 1:] = inverse
+    configuration, at = np.nonzero(~determined)
+    spread[configuration, at, at] = np.inf
+    return spread
+
+
+def _take_least_norm(weights: Floats, nullity: NDArray[Any], vectors: Floats, mean: Floats, units: Floats) -> Flags:
+    """Move weights (k, q) to the least norm where a number of directions is free; returns what is determined (k, q)."""
+    determined = np.ones(weights.shape, dtype=bool)
+    for r in set(nullity.tolist()) - {0}:
+        at = np.flatnonzero(nullity == r)
+        # Eigenvalues come in ascending order, those of free directions first.
+        weights[at], determined[at] = _least_norm(weights[at], vectors[at][:, :, :r], mean[at], units[at])
+    return determined
+
+
+def _least_norm(weights: Floats, null: Floats, mean: Floats, units: Floats) -> tuple[Floats, Flags]:
+    """The points of least norm (k, q) among the solutions, and which weights (k, q) all solutions agree on.
+
+    Solutions differ by slopes in the span of `null` (k, p, r), columns of unit variance, with the intercept that keeps
+    the line through the means.
+    """
+    slopes = null / units[:, :, None]
+    terms = mean[:, :, None] * slopes
+    intercept = -terms.sum(axis=1)
+    # Dependent columns have dependent means: what is left of the sum is rounding.
+    intercept = np.where(np.abs(intercept) > 1e-9 * np.abs(terms).sum(axis=1), intercept, 0.0)
+    free = np.concatenate([intercept[:, None, :], slopes], axis=1)
+    basis, _ = np.linalg.qr(free / np.linalg.norm(free, axis=1, keepdims=True))
+    away = np.einsum("kir,kjr,kj->ki", basis, basis, weights)
+    agreed = np.concatenate([(intercept == 0).all(axis=1)[:, None], np.abs(null).max(axis=2) <= 1e-6], axis=1)
+    return weights - away, agreed
+
+
+def _bordered(weight: Floats, total: Floats, cross: Floats) -> Floats:
+    """Products (2, ..., d + 1, d + 1) of a column of ones and d columns."""
+    d = total.shape[-1]
+    raw = np.empty((*total.shape[:-1], d + 1, d + 1))
+    raw[..., 0, 0] = weight
+    raw[..., 0, 1:] = raw[..., 1:, 0] = total
+    raw[..., 1:, 1:] = cross
+    return raw

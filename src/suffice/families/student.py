@@ -1,0 +1,176 @@
+"""Student's t: the predictive law of a normal row with mean and variance integrated out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.errors import EstimateError, OptionError
+from suffice.families.base import as_float, as_floats, as_shares, generator
+from suffice.families.conjugate import GivenLaw
+from suffice.families.gamma_function import log_gamma_ratio
+from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
+from suffice.families.simplex import polygamma_drop
+
+Floats = NDArray[np.float64]
+
+
+class StudentT(GivenLaw):
+    """Student's t with `df` degrees of freedom, moved to `location` and stretched by `scale`.
+
+    >>> float(StudentT(df=3).cdf(0.0))
+    0.5
+    """
+
+    parameter_names = ("df", "location", "scale")
+
+    def __init__(self, df: float, location: float = 0.0, scale: float = 1.0) -> None:
+        """See the class."""
+        super().__init__(df=df, location=location, scale=scale)
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "df": as_float(parameters["df"], "df", above=0),
+            "location": as_float(parameters["location"], "location"),
+            "scale": as_float(parameters["scale"], "scale", above=0),
+        }
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density of each value."""
+        values = np.asarray(x, dtype=np.float64)
+        z = (np.where(np.isfinite(values), values, 0.0) - self.location_) / self.scale_
+        value = log_constant(self.df_, 1) - math.log(self.scale_) - 0.5 * (self.df_ + 1) * log_tail(np.abs(z), self.df_)
+        return np.asarray(np.where(np.isfinite(values), value, -np.inf))
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """P(X <= x)."""
+        from scipy.special import stdtr
+
+        return np.asarray(stdtr(self.df_, (np.asarray(x, dtype=np.float64) - self.location_) / self.scale_))
+
+    def quantile(self, q: ArrayLike) -> Floats:
+        """The value below which a share q of the mass lies."""
+        from scipy.special import stdtrit
+
+        shares = as_shares(q, "q")
+        # The library's inverse gives +inf at 0.
+        z = np.where(shares > 0, stdtrit(self.df_, shares), -np.inf)
+        return np.asarray(self.location_ + self.scale_ * z)
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+        """`n` draws (n,)."""
+        return np.asarray(self.location_ + self.scale_ * generator(random_state).standard_t(self.df_, size=n))
+
+    def mean(self) -> float:
+        """The location; needs df > 1."""
+        if not self.df_ > 1:
+            raise EstimateError(f"Student's t with {self.df_:g} degrees of freedom has no mean; it needs more than 1.")
+        return float(self.location_)
+
+    def variance(self) -> float:
+        """scale^2 df / (df - 2); needs df > 2."""
+        if not self.df_ > 2:
+            raise EstimateError(
+                f"Student's t with {self.df_:g} degrees of freedom has no variance; it needs more than 2."
+            )
+        return float(self.scale_**2 * self.df_ / (self.df_ - 2))
+
+    def mode(self) -> float:
+        """The location."""
+        return float(self.location_)
+
+    def entropy(self) -> float:
+        """E[-log p], in nats."""
+        return standard_entropy(self.df_, 1) + math.log(self.scale_)
+
+
+class MultivariateStudentT(GivenLaw):
+    """Student's t in d dimensions with location (d,) and shape matrix (d, d).
+
+    >>> MultivariateStudentT(df=4, location=[0, 1], shape=[[1, 0], [0, 2]]).covariance()
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    parameter_names = ("df", "location", "shape")
+
+    def __init__(self, df: float, location: ArrayLike, shape: ArrayLike) -> None:
+        """See the class."""
+        super().__init__(df=df, location=location, shape=shape)
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        location = np.atleast_1d(as_floats(parameters["location"], "location"))
+        if location.ndim != 1:
+            raise OptionError(f"location has shape {location.shape}; expected one number for each dimension.")
+        shape = as_positive_definite(parameters["shape"], "shape", len(location))
+        return {"df": as_float(parameters["df"], "df", above=0), "location": location, "shape": shape}
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density of each row of x (n, d), or of one row (d,)."""
+        rows = np.asarray(x, dtype=np.float64)
+        d = len(self.location_)
+        if rows.ndim == 0 or rows.shape[-1] != d:
+            raise OptionError(f"The rows have shape {rows.shape}; expected {d} numbers in each.")
+        finite = np.asarray(np.isfinite(rows).all(axis=-1))
+        away = (np.where(finite[..., None], rows, self.location_) - self.location_).reshape(-1, d)
+        factor = root(self.shape_)
+        # Unlike a norm, a chain of hypotenuses squares nothing and cannot overflow.
+        size = np.hypot.reduce(whiten(factor, away.T), axis=0).reshape(rows.shape[:-1])
+        constant = log_constant(self.df_, d) - np.log(np.diag(factor)).sum()
+        return np.asarray(np.where(finite, constant - 0.5 * (self.df_ + d) * log_tail(size, self.df_), -np.inf))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+        """`n` draws (n, d)."""
+        rng = generator(random_state)
+        z = rng.standard_normal((n, len(self.location_))) @ root(self.shape_).T
+        return np.asarray(self.location_ + z / np.sqrt(rng.chisquare(self.df_, size=(n, 1)) / self.df_))
+
+    def mean(self) -> Floats:
+        """The location; needs df > 1."""
+        if not self.df_ > 1:
+            raise EstimateError(f"Student's t with {self.df_:g} degrees of freedom has no mean; it needs more than 1.")
+        return np.asarray(self.location_)
+
+    def mode(self) -> Floats:
+        """The location."""
+        return np.asarray(self.location_)
+
+    def covariance(self) -> Floats:
+        """The covariance (d, d), df / (df - 2) times the shape; needs df > 2."""
+        if not self.df_ > 2:
+            raise EstimateError(
+                f"Student's t with {self.df_:g} degrees of freedom has no variance; it needs more than 2."
+            )
+        return np.asarray(self.shape_ * (self.df_ / (self.df_ - 2)))
+
+    def variance(self) -> Floats:
+        """The variance of each column (d,); needs df > 2."""
+        return np.diag(self.covariance()).copy()
+
+    def entropy(self) -> float:
+        """E[-log p], in nats."""
+        return standard_entropy(self.df_, len(self.location_)) + 0.5 * log_determinant(self.shape_)
+
+
+def log_constant(df: float, d: int) -> float:
+    """Log density of the standard law at its centre: log Gamma((df + d)/2) - log Gamma(df/2) - d log(pi df)/2."""
+    return float(log_gamma_ratio(df / 2, d / 2)) - 0.5 * d * math.log(math.pi * df)
+
+
+def log_tail(size: Floats, df: float) -> Floats:
+    """log(1 + size^2 / df) for sizes of at least 0, also where the square overflows."""
+    from scipy.special import xlogy
+
+    large = size > 1e100
+    with np.errstate(over="ignore"):
+        return np.asarray(np.where(large, 2 * xlogy(1, size) - math.log(df), np.log1p(size**2 / df)))
+
+
+def standard_entropy(df: float, d: int) -> float:
+    """Entropy of the standard law in d dimensions."""
+    drop = float(polygamma_drop(0, df / 2, d / 2))
+    return -log_constant(df, d) - 0.5 * (df + d) * drop

@@ -1,0 +1,354 @@
+"""The one place where a model meets its data: ask, answer, solve, certify.
+
+`Estimator` is the base class of everything that can be fitted. A concrete model declares five things and inherits the
+rest: which variables it wants, which statistics it asks for, how it solves for its parameters, its log-likelihood, and
+its certificate.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice import storage
+from suffice.domain import Domain, Variable
+from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
+from suffice.iteration import Control, Outcome
+from suffice.report import Certificate, Report
+from suffice.statistics import Statistic, Summary
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a model's solve says about itself; the parameters are already in the model."""
+
+    method: str
+    estimate: str
+    parameterisation: str | None = None
+    outcome: Outcome | None = None
+    plan: str | None = None
+    log_evidence: float | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+
+class Estimator:
+    """Options in the constructor, data in `fit`, results in names that end in ``_``.
+
+    Subclasses call ``super().__init__(**options)`` with every argument of their own constructor.
+    """
+
+    #: Options that are not written to files: they steer a run and are no part of the model.
+    _transient: ClassVar[frozenset[str]] = frozenset({"callback", "progress", "checkpoint"})
+
+    report_: Report
+    summary_: Summary
+
+    def __init__(self, **options: Any) -> None:
+        """Keep the options as they were given."""
+        self._options = options
+
+    # -- what a model declares ---------------------------------------------------------------------------------------
+
+    def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+        """The variables to read, by column; None leaves the kind to the column."""
+        raise NotImplementedError
+
+    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The statistics that the fit needs."""
+        raise NotImplementedError
+
+    def _solve(self, summary: Summary) -> Solution:
+        """Set the parameters from the statistics."""
+        raise NotImplementedError
+
+    def _log_likelihood(self, summary: Summary) -> float:
+        """Sum over rows, natural logarithm, at the current parameters."""
+        raise NotImplementedError
+
+    def _certify(self, summary: Summary) -> Certificate:
+        """Measure the gap at the current parameters."""
+        raise NotImplementedError
+
+    def _objective(self, summary: Summary, log_likelihood: float) -> float:
+        """What was maximised; the log-likelihood unless a prior was used."""
+        return log_likelihood
+
+    def _empirical_entropy(self, summary: Summary) -> float | None:
+        """Entropy of the observed frequencies; None where the data are not discrete."""
+        return None
+
+    @property
+    def n_params_(self) -> int:
+        """Number of free parameters."""
+        raise NotImplementedError
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
+        """Learn the parameters from rows or from a `Summary`.
+
+        Args:
+            data: any table, file or array that the library reads, or a `Summary` made for this model.
+            sample_weight: one weight a row, or the name of the column that holds it; a weight of 2 counts as two rows.
+            columns: names for the columns of an array, or the columns to read.
+
+        Returns:
+            self
+        """
+        summary, passes = self._summary_of(data, sample_weight, columns)
+        return self._learn(summary, passes)
+
+    def partial_fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None, keep: float = 1.0) -> Self:
+        """Add rows to those already learned; the result equals one fit on all of them.
+
+        `keep` below 1 weights the earlier rows down first (forgetting).
+        """
+        summary, passes = self._summary_of(data, sample_weight, columns)
+        earlier = self.__dict__.get("summary_")
+        return self._learn(summary if earlier is None else earlier * keep + summary, passes)
+
+    def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
+        """Take rows out again; the result equals a fit that never saw them."""
+        if "summary_" not in self.__dict__:
+            raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
+        summary, passes = self._summary_of(data, sample_weight, columns)
+        return self._learn(self.summary_ - summary, passes)
+
+    def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
+        """Mean log-likelihood of a row (weighted), natural logarithm."""
+        summary, _ = self._summary_of(data, sample_weight, columns)
+        if summary.weight <= 0:
+            raise OptionError("The score of no rows is undefined: the data have no weight.")
+        return self._log_likelihood(self._aligned(summary)) / summary.weight
+
+    def _aligned(self, summary: Summary) -> Summary:
+        """The summary laid out as the fitted parameters are."""
+        return summary
+
+    def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
+        if isinstance(data, Summary):
+            if sample_weight is not None or columns is not None:
+                raise OptionError("A Summary already holds weights and columns; give neither beside it.")
+            return data, 0
+        from suffice.sources import open_source
+
+        source = open_source(data, columns=columns, sample_weight=sample_weight)
+        return summarize(self, source), max(source.passes, 1)
+
+    def _learn(self, summary: Summary, passes: int) -> Self:
+        """Solve on a copy, so that a fit that fails leaves the model as it was."""
+        fresh = copy.copy(self)
+        fresh.__dict__.update({"_options": dict(self._options)})
+        solution = fresh._solve(summary)
+        fresh.summary_ = summary
+        fresh.report_ = fresh._report(summary, solution, passes)
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def _report(self, summary: Summary, solution: Solution, passes: int) -> Report:
+        log_likelihood = self._log_likelihood(summary)
+        outcome = solution.outcome
+        ended = (
+            {}
+            if outcome is None
+            else {
+                "converged": outcome.converged,
+                "iterations": outcome.state.iteration,
+                "history": outcome.history,
+                "stop_reason": outcome.stop_reason,
+            }
+        )
+        return Report(
+            model=type(self).__name__,
+            rows=summary.rows,
+            weight=summary.weight,
+            passes=passes,
+            method=solution.method,
+            estimate=solution.estimate,
+            log_likelihood=log_likelihood,
+            objective=self._objective(summary, log_likelihood),
+            n_params=self.n_params_,
+            certificate=self._certify(summary),
+            parameterisation=solution.parameterisation,
+            plan=solution.plan,
+            log_evidence=solution.log_evidence,
+            empirical_entropy=self._empirical_entropy(summary),
+            warnings=solution.warnings,
+            **ended,  # type: ignore[arg-type]
+        )
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the fit reached its tolerance."""
+        return self.report_.converged
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of iterations; 0 for a closed form."""
+        return self.report_.iterations
+
+    @property
+    def history_(self) -> tuple[float, ...]:
+        """The objective before the first and after each iteration."""
+        return self.report_.history
+
+    @property
+    def stop_reason_(self) -> str:
+        """Why the fit stopped."""
+        return self.report_.stop_reason
+
+    # -- options -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _option_names(cls) -> list[str]:
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options; with `deep` also those of options that have options, as ``prior__alpha``."""
+        found = {name: self._options[name] for name in self._option_names()}
+        if deep:
+            for name, value in list(found.items()):
+                if hasattr(value, "get_params") and not isinstance(value, type):
+                    found |= {f"{name}__{inner}": option for inner, option in value.get_params().items()}
+        return found
+
+    def set_params(self, **options: Any) -> Self:
+        """Change options; those of a prior as ``prior__alpha=2``."""
+        merged = dict(self._options)
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in options.items():
+            outer, _, inner = name.partition("__")
+            if outer not in merged:
+                raise OptionError(f"{type(self).__name__} has no option {name!r}; it has {listing(merged)}.")
+            if inner:
+                nested.setdefault(outer, {})[inner] = value
+            else:
+                merged[outer] = value
+        for outer, inside in nested.items():
+            if not hasattr(merged[outer], "get_params"):
+                raise OptionError(f"The option {outer!r} is {merged[outer]!r} and has no options of its own.")
+            merged[outer] = type(merged[outer])(**{**merged[outer].get_params(deep=False), **inside})
+        self._options = type(self)(**merged)._options
+        return self
+
+    def clone(self) -> Self:
+        """An unfitted copy with the same options."""
+        return type(self)(**copy.deepcopy(self.get_params(deep=False)))
+
+    def _control(self) -> Control:
+        names = ("max_iter", "tolerance", "max_seconds", "progress", "callback", "checkpoint")
+        return Control(**{name: self._options[name] for name in names if name in self._options})
+
+    def __getattr__(self, name: str) -> Any:
+        """Options read as attributes; a result read before `fit` says so."""
+        options = self.__dict__.get("_options", {})
+        if name in options:
+            return options[name]
+        if name.endswith("_") and not name.startswith("_"):
+            raise NotFittedError(f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name.")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+
+    def __repr__(self) -> str:
+        """The constructor call with the options that differ from the defaults."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        shown = [
+            f"{name}={_short(self._options[name])}"
+            for name in self._option_names()
+            if not _same(self._options[name], defaults[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """Let scikit-learn's searches take the model; called by scikit-learn only."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=InputTags())
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def write(self, path: Any) -> None:
+        """Save to a file; the ending says the format and `suffice.read` loads it."""
+        storage.save(path, self)
+
+    def _fitted_state(self) -> dict[str, Any]:
+        """The parameters, as plain data."""
+        return {}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Set the parameters from plain data, checking them."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Options, parameters, summary and report as plain data."""
+        options = {n: None if n in self._transient else self._options[n] for n in self._option_names()}
+        state: dict[str, Any] = {"options": options, "fitted": None}
+        if "report_" in self.__dict__:
+            state |= {"fitted": self._fitted_state(), "summary": self.summary_, "report": self.report_.to_plain()}
+        return state
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data."""
+        options = dict(plain["options"])
+        known = cls._option_names()
+        if set(options) - set(known):
+            raise FileFormatError(f"{cls.__name__} has no option {listing(sorted(set(options) - set(known)))}.")
+        model = cls(**{n: v for n, v in options.items() if not (n in cls._transient and v is None)})
+        if plain["fitted"] is not None:
+            if not isinstance(plain["summary"], Summary):
+                raise FileFormatError(f"The summary of the {cls.__name__} is a {type(plain['summary']).__name__}.")
+            model._restore(plain["fitted"])
+            model.summary_ = plain["summary"]
+            model.report_ = Report.from_plain(plain["report"])
+        return model
+
+
+def summarize(model: Estimator, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Summary:
+    """The statistics that a model asks for, from one pass over the data.
+
+    Summaries of several files or sites add up, and ``model.fit(summary)`` learns from them alone.
+    """
+    from suffice.sources import open_source, summarize_source
+
+    source = open_source(data, columns=columns, sample_weight=sample_weight)
+    wanted = model._wanted(source.columns)
+    domain = source.infer(list(wanted), {name: v for name, v in wanted.items() if v is not None})
+    with _rows_bar(bool(model._options.get("progress", False))) as progress:
+        return summarize_source(source, domain, model._ask(domain), progress=progress)
+
+
+@contextmanager
+def _rows_bar(wanted: bool) -> Iterator[Callable[[int, int | None], None] | None]:
+    """A bar over the rows of one pass."""
+    if not wanted:
+        yield None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(unit=" rows", unit_scale=True, leave=False) as bar:
+
+        def advance(done: int, total: int | None) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield advance
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether an option is left at its default."""
+    plain = type(value) is type(default) and isinstance(value, int | float | str)
+    return value is default or (plain and bool(value == default))
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,184 @@
+"""Long fits, one mechanism for all iterative models.
+
+`iterate` drives any method that improves a `State` step by step: progress, a callback, limits on steps and seconds,
+Ctrl-C, and checkpoints from which a later fit goes on to the same result, to the bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice import storage
+from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError
+
+Floats = NDArray[np.float64]
+
+#: Seconds between two checkpoints.
+CHECKPOINT_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class State:
+    """Where an iterative fit stands.
+
+    `objective` is to be maximised; `gap` is the distance to stationarity that `tolerance` is compared with; `memory`
+    holds whatever else the method needs to go on (arrays only, so that it can be saved).
+    """
+
+    parameters: Floats
+    objective: float
+    gap: float
+    iteration: int = 0
+    memory: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Control:
+    """How long to go on, and whom to tell."""
+
+    max_iter: int = 100
+    tolerance: float = 1e-10
+    max_seconds: float | None = None
+    progress: bool = False
+    callback: Callable[[State], Any] | None = None
+    checkpoint: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse limits that make no sense."""
+        if not (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 0):
+            raise OptionError(f"max_iter is {self.max_iter!r}; expected a whole number of at least 0.")
+        if not (math.isfinite(self.tolerance) and self.tolerance >= 0):
+            raise OptionError(f"tolerance is {self.tolerance!r}; expected a finite number of at least 0.")
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise OptionError(f"max_seconds is {self.max_seconds!r}; expected a positive number or None.")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an iterative fit ended: the best state, and why it stopped."""
+
+    state: State
+    converged: bool
+    stop_reason: str
+    history: tuple[float, ...]
+
+
+def iterate(step: Callable[[State], State], start: State, control: Control, *, problem: str = "") -> Outcome:
+    """Apply `step` until the gap is below the tolerance, a limit is reached, or somebody says stop.
+
+    Ctrl-C, a limit or a callback that returns True give the best state so far, marked as not converged. `problem`
+    identifies what is being solved: a checkpoint of another problem is refused.
+    """
+    state, history = _resume(control.checkpoint, problem) or (start, [start.objective])
+    best = state
+    began = last_saved = time.monotonic()
+    reason = "interrupted"
+    try:
+        with _bar(control) as advance:
+            while not (reason := _verdict(state, control, time.monotonic() - began)):
+                state = replace(step(state), iteration=state.iteration + 1)
+                history.append(state.objective)
+                best = state if not state.objective < best.objective else best
+                advance(state)
+                if control.callback is not None and control.callback(state) is True:
+                    reason = "callback"
+                    break
+                if control.checkpoint is not None and time.monotonic() - last_saved > CHECKPOINT_SECONDS:
+                    _save(control.checkpoint, problem, state, history)
+                    last_saved = time.monotonic()
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    if control.checkpoint is not None:
+        _save(control.checkpoint, problem, state, history)
+    converged = reason == "converged"
+    if reason in ("max_iter", "max_seconds", "stalled"):
+        warnings.warn(
+            f"The fit stopped ({reason}) after {state.iteration} iterations with a gap of {state.gap:.2e}; "
+            f"tolerance is {control.tolerance:.2e}. Raise {reason if reason != 'stalled' else 'tolerance'}.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return Outcome(state if converged else best, converged, reason, tuple(history))
+
+
+def _verdict(state: State, control: Control, seconds: float) -> str:
+    """Why to stop now, or the empty string. A NaN is an error, never a convergence."""
+    if math.isnan(state.objective) or math.isnan(state.gap) or not np.isfinite(state.parameters).all():
+        raise EstimateError(f"Iteration {state.iteration} gave a value that is not a number; the fit was stopped.")
+    if state.gap <= control.tolerance:
+        return "converged"
+    if state.memory.get("stalled", False):
+        return "stalled"
+    if state.iteration >= control.max_iter:
+        return "max_iter"
+    if control.max_seconds is not None and seconds >= control.max_seconds:
+        return "max_seconds"
+    return ""
+
+
+@contextmanager
+def _bar(control: Control) -> Iterator[Callable[[State], None]]:
+    if not control.progress:
+        yield lambda state: None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=control.max_iter, unit="it", leave=False) as bar:
+
+        def advance(state: State) -> None:
+            bar.set_postfix(objective=f"{state.objective:.6g}", gap=f"{state.gap:.1e}", refresh=False)
+            bar.update(1)
+
+        yield advance
+
+
+def fingerprint(*parts: Any) -> str:
+    """A short digest that tells one problem from another."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(storage.dumps(part).encode())
+    return digest.hexdigest()[:32]
+
+
+def _container(path: str | Path) -> str:
+    """Readable text where the path asks for it, else the zip, whatever the path is called."""
+    return ".json" if Path(path).suffix.lower() == ".json" else ".suffice"
+
+
+def _save(path: str | Path, problem: str, state: State, history: list[float]) -> None:
+    tree = {
+        "checkpoint": problem,
+        "parameters": state.parameters,
+        "objective": state.objective,
+        "gap": state.gap,
+        "iteration": state.iteration,
+        "memory": state.memory,
+        "history": history,
+    }
+    storage.save(path, tree, ending=_container(path))
+
+
+def _resume(path: str | Path | None, problem: str) -> tuple[State, list[float]] | None:
+    if path is None or not Path(path).exists():
+        return None
+    tree = storage.load(path, ending=_container(path))
+    if not isinstance(tree, dict) or "checkpoint" not in tree:
+        raise FileFormatError(f"{path} is not a checkpoint. Choose another path for checkpoint=.")
+    if tree["checkpoint"] != problem:
+        raise OptionError(
+            f"The checkpoint {path} belongs to another fit (other data or other options). Delete it, or choose "
+            "another path."
+        )
+    state = State(tree["parameters"], tree["objective"], tree["gap"], tree["iteration"], tree["memory"])
+    return state, list(tree["history"])

@@ -1,0 +1,21 @@
+"""Arrays in the one form that compiled loops are made for."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def frozen(array: NDArray[Scalar], dtype: Any = None) -> NDArray[Scalar]:
+    """Return the array in C order, aligned and read-only, copied only if need be.
+
+    Numba compiles a loop anew for an array that cannot be written to, such as Arrow and pandas hand out. Inputs are
+    therefore always passed as read-only views.
+    """
+    view = np.require(array, dtype, ["C", "A"]).view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,70 @@
+"""NumPy or compiled: decided here, and only here.
+
+Loading Numba and its cached loops costs more than half a second, compiling them several. Which work will follow is not
+known, as data comes in batches. So the rule is that of renting until one has paid the price of buying: a kernel stays
+on the NumPy path until this process has spent `PRICE` seconds there, and is compiled from then on. No choice made
+without knowing the future is better in the worst case, and small problems never load Numba.
+
+The environment variable `SUFFICE_KERNELS` overrides the rule: `numpy`, `compiled`, or `auto` (the default).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from suffice.errors import OptionError
+
+PRICE = 0.5
+"""Seconds of NumPy work, by estimate, after which a kernel is worth loading."""
+
+_MODES = ("auto", "numpy", "compiled")
+_spent: defaultdict[str, float] = defaultdict(float)
+_forced: list[str] = []
+
+
+def use_compiled(kernel: str, seconds: float) -> bool:
+    """Say which path the next call takes.
+
+    kernel names one compiled specialisation, e.g. ``"count uint8"``; seconds is the estimated time of this call on the
+    NumPy path.
+    """
+    mode = _mode()
+    if mode == "numpy" or not numba_installed():
+        return False
+    if mode == "compiled":
+        return True
+    _spent[kernel] += seconds
+    return _spent[kernel] > PRICE
+
+
+@contextmanager
+def force(mode: str) -> Iterator[None]:
+    """Take one path inside the block; used by tests, benchmarks and the warm-up."""
+    _forced.append(_checked(mode))
+    try:
+        yield
+    finally:
+        _forced.pop()
+
+
+def _mode() -> str:
+    if _forced:
+        return _forced[-1]
+    return _checked(os.environ.get("SUFFICE_KERNELS", "auto"))
+
+
+def _checked(mode: str) -> str:
+    if mode not in _MODES:
+        raise OptionError(f"SUFFICE_KERNELS is {mode!r}; it must be one of {', '.join(_MODES)}.")
+    return mode
+
+
+@cache
+def numba_installed() -> bool:
+    """Whether there is anything to compile with; Numba ships no wheels for some platforms."""
+    return importlib.util.find_spec("numba") is not None and os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")

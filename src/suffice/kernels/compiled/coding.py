@@ -1,0 +1,20 @@
+"""Compiled loop of recoding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from suffice.kernels.jit import kernel
+
+BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
+
+
+@kernel
+def remap(codes: Any, table: Any, gap: Any, out: Any) -> None:
+    """Set out[r] = table[codes[r]], or gap where the unsigned code is not below len(table)."""
+    size = np.uint64(len(table))
+    for row in range(len(codes)):
+        code = np.uint64(codes[row])
+        out[row] = table[code] if code < size else gap

@@ -1,0 +1,174 @@
+"""What a fit says about itself: the `Report`, a receipt, and the `Certificate`, its proof.
+
+The certificate is measured after the solve, at the parameters that were returned, by code that no solver touches.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from suffice.errors import FileFormatError
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far from the optimum a fit can be.
+
+    `moment_gap` is the largest gap between observed and expected statistics, that is the slope of the objective at the
+    result; `scale` says in which unit. `value_gap` bounds how much the objective (in nats a row) could still rise, or
+    is None where no bound is known; `bound` is False where it is only an estimate. `exact` says whether the expected
+    statistics were computed exactly. `exists` says whether the maximum is attained (None: not decided) and `directions`
+    name what runs to infinity, or to the edge, where it is not.
+    """
+
+    moment_gap: float
+    value_gap: float | None = None
+    bound: bool = False
+    exact: bool = True
+    exists: bool | None = None
+    directions: tuple[str, ...] = ()
+    scale: str = "standard deviations of each statistic"
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Label and text of each line of the receipt."""
+        found = [("moment gap", f"{self.moment_gap:.1e} ({self.scale})")]
+        if self.value_gap is None:
+            found.append(("from optimum", "unknown"))
+        else:
+            found.append(("from optimum", f"{'at most' if self.bound else 'about'} {self.value_gap:.1e} nats a row"))
+        if not self.exact:
+            found.append(("engine", "approximate"))
+        answer = {True: "yes", False: "no: " + "; ".join(self.directions), None: "not decided"}[self.exists]
+        return [*found, ("maximum exists", answer)]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The receipt of a fit.
+
+    `log_likelihood` is the sum over rows, natural logarithm. ``aic = 2 k - 2 log_likelihood`` and
+    ``bic = k log(weight) - 2 log_likelihood``: smaller is better. `bic_score` is ``-bic / 2``, the score that structure
+    learners maximise. `kl_divergence` is KL(empirical || model) in nats a row for discrete data; it equals
+    ``-empirical_entropy - log_likelihood / weight``.
+    """
+
+    model: str
+    rows: int
+    weight: float
+    passes: int
+    method: str
+    estimate: str
+    log_likelihood: float
+    objective: float
+    n_params: int
+    certificate: Certificate
+    converged: bool = True
+    iterations: int = 0
+    history: tuple[float, ...] = ()
+    stop_reason: str = "closed form"
+    parameterisation: str | None = None
+    plan: str | None = None
+    log_evidence: float | None = None
+    empirical_entropy: float | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, 2 k - 2 log-likelihood: smaller is better."""
+        return 2.0 * self.n_params - 2.0 * self.log_likelihood
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better."""
+        if self.weight <= 0:
+            return math.nan
+        return self.n_params * math.log(self.weight) - 2.0 * self.log_likelihood
+
+    @property
+    def bic_score(self) -> float:
+        """Log-likelihood - k/2 log(weight): larger is better."""
+        return -0.5 * self.bic
+
+    @property
+    def kl_divergence(self) -> float | None:
+        """KL(empirical || model) in nats a row; None where the data are not discrete."""
+        if self.empirical_entropy is None or self.weight <= 0:
+            return None
+        return max(0.0, -self.empirical_entropy - self.log_likelihood / self.weight)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Label and text of each line of the receipt."""
+        weight = "" if self.weight == self.rows else f", weight {self.weight:,.6g}"
+        times = {0: "from a summary", 1: "read once"}.get(self.passes, f"read {self.passes} times")
+        found = [("model", self.model), ("rows", f"{self.rows:,}{weight}, {times}")]
+        if self.plan:
+            found.append(("plan", self.plan))
+        estimate = self.estimate + (f", {self.parameterisation}" if self.parameterisation else "")
+        found += [("estimate", estimate), ("method", self.method)]
+        if self.iterations:
+            state = "converged" if self.converged else f"NOT converged ({self.stop_reason})"
+            found.append(("iterations", f"{self.iterations}, {state}"))
+        elif not self.converged:
+            found.append(("stopped", f"NOT converged ({self.stop_reason})"))
+        found.append(("log-likelihood", f"{self.log_likelihood:,.6f} (sum, natural log)"))
+        found.append(("parameters", f"{self.n_params}; AIC {self.aic:,.4f}, BIC {self.bic:,.4f}"))
+        if self.log_evidence is not None:
+            found.append(("log evidence", f"{self.log_evidence:,.6f}"))
+        if self.kl_divergence is not None:
+            found.append(("KL(data || model)", f"{self.kl_divergence:.6g} nats a row"))
+        found += self.certificate.lines()
+        shown = self.warnings[:4]
+        found += [("warning", text) for text in shown]
+        if len(self.warnings) > len(shown):
+            found.append(("warnings", f"{len(self.warnings) - len(shown)} more in report_.warnings"))
+        return found
+
+    def __str__(self) -> str:
+        """A receipt of at most 25 lines."""
+        return "\n".join(f"{label:<18} {text}" for label, text in self.lines()[:25])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(label)}</th><td>{html.escape(text)}</td></tr>"
+            for label, text in self.lines()
+        )
+        return f"<table class='suffice-report'>{rows}</table>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the derived figures."""
+        derived = {"aic": self.aic, "bic": self.bic, "bic_score": self.bic_score, "kl_divergence": self.kl_divergence}
+        return {**asdict(self), **derived}
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Report:
+        """Rebuild from plain data; a figure of the wrong type is an error."""
+        certificate = Certificate(**{**plain["certificate"], "directions": tuple(plain["certificate"]["directions"])})
+        tuples = {key: tuple(plain[key]) for key in ("history", "warnings")}
+        found = cls(**{**plain, **tuples, "certificate": certificate})
+        for record in (found, certificate):
+            for name, kinds in _KINDS.items():
+                if hasattr(record, name) and type(getattr(record, name)) not in kinds:
+                    raise FileFormatError(f"The report holds {getattr(record, name)!r} for {name}.")
+        if not all(isinstance(value, float) for value in found.history):
+            raise FileFormatError("The history of the report holds a value that is not a number.")
+        return found
+
+
+_TEXT, _NONE = (str,), (type(None),)
+#: What each field of a report may hold in a file.
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("model", "method", "estimate", "stop_reason", "scale"), _TEXT),
+    **dict.fromkeys(("parameterisation", "plan"), _TEXT + _NONE),
+    **dict.fromkeys(("rows", "passes", "n_params", "iterations"), (int,)),
+    **dict.fromkeys(("weight", "log_likelihood", "objective", "moment_gap"), (float,)),
+    **dict.fromkeys(("log_evidence", "empirical_entropy", "value_gap"), (float, type(None))),
+    **dict.fromkeys(("converged", "bound", "exact"), (bool,)),
+    "exists": (bool, type(None)),
+}

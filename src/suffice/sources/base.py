@@ -1,0 +1,183 @@
+"""A source answers: it cuts a table into batches, codes them by label, and adds up what a task makes of each."""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError, MissingColumnError, listing
+from suffice.sources.columns import Codes, Column
+from suffice.sources.reduction import add_in_order
+
+Floats = NDArray[np.float64]
+
+#: Rows of a batch: enough to pay for a task, few enough that a batch of 40 columns of codes stays near the cache.
+BATCH_ROWS = 262_144
+
+
+class Additive(Protocol):
+    """What a task returns: answers that add up."""
+
+    def __add__(self, other: Self, /) -> Self:
+        """Both sets of rows."""
+        ...
+
+
+Answer = TypeVar("Answer", bound=Additive)
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows, coded.
+
+    `codes` (discrete, rows) is C-contiguous uint8, uint16 or uint32; the code ``card`` of a variable is a gap. `reals`
+    (real, rows) is float64 and holds real and count variables; NaN is a gap. `weights` is (rows,) or None. `start` is
+    the number of the first row, from 0. `domain` has the states filled in; in data that is read once they are the
+    states seen so far.
+    """
+
+    domain: Domain
+    discrete: tuple[Hashable, ...]
+    codes: Codes
+    real: tuple[Hashable, ...]
+    reals: Floats
+    weights: Floats | None
+    rows: int
+    start: int = 0
+
+    @classmethod
+    def empty(cls, domain: Domain) -> Batch:
+        """No rows."""
+        discrete, real = by_kind(domain)
+        codes = np.empty((len(discrete), 0), np.uint8)
+        return cls(domain, discrete, codes, real, np.empty((len(real), 0)), None, 0)
+
+
+Piece = Callable[[], Batch]
+
+
+def by_kind(domain: Domain) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
+    """Names of the discrete variables, and of the real and count variables, in order."""
+    discrete = tuple(v.name for v in domain.variables if v.kind == "discrete")
+    return discrete, tuple(v.name for v in domain.variables if v.kind != "discrete")
+
+
+class Source(ABC):
+    """A table of any size that can be read in batches, as often as a fit needs.
+
+    `columns` names the columns, without the one that holds the weights. `passes` is the number of times the rows have
+    been read.
+    """
+
+    def __init__(self, columns: Iterable[Hashable]) -> None:
+        """Keep the names; they must differ."""
+        self.columns = tuple(columns)
+        self.passes = 0
+        check_names(self.columns)
+
+    @property
+    @abstractmethod
+    def rows(self) -> int | None:
+        """Number of rows, or None where only reading would tell."""
+
+    @abstractmethod
+    def weigh(self, weights: Column) -> None:
+        """Take the weights from a column that is no part of the table."""
+
+    @abstractmethod
+    def weigh_by(self, name: Hashable) -> None:
+        """Take the weights from a column of the table, which is then no longer one of `columns`."""
+
+    @abstractmethod
+    def _infer(self, name: Hashable) -> Variable:
+        """The variable that a column holds, by its type."""
+
+    @abstractmethod
+    def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
+        """Calls that each code one batch; they may run in any thread and in any order. At least one."""
+
+    def infer(
+        self,
+        names: Iterable[Hashable] | None = None,
+        declared: Mapping[Hashable, Variable] = MappingProxyType({}),
+    ) -> Domain:
+        """Kinds of the named columns (all by default): declared ones as declared, the others by the column's type.
+
+        Text, truth values, categories, whole numbers and dates are discrete; floats and decimals are real. Categorical
+        columns bring their categories, also those that no row holds; other states are found while reading.
+        """
+        wanted = self.columns if names is None else tuple(names)
+        self.check_columns((*wanted, *declared))
+        return Domain(self._settled(name, declared.get(name)) for name in wanted)
+
+    def _settled(self, name: Hashable, declared: Variable | None) -> Variable:
+        """As declared, but a discrete variable declared without states takes the categories that the column brings."""
+        if declared is not None and (declared.kind != "discrete" or declared.states or declared.origin != "seen"):
+            return declared
+        inferred = self._infer(name)
+        return inferred if declared is None or inferred.kind == "discrete" else declared
+
+    def batches(self, domain: Domain) -> Iterator[Batch]:
+        """The rows of the variables of a domain, batch by batch: one pass."""
+        self.check_columns(domain)
+        self.passes += 1
+        with closing(self._pieces(domain, 1)) as pieces:
+            for piece in pieces:
+                yield piece()
+
+    def reduce(
+        self,
+        task: Callable[[Batch], Answer],
+        domain: Domain,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """The sum of ``task(batch)`` over all batches, added in the order of the rows.
+
+        The result does not depend on the number of threads. Few batches are in memory at a time. `progress` is called
+        with the rows done and the rows in all (None where unknown).
+        """
+        self.check_columns(domain)
+        self.passes += 1
+        total = self.rows
+        report = None if progress is None else (lambda done: progress(done, total))
+        with closing(self._pieces(domain, threads)) as pieces:
+            answer: Answer = add_in_order(pieces, task, threads=threads, report=report)
+        return answer
+
+    def check_columns(self, names: Iterable[Hashable]) -> None:
+        """Raise unless there are columns of these names."""
+        missing = [name for name in dict.fromkeys(names) if name not in self.columns]
+        if missing:
+            raise missing_columns(missing, self.columns)
+
+
+def check_names(names: tuple[Hashable, ...]) -> None:
+    """Raise if there is no column, or two of the same name."""
+    if not names:
+        raise DataError("The data have no columns; give at least one.")
+    if len(set(names)) != len(names):
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise DataError(f"Two columns are named {twice!r}; rename one of them, so that columns can be found by name.")
+
+
+def missing_columns(
+    names: Sequence[Hashable], known: Sequence[Hashable], where: str = "the data"
+) -> MissingColumnError:
+    """The error for columns that are not there; for a single one, with the name that comes nearest."""
+    folded = {str(other).casefold(): other for other in reversed(known)}
+    near = difflib.get_close_matches(str(names[0]).casefold(), folded, n=1, cutoff=0.6) if len(names) == 1 else []
+    meant = f" Did you mean {folded[near[0]]!r}?" if near else ""
+    what = f"is no column {names[0]!r}" if len(names) == 1 else f"are no columns {listing(names)}"
+    return MissingColumnError(f"There {what} in {where}.{meant} Its columns are: {listing(known)}.")

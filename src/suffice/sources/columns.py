@@ -1,0 +1,109 @@
+"""A column of rows in memory: its kind, its dictionary form, its numbers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Variable, as_python
+from suffice.errors import DataError
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.unsignedinteger[Any]]
+
+#: Rows handled at a time where temporaries are needed: they stay in the cache and below the allocator's mmap threshold.
+BLOCK_ROWS = 8_192
+#: Rows from which loading pyarrow to build a dictionary pays.
+MANY_ROWS = 100_000
+#: Labels up to which a comparison for each of them is faster than a look-up for each row.
+_FEW_LABELS = 8
+
+
+def code_dtype(card: int) -> type[np.unsignedinteger[Any]]:
+    """The narrowest type that holds the codes 0 to card - 1 and the gap, card."""
+    return np.uint8 if card <= 0xFF else np.uint16 if card <= 0xFFFF else np.uint32
+
+
+def blocks(rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
+    """Consecutive ranges of rows."""
+    return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Dictionary form: row i holds ``labels[indices[i]]``; the index ``len(labels)`` is a gap.
+
+    Labels may lack a row, and two of them may be the same state.
+    """
+
+    indices: Codes
+    labels: Sequence[Hashable]
+
+    @cached_property
+    def occurs(self) -> NDArray[np.bool_]:
+        """Whether each label has a row (labels,)."""
+        found = np.zeros(len(self.labels) + 1, dtype=np.bool_)
+        for block in blocks(len(self.indices)):
+            # Most labels turn up in the first block; a few that do not are looked for one by one.
+            missing = np.flatnonzero(~found[:-1])
+            if len(missing) == 0:
+                break
+            if len(missing) > _FEW_LABELS:
+                found[self.indices[block]] = True
+            for label in missing[:_FEW_LABELS]:
+                found[label] |= (self.indices[block] == label).any()
+        return found[:-1]
+
+
+class Column(ABC):
+    """One column; `start` is the number of its first row, for messages."""
+
+    def __init__(self, name: Hashable, start: int = 0) -> None:
+        """Keep name and place."""
+        self.name = name
+        self.start = start
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of rows."""
+
+    @abstractmethod
+    def infer(self) -> Variable:
+        """The variable this column holds, by its type."""
+
+    @abstractmethod
+    def code(self) -> Coded:
+        """The dictionary form of all rows."""
+
+    @abstractmethod
+    def floats(self, rows: slice) -> Floats:
+        """Some rows as float64, NaN for a gap; text is an error."""
+
+    def discrete(self) -> Variable:
+        """A discrete variable whose states are yet to be found."""
+        return Variable(self.name, "discrete")
+
+    def real(self) -> Variable:
+        """A real variable."""
+        return Variable(self.name, "real")
+
+    def not_a_number(self, value: Any, row: int) -> DataError:
+        """The error for a value that is no number where one is expected; `row` counts from `start`."""
+        value = as_python(value)
+        return DataError(
+            f"Column {self.name!r} holds {value!r} ({type(value).__name__}) (row {self.start + row}); expected a real "
+            "number. Correct the value, or declare the states of the column in states= to read it as discrete."
+        )
+
+
+def code_arrow_dictionary(array: Any) -> Coded:
+    """From an Arrow dictionary array."""
+    labels = array.dictionary.to_pylist()
+    indices = array.indices.fill_null(len(labels)) if array.indices.null_count else array.indices
+    return Coded(indices.to_numpy(zero_copy_only=False).astype(code_dtype(len(labels)), copy=False), labels)

@@ -1,0 +1,102 @@
+"""Dask DataFrames: the task goes to the partitions, only answers come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable
+from functools import partial
+from typing import Any
+
+from suffice.domain import Domain, Variable
+from suffice.errors import OptionError, require
+from suffice.sources.base import Answer, Batch, Piece, Progress, Source
+from suffice.sources.columns import Column
+from suffice.sources.frames import pandas_column
+from suffice.sources.memory import MemorySource
+from suffice.sources.reduction import add_in_order
+
+
+def partition_source(frame: Any, weight: Hashable | None) -> MemorySource:
+    """One partition, a pandas DataFrame, as a table in memory."""
+    source = MemorySource(frame.columns.tolist(), lambda name: pandas_column(name, frame[name]), len(frame))
+    if weight is not None:
+        source.weigh_by(weight)
+    return source
+
+
+def answer_partition(frame: Any, task: Callable[[Batch], Any], domain: Domain, weight: Hashable | None) -> Any:
+    """The sum of a task over the batches of one partition; runs where the partition is."""
+    with_weights = partition_source(frame, weight)
+    return add_in_order(with_weights._pieces(domain, 1), task, threads=1)
+
+
+class DaskSource(Source):
+    """A Dask DataFrame; states that are not declared are found partition by partition."""
+
+    def __init__(self, frame: Any) -> None:
+        """Keep the frame."""
+        super().__init__(frame.columns.tolist())
+        self._frame = frame
+        self._weight: Hashable | None = None
+
+    @property
+    def rows(self) -> int | None:
+        """Unknown before the partitions are computed."""
+        return None
+
+    def weigh(self, weights: Column) -> None:
+        """An array cannot be matched with partitions."""
+        raise OptionError(
+            "The rows of a Dask DataFrame cannot be matched with an array of weights; name a column instead."
+        )
+
+    def weigh_by(self, name: Hashable) -> None:
+        """Take the weights from a column."""
+        self.check_columns([name])
+        self._weight = name
+        self.columns = tuple(column for column in self.columns if column != name)
+
+    def _infer(self, name: Hashable) -> Variable:
+        meta = self._frame._meta[name]
+        if str(meta.dtype) == "category" and not self._frame[name].cat.known:
+            return Variable(name, "discrete")
+        return pandas_column(name, meta).infer()
+
+    def _partitions(self, domain: Domain) -> list[Any]:
+        weight = () if self._weight is None else (self._weight,)
+        partitions: list[Any] = self._frame[[*domain.names, *weight]].to_delayed()
+        return partitions
+
+    def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
+        for partition in self._partitions(domain):
+            yield from partition_source(partition.compute(), self._weight)._pieces(domain, threads)
+
+    def reduce(
+        self,
+        task: Callable[[Batch], Answer],
+        domain: Domain,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """Map the task over the partitions and add the answers in a tree, all on the workers.
+
+        `threads` is left to Dask's scheduler; `progress` is called once, at the end.
+        """
+        dask = require("dask", extra="dask", purpose="Reading a Dask DataFrame")
+        for name in domain:
+            self.check_columns([name])
+        self.passes += 1
+        answer = dask.delayed(partial(answer_partition, task=task, domain=domain, weight=self._weight))
+        level = [answer(partition) for partition in self._partitions(domain)]
+        add = dask.delayed(_add)
+        while len(level) > 1:
+            pairs = [add(*level[at : at + 2]) if at + 1 < len(level) else level[at] for at in range(0, len(level), 2)]
+            level = pairs
+        result: Answer = level[0].compute()
+        if progress is not None:
+            progress(int(getattr(result, "rows", 0)), None)
+        return result
+
+
+def _add(left: Any, right: Any) -> Any:
+    return left + right

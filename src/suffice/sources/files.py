@@ -1,0 +1,73 @@
+"""Paths and globs to a list of files, and the errors of reading them."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from suffice.errors import DataError, listing
+
+#: Endings that are read, by format.
+ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz")}
+
+
+def format_of(path: str) -> str | None:
+    """``"parquet"``, ``"csv"`` or None, by the ending."""
+    low = path.lower()
+    return next((name for name, endings in ENDINGS.items() if low.endswith(endings)), None)
+
+
+def are_paths(values: Any) -> bool:
+    """Whether a list holds paths: `Path` objects, or text that ends as a file does."""
+    return len(values) > 0 and all(
+        isinstance(value, Path) or (isinstance(value, str) and format_of(value) is not None) for value in values
+    )
+
+
+def find_files(given: Iterable[str | Path]) -> tuple[str, list[str]]:
+    """Format and files, sorted within each glob or folder; nothing found is an error."""
+    files = [file for path in given for file in _expand(str(path))]
+    formats = {format_of(file) for file in files}
+    if len(formats) != 1:
+        raise DataError(
+            f"The files are of different formats: {listing(files)}. Give Parquet files or CSV files, not both."
+        )
+    (found,) = formats
+    assert found is not None
+    return found, files
+
+
+def _expand(path: str) -> list[str]:
+    place = Path(path)
+    known = " or ".join(ending for endings in ENDINGS.values() for ending in endings)
+    if place.is_dir():
+        files = sorted(str(file) for file in place.iterdir() if format_of(file.name) and file.name[0] not in "._")
+        if not files:
+            raise DataError(f"The folder {path!r} holds no file that ends in {known}.")
+        return files
+    if place.is_file():
+        files = [path]
+    elif glob.has_magic(path):
+        files = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())
+        if not files:
+            raise DataError(f"No file matches {path!r}. Check the pattern and the folder it is read from.")
+    else:
+        raise DataError(f"There is no file {path!r}. Check the path and the folder it is read from.")
+    odd = [file for file in files if format_of(file) is None]
+    if odd:
+        raise DataError(f"Cannot tell the format of {odd[0]!r} by its ending; expected {known}.")
+    return files
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Name the file in the error for one that is damaged or not what its ending says."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError) as error:
+        raise DataError(f"Cannot read the file {path!r}: {error} It may be damaged or of another format.") from error

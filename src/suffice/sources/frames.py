@@ -1,0 +1,177 @@
+"""Columns of pandas and polars, by their own codes where they have them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Variable
+from suffice.errors import DataError
+from suffice.sources.arrays import NumberColumn, array_column
+from suffice.sources.arrow import ArrowColumn, category
+from suffice.sources.columns import Coded, Column, code_dtype
+from suffice.sources.objects import ObjectColumn
+
+Floats = NDArray[np.float64]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# pandas
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def pandas_column(name: Hashable, series: Any, start: int = 0) -> Column:
+    """The column of a pandas Series, by its type."""
+    import pandas as pd
+
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return PandasCategory(name, series, start)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufO":
+        return array_column(name, series.to_numpy(), start)
+    if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
+        import pyarrow as pa
+
+        return ArrowColumn(name, pa.array(series), start)
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype) and dtype.kind in "biuf":
+        return _masked_column(name, series, start)
+    if isinstance(dtype, pd.StringDtype):
+        return ObjectColumn(name, series.to_numpy(dtype=object), start)
+    return PandasValues(name, series, start)
+
+
+def _masked_column(name: Hashable, series: Any, start: int) -> Column:
+    """Nullable and sparse numbers."""
+    kind = {"b": "bool", "f": "float64"}.get(series.dtype.kind, series.dtype.name.lower())
+    if hasattr(series, "sparse") and series.dtype.name.startswith("Sparse"):
+        return array_column(name, np.asarray(series), start)
+    gaps = series.isna().to_numpy()
+    return NumberColumn(name, series.to_numpy(dtype=kind, na_value=False if kind == "bool" else 0), gaps, start)
+
+
+class PandasValues(Column):
+    """Dates, periods, intervals and other types that pandas can factorise; labels are pandas' own values."""
+
+    def __init__(self, name: Hashable, series: Any, start: int = 0) -> None:
+        """Keep the series."""
+        super().__init__(name, start)
+        self.series = series
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.series)
+
+    def infer(self) -> Variable:
+        """Discrete."""
+        return self.discrete()
+
+    def code(self) -> Coded:
+        """By pandas' hash table."""
+        import pandas as pd
+
+        found, distinct = pd.factorize(self.series)
+        return _from_signed(found, list(distinct))
+
+    def floats(self, rows: slice) -> Floats:
+        """None of these types are numbers."""
+        return ObjectColumn(self.name, list(self.series.iloc[rows]), self.start + rows.start).floats(slice(0, None))
+
+
+class PandasCategory(PandasValues):
+    """A categorical column: its categories are the states, also those without a row."""
+
+    def infer(self) -> Variable:
+        """All categories, in their order."""
+        return category(self.name, self.series.cat.categories.tolist())
+
+    def code(self) -> Coded:
+        """The codes that pandas keeps."""
+        return _from_signed(self.series.cat.codes.to_numpy(), self.series.cat.categories.tolist())
+
+
+def _from_signed(found: NDArray[Any], labels: list[Any]) -> Coded:
+    """Codes in which -1 is a gap."""
+    dtype = code_dtype(len(labels))
+    if len(found) == 0 or found.min() >= 0:
+        return Coded(found.astype(dtype), labels)
+    return Coded(np.where(found < 0, len(labels), found).astype(dtype), labels)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# polars
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def polars_column(name: Hashable, series: Any, start: int = 0) -> Column:
+    """The column of a polars Series, by its type."""
+    import polars as pl
+
+    dtype = series.dtype
+    if isinstance(dtype, pl.Enum | pl.Categorical):
+        return PolarsCategory(name, series, start)
+    if dtype.is_float():
+        return NumberColumn(name, series.to_numpy(), _polars_gaps(series), start)
+    if dtype.is_integer() or dtype == pl.Boolean:
+        filled = series.fill_null(False if dtype == pl.Boolean else 0) if series.null_count() else series
+        return NumberColumn(name, filled.to_numpy(), _polars_gaps(series), start)
+    if dtype == pl.Object:
+        return ObjectColumn(name, series.to_list(), start)
+    if dtype.is_nested():
+        raise DataError(f"Column {name!r} has the polars type {dtype}; expected text, numbers, truth values or dates.")
+    return ArrowColumn(name, series.to_arrow(), start)
+
+
+def polars_variable(name: Hashable, dtype: Any) -> Variable:
+    """The variable that a column of a polars type holds, as far as the type alone says."""
+    import polars as pl
+
+    if isinstance(dtype, pl.Enum):
+        return category(name, dtype.categories.to_list())
+    if dtype.is_nested():
+        raise DataError(f"Column {name!r} has the polars type {dtype}; expected text, numbers, truth values or dates.")
+    return Variable(name, "real" if dtype.is_float() or dtype.is_decimal() or dtype == pl.Null else "discrete")
+
+
+def _polars_gaps(series: Any) -> NDArray[np.bool_] | None:
+    return series.is_null().to_numpy() if series.null_count() else None
+
+
+class PolarsCategory(Column):
+    """An Enum, whose categories are the states; or a Categorical, whose states are those seen.
+
+    The codes of a Categorical depend on what else the process has read, so its order is no order of states.
+    """
+
+    def __init__(self, name: Hashable, series: Any, start: int = 0) -> None:
+        """Keep the series."""
+        super().__init__(name, start)
+        self.series = series
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.series)
+
+    def infer(self) -> Variable:
+        """The categories of an Enum."""
+        return polars_variable(self.name, self.series.dtype)
+
+    def code(self) -> Coded:
+        """By the codes that polars keeps."""
+        import polars as pl
+
+        numbers = polars_column(self.name, self.series.to_physical(), self.start).code()
+        if isinstance(self.series.dtype, pl.Enum):
+            names: Any = self.series.dtype.categories.to_list()
+        else:
+            distinct = self.series.drop_nulls().unique()
+            names = dict(zip(distinct.to_physical().to_list(), distinct.cast(pl.String).to_list(), strict=True))
+        # Whole numbers are coded over their range, so that some codes between have no row.
+        used = numbers.occurs
+        return Coded(numbers.indices, [names[at] if used[k] else None for k, at in enumerate(numbers.labels)])
+
+    def floats(self, rows: slice) -> Floats:
+        """Categories are text."""
+        return ObjectColumn(self.name, self.series[rows].to_list(), self.start + rows.start).floats(slice(0, None))

@@ -1,0 +1,49 @@
+"""Lazy frames: polars' own, streamed; those of other libraries, through narwhals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+from suffice.domain import Domain, Variable
+from suffice.sources import stream
+from suffice.sources.frames import polars_column, polars_variable
+from suffice.sources.stream import ArrowStream, Chunk, StreamSource
+
+
+class LazyPolars(StreamSource):
+    """A polars LazyFrame: each pass runs its query for the columns that are needed."""
+
+    def __init__(self, frame: Any) -> None:
+        """Keep the query."""
+        self._frame = frame
+        self._schema = frame.collect_schema()
+        super().__init__(self._schema.names())
+
+    @property
+    def rows(self) -> int | None:
+        """Unknown before the query has run."""
+        return None
+
+    def _infer(self, name: Hashable) -> Variable:
+        return polars_variable(name, self._schema[name])
+
+    def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
+        chosen = self._frame.select(list(names))
+        if hasattr(chosen, "collect_batches"):
+            frames = chosen.collect_batches(chunk_size=stream.BATCH_ROWS)
+        else:
+            frames = chosen.collect().iter_slices(stream.BATCH_ROWS)
+        start = 0
+        for frame in frames:
+            columns = {name: polars_column(name, frame[name], start) for name in names}
+            yield Chunk(columns, frame.height)
+            start += frame.height
+
+
+def narwhals_source(frame: Any) -> ArrowStream:
+    """A source from a lazy frame that narwhals wraps; its rows are collected as Arrow for each pass."""
+    chosen = frame.head(0).collect("pyarrow").to_native()
+    return ArrowStream(
+        chosen.schema, lambda names: frame.select(list(names)).collect("pyarrow").to_native().to_batches()
+    )

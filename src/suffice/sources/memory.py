@@ -1,0 +1,147 @@
+"""Tables in memory: columns are coded once, whole, and cut into batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError
+from suffice.sources import base
+from suffice.sources.arrays import NumberColumn, array_column
+from suffice.sources.assembly import assemble
+from suffice.sources.base import Batch, Piece, Source, by_kind
+from suffice.sources.columns import BLOCK_ROWS, Coded, Column, blocks
+from suffice.sources.reduction import map_in_order
+from suffice.sources.states import Translation, settle
+from suffice.sources.weights import check_length, check_weights
+
+Floats = NDArray[np.float64]
+
+
+class MemorySource(Source):
+    """A table whose columns are at hand; `column` makes the column of a name when it is first needed."""
+
+    def __init__(self, names: Sequence[Hashable], column: Callable[[Hashable], Column], rows: int) -> None:
+        """Keep the names and how to get a column."""
+        super().__init__(names)
+        self._make = column
+        self._rows = rows
+        self._made: dict[Hashable, Column] = {}
+        self._coded: dict[Hashable, Coded] = {}
+        self._weights: Floats | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self._rows
+
+    def weigh(self, weights: Column) -> None:
+        """Take the weights from a column that is no part of the table."""
+        check_length(len(weights), self._rows)
+        self._weights = check_weights(np.ascontiguousarray(weights.floats(slice(0, self._rows))), 0)
+
+    def weigh_by(self, name: Hashable) -> None:
+        """Take the weights from a column of the table."""
+        self.check_columns([name])
+        values = self.column(name).floats(slice(0, self._rows))
+        self._weights = check_weights(np.ascontiguousarray(values), 0, name)
+        self.columns = tuple(column for column in self.columns if column != name)
+
+    def column(self, name: Hashable) -> Column:
+        """The column of a name."""
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _infer(self, name: Hashable) -> Variable:
+        return self.column(name).infer()
+
+    def _code(self, name: Hashable) -> Coded:
+        if name not in self._coded:
+            self._coded[name] = self.column(name).code()
+        return self._coded[name]
+
+    def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
+        discrete, real = by_kind(domain)
+        # Coding one column after the other is as fast as threads while there is little to code.
+        small = self._rows < base.BATCH_ROWS
+        coded = dict(zip(discrete, map_in_order(self._code, discrete, 1 if small else threads), strict=True))
+        settled = Domain(settle(v, coded[v.name]) if v.name in coded else v for v in domain.variables)
+        translations = {name: Translation(settled[name], coded[name]) for name in discrete}
+        columns = {name: self.column(name) for name in real}
+        if self._rows == 0:
+            yield lambda: Batch.empty(settled)
+        for rows in blocks(self._rows, base.BATCH_ROWS):
+            weights = None if self._weights is None else self._weights[rows]
+            yield partial(assemble, columns, settled, translations, rows=rows, start=rows.start, weights=weights)
+
+
+def columns_source(columns: Mapping[Hashable, Column]) -> MemorySource:
+    """A source from columns of equal length."""
+    lengths = {name: len(column) for name, column in columns.items()}
+    first = next(iter(lengths), None)
+    for name, length in lengths.items():
+        if length != lengths[first]:
+            raise DataError(
+                f"Column {first!r} has {lengths[first]} rows and column {name!r} has {length}; "
+                "all columns must be equally long."
+            )
+    return MemorySource(tuple(columns), columns.__getitem__, lengths[first] if lengths else 0)
+
+
+def matrix_source(matrix: NDArray[Any], names: Sequence[Hashable] | None) -> MemorySource:
+    """A source from an array: one column, or (rows, columns)."""
+    if matrix.dtype.names is not None and matrix.ndim == 1:
+        chosen = tuple(matrix.dtype.names) if names is None else tuple(names)
+        missing = [name for name in chosen if name not in matrix.dtype.names]
+        if missing:
+            raise base.missing_columns(missing, matrix.dtype.names)
+        return columns_source({name: array_column(name, matrix[str(name)]) for name in chosen})
+    if matrix.ndim == 1:
+        given = ("x",) if names is None else tuple(names)
+        matrix = matrix[:, None]
+    else:
+        given = tuple(range(matrix.shape[-1] if matrix.ndim else 0)) if names is None else tuple(names)
+    if matrix.ndim != 2:
+        raise DataError(
+            f"The array has {matrix.ndim} dimensions; expected one column (rows,) or a table (rows, columns)."
+        )
+    if len(given) != matrix.shape[1]:
+        raise DataError(
+            f"columns= has {len(given)} names for an array of {matrix.shape[1]} columns; name every column."
+        )
+    base.check_names(given)
+    store = _Matrix(matrix)
+    places = {name: at for at, name in enumerate(given)}
+    return MemorySource(given, lambda name: store.column(name, places[name]), len(matrix))
+
+
+class _Matrix:
+    """A matrix that is turned, once, when its columns are to be coded."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._values = values
+
+    def column(self, name: Hashable, at: int) -> Column:
+        """The column at a place."""
+        by_rows = self._values.shape[1] > 1 and not self._values.flags.f_contiguous and len(self._values) > BLOCK_ROWS
+        if by_rows and self._values.dtype.kind in "biu":
+            return NumberColumn(name, self._turned[at])
+        return array_column(name, self._values[:, at])
+
+    @cached_property
+    def _turned(self) -> NDArray[Any]:
+        """The whole numbers (columns, rows), in the narrowest type that holds them all."""
+        values = self._values
+        dtype = values.dtype
+        if dtype.kind != "b":
+            dtype = np.result_type(np.min_scalar_type(values.min()), np.min_scalar_type(values.max()))
+        turned = np.empty(values.shape[::-1], dtype)
+        for block in blocks(len(values)):
+            turned[:, block] = values[block].T
+        return turned

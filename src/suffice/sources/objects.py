@@ -1,0 +1,152 @@
+"""Columns of Python values: text, mixed types, anything hashable."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Variable, as_python, is_gap, state_key
+from suffice.errors import DataError
+from suffice.sources.columns import MANY_ROWS, Coded, Column, Floats, code_arrow_dictionary, code_dtype
+
+_GAP_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
+_TRUTHS = (bool, np.bool_)
+_WHOLES = (int, np.integer)
+_NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
+#: Rows looked at to see whether a column repeats its objects.
+_SAMPLE = 4_096
+
+
+class ObjectColumn(Column):
+    """Python values: a list or a NumPy array of objects or text."""
+
+    def __init__(self, name: Hashable, values: Sequence[Any] | NDArray[Any], start: int = 0) -> None:
+        """Keep the values."""
+        super().__init__(name, start)
+        self._given = values
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self._given)
+
+    @property
+    def values(self) -> Sequence[Any]:
+        """The values in a list; not kept, as a long list slows every run of the garbage collector down."""
+        return self._given.tolist() if isinstance(self._given, np.ndarray) else self._given
+
+    @cached_property
+    def types(self) -> frozenset[type]:
+        """Types of the values, without those that only stand for gaps."""
+        found = {kind for kind in set(map(type, self.values)) if kind.__name__ not in _GAP_TYPES}
+        if float in found and all(is_gap(value) for value in self.values if type(value) is float):
+            found.remove(float)
+        return frozenset(found)
+
+    def infer(self) -> Variable:
+        """Numbers of which one is not whole by type are real; anything else is discrete."""
+        if isinstance(next((value for value in self._given if not is_gap(value)), None), str):
+            return self.discrete()
+        numbers = all(issubclass(kind, _NUMBERS) and not issubclass(kind, _TRUTHS) for kind in self.types)
+        return self.real() if numbers and any(not issubclass(kind, _WHOLES) for kind in self.types) else self.discrete()
+
+    def code(self) -> Coded:
+        """By the identity of objects where they repeat, else by value; types are told apart."""
+        if len(self) >= MANY_ROWS:
+            objects = self._objects()
+            if len(np.unique(_identities(objects[:_SAMPLE]))) <= _SAMPLE // 4:
+                return self._code_by_identity(objects)
+            if self.types == {str}:
+                return code_texts(self.values)
+        return self._code_by_value()
+
+    def _objects(self) -> NDArray[np.object_]:
+        if isinstance(self._given, np.ndarray) and self._given.dtype == object:
+            return np.ascontiguousarray(self._given)
+        return np.fromiter(self._given, object, len(self))
+
+    def _code_by_identity(self, objects: NDArray[np.object_]) -> Coded:
+        """One look at each distinct object: a table read from a file holds a few of them many times."""
+        import pyarrow as pa
+
+        found = pa.array(_identities(objects)).dictionary_encode().indices.to_numpy()
+        # Entries of the dictionary come in the order of rows, so that each first row of one raises the maximum.
+        firsts = np.flatnonzero(np.diff(np.maximum.accumulate(found), prepend=-1))
+        distinct = ObjectColumn(self.name, objects[firsts], self.start)
+        coded = distinct._code_by_value(firsts)
+        return Coded(np.take(coded.indices, found), coded.labels)
+
+    def _code_by_value(self, rows: NDArray[np.intp] | None = None) -> Coded:
+        """By Python dictionaries; `rows` are the rows that the values come from, for messages."""
+        alike = self.types <= {str} or all(
+            issubclass(k, (*_WHOLES, float)) and not issubclass(k, _TRUTHS) for k in self.types
+        )
+        try:
+            return _code_by_value(self.values) if alike else _code_by_key(self.values)
+        except TypeError:
+            place = next(place for place, value in enumerate(self.values) if not _is_hashable(value))
+            row, value = self.start + (place if rows is None else int(rows[place])), self.values[place]
+            raise DataError(
+                f"Column {self.name!r} holds {value!r} ({type(value).__name__}) (row {row}), which cannot be a state: "
+                "states must be hashable. Give text, numbers, dates or tuples."
+            ) from None
+
+    def floats(self, rows: slice) -> Floats:
+        """As float64; a value that is no number is an error."""
+        values = self._given[rows]
+        if not all(issubclass(kind, (*_NUMBERS, *_TRUTHS)) for kind in self.types):
+            for row, value in enumerate(values):
+                if not isinstance(value, (*_NUMBERS, *_TRUTHS)) and not is_gap(value):
+                    raise self.not_a_number(value, (rows.start or 0) + row)
+        return np.array([np.nan if is_gap(value) else value for value in values], dtype=np.float64)
+
+
+def _identities(objects: NDArray[np.object_]) -> NDArray[np.intp]:
+    """The addresses of the objects, which NumPy holds in place of their values; a view."""
+    return np.ndarray(len(objects), np.intp, buffer=objects)
+
+
+def code_texts(values: Sequence[Any]) -> Coded:
+    """Text and gaps by pyarrow's hash table."""
+    import pyarrow as pa
+
+    return code_arrow_dictionary(pa.array(values, type=pa.large_string(), from_pandas=True).dictionary_encode())
+
+
+def _code_by_value(values: Sequence[Any]) -> Coded:
+    """By Python's own hash: only for types in which equal values are the same state."""
+    distinct = dict.fromkeys(values)
+    labels = [value for value in distinct if not is_gap(value)]
+    places = dict.fromkeys(distinct, len(labels)) | {label: place for place, label in enumerate(labels)}
+    indices = np.fromiter(map(places.__getitem__, values), code_dtype(len(labels)), len(values))
+    return Coded(indices, [as_python(label) for label in labels])
+
+
+def _code_by_key(values: Sequence[Any]) -> Coded:
+    """One value after the other, told apart by type: ``"1"``, ``1`` and ``True`` differ."""
+    places: dict[Hashable, int] = {}
+    labels: list[Hashable] = []
+    found = np.empty(len(values), np.int64)
+    for row, value in enumerate(values):
+        if is_gap(value):
+            found[row] = -1
+            continue
+        key = state_key(value)
+        if key not in places:
+            places[key] = len(labels)
+            labels.append(as_python(value))
+        found[row] = places[key]
+    indices = np.where(found < 0, len(labels), found).astype(code_dtype(len(labels)))
+    return Coded(indices, labels)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,242 @@
+"""Any table in: what kind of data is this, and which source reads it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import DataError, OptionError
+from suffice.sources import base
+from suffice.sources.arrays import array_column
+from suffice.sources.base import Source
+from suffice.sources.columns import Column
+from suffice.sources.files import are_paths, find_files
+from suffice.sources.memory import MemorySource, columns_source, matrix_source
+from suffice.sources.weights import is_column_name
+
+_ACCEPTED = (
+    "Accepted are: pandas, polars and Arrow tables and columns, a dict of columns, NumPy arrays, a list of values, of "
+    "dicts or of rows, paths of Parquet and CSV files, DuckDB relations, Dask and Spark DataFrames."
+)
+
+
+def open_source(data: Any, *, columns: Any = None, sample_weight: Any = None) -> Source:
+    """A source for any table.
+
+    Args:
+        data: a pandas, polars or Arrow table or column; any frame that narwhals knows; a dict of columns; a NumPy array
+            (one column, a matrix, or structured); a list of values, of dicts or of rows; the path or glob of Parquet or
+            CSV files, or a list of them; a DuckDB relation; a Dask or Spark DataFrame; or a source, returned as it is.
+        columns: names for the columns of arrays and lists (by default ``"x"`` for one, else 0, 1, ...); of anything
+            that has names, the columns to use.
+        sample_weight: one weight a row, or the name of the column that holds it.
+    """
+    if isinstance(data, Source):
+        if columns is not None or sample_weight is not None:
+            raise OptionError("The source is open already; give columns= and sample_weight= when it is opened.")
+        return data
+    names = _names(columns)
+    source = _open(data, names)
+    weight = sample_weight if is_column_name(sample_weight, source.columns) else None
+    if names is not None:
+        base.check_names(names)
+        source.check_columns(names)
+    if weight is not None:
+        source.weigh_by(weight)
+    elif sample_weight is not None:
+        source.weigh(any_column("sample_weight", sample_weight))
+    if names is not None:
+        source.columns = tuple(name for name in names if name in source.columns)
+    return source
+
+
+def _names(columns: Any) -> tuple[Hashable, ...] | None:
+    if columns is None or isinstance(columns, tuple):
+        return columns
+    return (columns,) if isinstance(columns, str) or not isinstance(columns, Iterable) else tuple(columns)
+
+
+def _open(data: Any, names: tuple[Hashable, ...] | None) -> Source:
+    """By type; a library that is not loaded cannot have made the data, so none is loaded to find out."""
+    if isinstance(data, str | Path):
+        return _open_files([data])
+    if isinstance(data, np.ndarray):
+        return matrix_source(data, names)
+    if isinstance(data, Mapping):
+        return columns_source({name: any_column(name, values) for name, values in data.items()})
+    for library, opener in _LIBRARIES.items():
+        module = sys.modules.get(library)
+        source = None if module is None else opener(module, data, names)
+        if source is not None:
+            return source
+    if isinstance(data, list | tuple | range):
+        return _open_list(data, names)
+    return _open_other(data, names)
+
+
+def _open_files(paths: Sequence[str | Path]) -> Source:
+    found, files = find_files(paths)
+    if found == "parquet":
+        from suffice.sources.parquet import ParquetSource
+
+        return ParquetSource(files)
+    from suffice.sources.csv import CsvSource
+
+    return CsvSource(files)
+
+
+def _open_list(data: Sequence[Any], names: tuple[Hashable, ...] | None) -> Source:
+    """Paths, dicts, rows, or the values of one column."""
+    if are_paths(data):
+        return _open_files(data)
+    if len(data) and all(isinstance(row, Mapping) for row in data):
+        keys = dict.fromkeys(key for row in data for key in row)
+        return columns_source({key: array_column(key, [row.get(key) for row in data]) for key in keys})
+    if len(data) and all(isinstance(row, list | tuple | np.ndarray) for row in data):
+        width = len(data[0])
+        for at, row in enumerate(data):
+            if len(row) != width:
+                raise DataError(f"Row {at} has {len(row)} values and row 0 has {width}; all rows must be equally long.")
+        given = tuple(range(width)) if names is None else names
+        if len(given) != width:
+            raise DataError(f"columns= has {len(given)} names for rows of {width} values; name every column.")
+        base.check_names(given)
+        values = zip(*data, strict=True)
+        return columns_source(
+            {name: array_column(name, list(column)) for name, column in zip(given, values, strict=True)}
+        )
+    return _one_column("x", list(data), names)
+
+
+def _one_column(name: Hashable, values: Any, names: tuple[Hashable, ...] | None) -> Source:
+    given = (name,) if names is None else names
+    if len(given) != 1:
+        raise DataError(f"columns= has {len(given)} names for a single column; give one name.")
+    return columns_source({given[0]: any_column(given[0], values)})
+
+
+def _open_other(data: Any, names: tuple[Hashable, ...] | None) -> Source:
+    """What narwhals, the Arrow protocol or NumPy can read."""
+    if hasattr(data, "__array__") and not hasattr(data, "__arrow_c_stream__"):
+        return matrix_source(np.asarray(data), names)
+    if not isinstance(data, int | float | bool | bytes | None):
+        import narwhals.stable.v2 as nw
+
+        frame = nw.from_native(data, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            from suffice.sources.lazy import narwhals_source
+
+            return narwhals_source(frame)
+        if isinstance(frame, nw.DataFrame):
+            return _open_arrow_table(frame.to_arrow())
+    if hasattr(data, "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        return _open_arrow_table(pa.table(data))
+    raise DataError(f"Cannot read a table from {type(data).__name__}. {_ACCEPTED}")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Libraries: each opener returns None for data that is not its own
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _open_pandas(pd: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+    if isinstance(data, pd.DataFrame):
+        from suffice.sources.frames import pandas_column
+
+        found = data.columns.tolist()
+        base.check_names(tuple(found))
+        places = {name: at for at, name in enumerate(found)}
+        return MemorySource(found, lambda name: pandas_column(name, data.iloc[:, places[name]]), len(data))
+    if isinstance(data, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+        return _one_column("x" if getattr(data, "name", None) is None else data.name, data, names)
+    return None
+
+
+def _open_polars(pl: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+    if isinstance(data, pl.DataFrame):
+        from suffice.sources.frames import polars_column
+
+        return MemorySource(data.columns, lambda name: polars_column(name, data[name]), data.height)
+    if isinstance(data, pl.LazyFrame):
+        from suffice.sources.lazy import LazyPolars
+
+        return LazyPolars(data)
+    return _one_column(data.name or "x", data, names) if isinstance(data, pl.Series) else None
+
+
+def _open_pyarrow(pa: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+    if isinstance(data, pa.RecordBatchReader):
+        from suffice.sources.stream import ReaderSource
+
+        return ReaderSource(data)
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return _open_arrow_table(data)
+    return _one_column("x", data, names) if isinstance(data, pa.Array | pa.ChunkedArray) else None
+
+
+def _open_arrow_table(table: Any) -> Source:
+    from suffice.sources.arrow import ArrowColumn
+
+    base.check_names(tuple(table.schema.names))
+    return MemorySource(table.schema.names, lambda name: ArrowColumn(name, table.column(name)), table.num_rows)
+
+
+def _open_duckdb(duckdb: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+    if not isinstance(data, duckdb.DuckDBPyRelation):
+        return None
+    from suffice.sources.sql import RelationSource
+
+    return RelationSource(data)
+
+
+def _open_dask(dask: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+    if isinstance(data, dask.Series):
+        data = data.to_frame("x" if data.name is None else data.name)
+    if not isinstance(data, dask.DataFrame):
+        return None
+    from suffice.sources.dask import DaskSource
+
+    return DaskSource(data)
+
+
+def _open_spark(sql: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+    if not isinstance(data, sql.DataFrame):
+        return None
+    from suffice.sources.spark import SparkSource
+
+    return SparkSource(data)
+
+
+_LIBRARIES: Mapping[str, Callable[[Any, Any, tuple[Hashable, ...] | None], Source | None]] = {
+    "dask.dataframe": _open_dask,
+    "pyspark.sql": _open_spark,
+    "duckdb": _open_duckdb,
+    "pandas": _open_pandas,
+    "polars": _open_polars,
+    "pyarrow": _open_pyarrow,
+}
+
+
+def any_column(name: Hashable, values: Any) -> Column:
+    """A column from a Series, an Arrow array, a NumPy array or a list."""
+    loaded = {library: sys.modules.get(library) for library in ("pandas", "polars", "pyarrow")}
+    pd, pl, pa = (loaded[library] for library in ("pandas", "polars", "pyarrow"))
+    if pd is not None and isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+        from suffice.sources.frames import pandas_column
+
+        return pandas_column(name, values if isinstance(values, pd.Series) else pd.Series(values))
+    if pl is not None and isinstance(values, pl.Series):
+        from suffice.sources.frames import polars_column
+
+        return polars_column(name, values)
+    if pa is not None and isinstance(values, pa.Array | pa.ChunkedArray):
+        from suffice.sources.arrow import ArrowColumn
+
+        return ArrowColumn(name, values)
+    return array_column(name, values)

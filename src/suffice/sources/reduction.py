@@ -1,0 +1,98 @@
+"""Map a task over pieces of work, in threads where it pays, and add the answers in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from suffice.errors import OptionError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def add_in_order(
+    pieces: Iterable[Callable[[], Any]],
+    task: Callable[[Any], Any],
+    *,
+    threads: int | None = None,
+    report: Callable[[int], None] | None = None,
+) -> Any:
+    """The sum of ``task(piece())`` over all pieces; `report` is told the rows done.
+
+    Neighbours are added first, then pairs of neighbours, and so on. The tree depends on the order of the pieces alone,
+    so that sums of floats are the same for any number of threads; and answers that grow with the rows are copied only
+    a logarithmic number of times.
+    """
+
+    def work(piece: Callable[[], Any]) -> tuple[Any, int]:
+        batch = piece()
+        return task(batch), batch.rows
+
+    tree: list[tuple[int, Any]] = []
+    done = 0
+    for answer, rows in map_in_order(work, pieces, threads):
+        level = 0
+        while tree and tree[-1][0] == level:
+            answer = tree.pop()[1] + answer
+            level += 1
+        tree.append((level, answer))
+        done += rows
+        if report is not None:
+            report(done)
+    answer = tree.pop()[1]
+    while tree:
+        answer = tree.pop()[1] + answer
+    return answer
+
+
+def map_in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None) -> Iterator[Result]:
+    """The results in the order of the items, with at most one item a thread in flight and one waiting.
+
+    A single item is worked in the calling thread: starting others would not pay.
+    """
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads is {threads!r}; expected a whole number of at least 1, or None for all cores.")
+    iterator = iter(items)
+    first = list(islice(iterator, 2))
+    if len(first) < 2 or _count(threads) < 2:
+        yield from map(work, chain(first, iterator))
+        return
+    yield from _map_in_threads(work, chain(first, iterator), _count(threads))
+
+
+def _count(threads: int | None) -> int:
+    from suffice.kernels.threads import thread_count
+
+    return thread_count() if threads is None else threads
+
+
+def _map_in_threads(work: Callable[[Item], Result], items: Iterator[Item], threads: int) -> Iterator[Result]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    executor = ThreadPoolExecutor(threads, thread_name_prefix="suffice")
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(executor.submit(work, item))
+            if len(waiting) > threads:
+                yield _result(waiting.popleft())
+        while waiting:
+            yield _result(waiting.popleft())
+    finally:
+        # After an error or Ctrl-C nothing waits for the work in flight; it is short and its results are dropped.
+        executor.shutdown(wait=not waiting, cancel_futures=True)
+
+
+def _result(future: Future[Result]) -> Result:
+    """The result, once it is there; in short waits, as Ctrl-C may come just before one and is only seen after it."""
+    from concurrent.futures import wait
+
+    while not future.done():
+        wait([future], timeout=0.2)
+    return future.result()

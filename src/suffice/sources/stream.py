@@ -1,0 +1,173 @@
+"""Tables that are read piece by piece: files, readers, lazy frames, databases."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError
+from suffice.sources.arrow import ArrowColumn, category, kind_of, variable_of
+from suffice.sources.assembly import assemble
+from suffice.sources.base import Batch, Piece, Source, by_kind
+from suffice.sources.columns import Column
+from suffice.sources.states import Growing, Translation
+from suffice.sources.weights import check_length, check_weights
+
+Floats = NDArray[np.float64]
+
+#: Rows of a chunk: several are in memory at a time, with indices of 32 bits.
+BATCH_ROWS = 131_072
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a stream, not yet coded; `note` says where they come from, for messages."""
+
+    columns: Mapping[Hashable, Column]
+    rows: int
+    note: str = ""
+
+
+class StreamSource(Source):
+    """A table that comes in chunks; each pass reads it anew.
+
+    The weights are None, an array (one for every row, in the order of the rows) or the name of a column.
+    """
+
+    def __init__(self, columns: Iterable[Hashable]) -> None:
+        """Keep the names."""
+        super().__init__(columns)
+        self._weights: Floats | None = None
+        self._weight_name: Hashable | None = None
+
+    @abstractmethod
+    def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
+        """The chunks of the named columns, in order, read for the variables of a domain."""
+
+    def weigh(self, weights: Column) -> None:
+        """Take the weights from a column that is no part of the table."""
+        values = weights.floats(slice(0, len(weights)))
+        if self.rows is not None:
+            check_length(len(values), self.rows)
+        self._weights = check_weights(np.ascontiguousarray(values), 0)
+
+    def weigh_by(self, name: Hashable) -> None:
+        """Take the weights from a column of the table."""
+        self.check_columns([name])
+        self._weight_name = name
+        self.columns = tuple(column for column in self.columns if column != name)
+
+    def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
+        growing = Growing(domain)
+        weigher = () if self._weight_name is None else (self._weight_name,)
+        start = 0
+        for chunk in self._chunks(domain, (*domain.names, *weigher)):
+            yield partial(self._batch, chunk, domain, growing, start)
+            start += chunk.rows
+        if self._weights is not None:
+            check_length(len(self._weights), start)
+        if start == 0:
+            yield lambda: Batch.empty(domain)
+
+    def _batch(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
+        try:
+            return self._coded(chunk, domain, growing, start)
+        except DataError as error:
+            if chunk.note:
+                error.add_note(f"Read from {chunk.note}.")
+            raise
+
+    def _coded(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
+        discrete, _ = by_kind(domain)
+        coded = {name: chunk.columns[name].code() for name in discrete}
+        settled = Domain(
+            growing.settle(v.name, coded[v.name], start) if v.name in coded else v for v in domain.variables
+        )
+        translations = {name: Translation(settled[name], coded[name]) for name in discrete}
+        rows = slice(0, chunk.rows)
+        weights = self._weights_of(chunk, start)
+        return assemble(chunk.columns, settled, translations, rows=rows, start=start, weights=weights)
+
+    def _weights_of(self, chunk: Chunk, start: int) -> Floats | None:
+        if self._weight_name is not None:
+            values = chunk.columns[self._weight_name].floats(slice(0, chunk.rows))
+            return check_weights(np.ascontiguousarray(values), start, self._weight_name)
+        if self._weights is None:
+            return None
+        if start + chunk.rows > len(self._weights):
+            raise DataError(
+                f"sample_weight has {len(self._weights)} values, and the data have at least {start + chunk.rows} rows; "
+                "give one weight a row."
+            )
+        return self._weights[start : start + chunk.rows]
+
+
+def arrow_chunks(batches: Iterable[Any], names: Sequence[Hashable], note: str = "", start: int = 0) -> Iterator[Chunk]:
+    """Chunks from Arrow record batches or tables, cut where they are long."""
+    for whole in batches:
+        for offset in range(0, whole.num_rows, BATCH_ROWS):
+            batch = whole.slice(offset, BATCH_ROWS)
+            columns = {name: ArrowColumn(name, batch.column(name), start) for name in names}
+            yield Chunk(columns, batch.num_rows, note)
+            start += batch.num_rows
+
+
+class ArrowStream(StreamSource):
+    """Record batches of the named columns from a function that opens a reader anew for each pass."""
+
+    def __init__(self, schema: Any, read: Callable[[Sequence[Hashable]], Iterable[Any]]) -> None:
+        """Keep the schema and how to read."""
+        super().__init__(schema.names)
+        self._schema = schema
+        self._read = read
+
+    @property
+    def rows(self) -> int | None:
+        """Unknown before reading."""
+        return None
+
+    def _infer(self, name: Hashable) -> Variable:
+        type_ = self._schema.field(name).type
+        first = self._first(name) if kind_of(name, type_) == "category" else None
+        return variable_of(name, type_) if first is None else category(name, first.column(name).dictionary.to_pylist())
+
+    def _first(self, name: Hashable) -> Any:
+        """The first record batch, or None: only rows carry the values of a dictionary."""
+        return next(iter(self._read([name])), None)
+
+    def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
+        return arrow_chunks(self._read(names), names)
+
+
+class ReaderSource(ArrowStream):
+    """A record batch reader: it can be read once."""
+
+    def __init__(self, reader: Any) -> None:
+        """Keep the reader."""
+        super().__init__(reader.schema, self._remaining)
+        self._reader = iter(reader)
+        self._seen: list[Any] = []
+        self._spent = False
+
+    def _first(self, name: Hashable) -> Any:
+        if not self._seen:
+            self._seen = [batch for _, batch in zip(range(1), self._reader, strict=False)]
+        return self._seen[0] if self._seen else None
+
+    def _remaining(self, names: Sequence[Hashable]) -> Iterator[Any]:
+        if self._spent:
+            raise DataError(
+                "A RecordBatchReader can be read only once, and this one has been read. "
+                "Give a table or the path of a file to a fit that reads the rows several times."
+            )
+        self._spent = True
+        first, self._seen = self._seen, []
+        return (batch.select(list(names)) for batch in chain(first, self._reader))

@@ -1,0 +1,269 @@
+"""Answers to statistics from coded batches: all in one call, so that a pass over the data serves a whole model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.answers import DENSE_CELLS, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
+from suffice.domain import Domain
+from suffice.errors import DataError, MissingValueError, OptionError
+from suffice.grouped_answers import MomentsByTable
+from suffice.kernels.counting import CountPlan, count, count_sparse, plan_counts
+from suffice.kernels.grouped_moments import grouped_moment_sums
+from suffice.kernels.moments import column_sums, moment_sums
+from suffice.kernels.patterns import distinct_rows, label_codes
+from suffice.precise import pair
+from suffice.sources.base import Batch, Progress, Source
+from suffice.statistics import FUNCTIONS, Counts, Moments, MomentsBy, Patterns, Statistic, Summary, Sums, empty_summary
+
+Floats = NDArray[np.float64]
+Missing = Literal["raise", "available"]
+
+#: Rows from which a plan that groups families pays.
+_MANY_ROWS = 50_000
+
+
+def summarize_source(
+    source: Source,
+    domain: Domain,
+    statistics: Sequence[Statistic],
+    *,
+    missing: Missing = "raise",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """The answers to some statistics from one pass over a source.
+
+    Gaps in counts, moments and sums are errors (``missing="raise"``), or each statistic uses the rows in which its own
+    variables are complete (``"available"``). Patterns keep their gaps.
+    """
+    task = Tally(tuple(statistics), missing)
+    names = dict.fromkeys(name for statistic in statistics for name in statistic.columns)
+    needed = domain.select(name for name in domain if name in names) if names else domain
+    # Columns that no statistic asks for are not read; the summary still knows the whole domain.
+    found = source.reduce(task, needed, threads=threads, progress=progress)
+    return empty_summary(domain, task.statistics) + found
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The task that answers some statistics; it can be sent to other processes."""
+
+    statistics: tuple[Statistic, ...]
+    missing: Missing = "raise"
+
+    def __post_init__(self) -> None:
+        """Check the option."""
+        if self.missing not in ("raise", "available"):
+            raise OptionError(f"missing is {self.missing!r}; expected 'raise' or 'available'.")
+
+    def __call__(self, batch: Batch) -> Summary:
+        """The answers for a batch."""
+        return tally(batch, self.statistics, self.missing)
+
+
+def tally(batch: Batch, statistics: Sequence[Statistic], missing: Missing = "raise") -> Summary:
+    """The answers to some statistics for the rows of a batch.
+
+    Rows of weight 0 count as rows read and are otherwise as if they were not there.
+    """
+    rows = _Rows.of(batch)
+    if missing == "raise":
+        rows.refuse_gaps({name for key in statistics if not isinstance(key, Patterns) for name in key.columns})
+    answers: dict[Statistic, Answer] = {}
+    if rows.size:
+        answers |= _counts(rows, [key for key in statistics if isinstance(key, Counts)])
+        answers |= {key: _moments(rows, key) for key in statistics if isinstance(key, Moments)}
+        answers |= {key: _moments_by(rows, key) for key in statistics if isinstance(key, MomentsBy)}
+        answers |= {key: _sums(rows, key) for key in statistics if isinstance(key, Sums)}
+        answers |= {key: _patterns(rows, key) for key in statistics if isinstance(key, Patterns)}
+    else:
+        answers |= empty_summary(batch.domain, statistics).answers
+    in_order = {key: answers[key] for key in statistics}
+    return Summary(batch.domain, in_order, batch.rows, total_weight(batch.weights, batch.rows))
+
+
+class _Rows:
+    """The rows of a batch that carry weight, with what is known about their gaps."""
+
+    def __init__(self, batch: Batch, kept: NDArray[np.intp] | None) -> None:
+        self.domain = batch.domain
+        self.start = batch.start
+        self.kept = kept
+        self.codes = batch.codes if kept is None else np.ascontiguousarray(batch.codes[:, kept])
+        self.reals = batch.reals if kept is None else np.ascontiguousarray(batch.reals[:, kept])
+        self.weights = batch.weights if kept is None or batch.weights is None else batch.weights[kept]
+        self.size = batch.rows if kept is None else len(kept)
+        self.at_code = {name: at for at, name in enumerate(batch.discrete)}
+        self.at_real = {name: at for at, name in enumerate(batch.real)}
+        self._gaps: dict[Hashable, NDArray[np.bool_] | None] = {}
+
+    @classmethod
+    def of(cls, batch: Batch) -> _Rows:
+        if batch.weights is None or batch.weights.all():
+            return cls(batch, None)
+        return cls(batch, np.flatnonzero(batch.weights))
+
+    def number(self, row: int) -> int:
+        """The number of a row in the data."""
+        return self.start + (row if self.kept is None else int(self.kept[row]))
+
+    def gaps(self, name: Hashable) -> NDArray[np.bool_] | None:
+        """Which rows lack a value, or None where none does."""
+        if name not in self._gaps:
+            if name in self.at_code:
+                codes, card = self.codes[self.at_code[name]], self.domain[name].card
+                found = codes == card if self.size and codes.max() == card else None
+            else:
+                values = self.reals[self.at_real[name]]
+                # A sum is NaN if a term is, and costs less than looking at each; overflow may make it NaN as well.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    suspect = math.isnan(values.sum())
+                found = np.isnan(values) if suspect and np.isnan(values).any() else None
+            self._gaps[name] = found
+        return self._gaps[name]
+
+    def complete(self, names: Sequence[Hashable]) -> NDArray[np.intp] | None:
+        """The rows in which all of some variables have a value, or None for all rows."""
+        found = [gaps for gaps in map(self.gaps, names) if gaps is not None]
+        return np.flatnonzero(~np.logical_or.reduce(found)) if found else None
+
+    def refuse_gaps(self, names: set[Hashable]) -> None:
+        """Raise for the first variable of the domain that has gaps."""
+        for name in self.domain:
+            gaps = self.gaps(name) if name in names else None
+            if gaps is not None:
+                found, row = int(gaps.sum()), self.number(int(gaps.argmax()))
+                raise MissingValueError(
+                    f"Column {name!r} has {found} gap{'s' * (found > 1)} among the rows {self.number(0)} to "
+                    f"{self.number(self.size - 1)}, the first in row {row}; a value is needed in every row. Fill the "
+                    "gaps, or leave those rows out."
+                )
+
+    def numbers(self, statistic: Statistic) -> tuple[Floats, Floats | None, NDArray[np.intp] | None]:
+        """Values (d, n) of the real variables of a statistic, weights, and the rows they come from."""
+        places = [self._place(statistic, name, self.at_real, "real") for name in statistic.variables]
+        chosen = self.complete(statistic.columns)
+        values = self.reals if places == list(range(len(self.reals))) else self.reals[places]
+        if chosen is None:
+            return values, self.weights, None
+        return values[:, chosen], None if self.weights is None else self.weights[chosen], chosen
+
+    def code_places(self, statistic: Statistic, names: Sequence[Hashable]) -> tuple[int, ...]:
+        """Rows of `codes` that hold some variables of a statistic."""
+        return tuple(self._place(statistic, name, self.at_code, "discrete") for name in names)
+
+    def _place(self, statistic: Statistic, name: Hashable, places: dict[Hashable, int], kind: str) -> int:
+        if name not in places:
+            found = self.domain[name].kind
+            raise OptionError(f"{type(statistic).__name__} needs {kind} variables, and {name!r} is {found}.")
+        return places[name]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Counts
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _plan(cards: tuple[int, ...], families: tuple[tuple[int, ...], ...], many: bool) -> CountPlan:
+    return plan_counts(cards, families, _MANY_ROWS if many else 1)
+
+
+def _counts(rows: _Rows, statistics: Sequence[Counts]) -> dict[Statistic, Answer]:
+    """Dense tables together through one plan, those that would be larger than the rows warrant one by one.
+
+    A variable with gaps is counted with one more state, which is then cut off.
+    """
+    states = tuple(rows.domain[name].card for name in rows.at_code)
+    cards = tuple(card + (rows.gaps(name) is not None) for name, card in zip(rows.at_code, states, strict=True))
+    places = {key: rows.code_places(key, key.variables) for key in statistics}
+    limit = max(DENSE_CELLS, rows.size)
+    dense = [key for key in statistics if math.prod(cards[at] for at in places[key]) <= limit]
+    answers: dict[Statistic, Answer] = {}
+    if dense:
+        plan = _plan(cards, tuple(places[key] for key in dense), rows.size >= _MANY_ROWS)
+        for key, table in zip(dense, count(rows.codes, plan, rows.weights), strict=True):
+            answers[key] = CountTable.of(table[tuple(slice(states[at]) for at in places[key])])
+    for key in statistics:
+        if key not in answers:
+            shape = tuple(states[at] for at in places[key])
+            cells, values = count_sparse(rows.codes, cards, places[key], rows.weights)
+            inside = (cells < np.array(shape)).all(axis=1)
+            answers[key] = CountTable.sparse(shape, cells[inside], values[inside])
+    return answers
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Sums of numbers
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _weight_pair(weights: Floats | None, size: int) -> Floats:
+    return pair(float(size)) if weights is None else column_sums(weights[None])[:, 0]
+
+
+def _moments(rows: _Rows, statistic: Moments) -> MomentSums:
+    values, weights, _ = rows.numbers(statistic)
+    return MomentSums(*moment_sums(values, weights))
+
+
+def _moments_by(rows: _Rows, statistic: MomentsBy) -> MomentsByTable:
+    places = rows.code_places(statistic, statistic.by)
+    values, weights, chosen = rows.numbers(statistic)
+    codes = rows.codes if chosen is None else rows.codes[:, chosen]
+    cells, labels = label_codes(codes, rows.domain.shape(statistic.by), places)
+    return MomentsByTable(cells.astype(np.int32), *grouped_moment_sums(values, labels, len(cells), weights))
+
+
+def _sums(rows: _Rows, statistic: Sums) -> TermSums:
+    values, weights, chosen = rows.numbers(statistic)
+    terms = np.empty((len(statistic.terms), values.shape[1]))
+    for at, (name, function) in enumerate(statistic.terms):
+        column = values[statistic.variables.index(name)]
+        compute, allowed, condition = FUNCTIONS[function]
+        good = np.asarray(allowed(column))
+        if not good.all():
+            row = int(np.argmin(good))
+            number = rows.number(row if chosen is None else int(chosen[row]))
+            raise DataError(
+                f"Column {name!r} holds {float(column[row])!r} (row {number}); expected {condition} values. "
+                "Correct the value, or choose a family that allows it."
+            )
+        terms[at] = compute(column)
+    return TermSums(_weight_pair(weights, values.shape[1]), column_sums(terms, weights))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Distinct rows
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _patterns(rows: _Rows, statistic: Patterns) -> PatternTable:
+    """Codes as int32 with -1 for a gap; with a real variable among them, all as float64 with NaN."""
+    names = statistic.variables
+    if all(name in rows.at_code for name in names):
+        codes = np.ascontiguousarray(rows.codes[[rows.at_code[name] for name in names]])
+        found, weights = distinct_rows(codes, rows.weights)
+        cards = np.array([rows.domain[name].card for name in names], dtype=np.int32)
+        found = found.astype(np.int32)
+        if not (found == cards).any():
+            return PatternTable(found, weights.astype(np.float64))
+        # Gaps come first among the rows of a table, and last among codes.
+        return PatternTable.of(np.where(found == cards, np.int32(-1), found), weights)
+    values = np.empty((len(names), rows.size))
+    for at, name in enumerate(names):
+        if name in rows.at_real:
+            values[at] = rows.reals[rows.at_real[name]]
+        else:
+            codes = rows.codes[rows.at_code[name]]
+            values[at] = np.where(codes == rows.domain[name].card, np.nan, codes)
+    found, weights = distinct_rows(values, rows.weights)
+    return PatternTable(found, weights.astype(np.float64))

@@ -1,0 +1,325 @@
+"""The house rules, read from the source by `ast`: who may import whom, what is exported, how long things are."""
+
+import ast
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "suffice"
+
+# From the ground up. A module may import its own layer and any rung below; layers on one rung do not know each other.
+# Families and models inherit `fit` from `fitting`, which sees both through protocols only.
+LADDER = (
+    {"errors"},
+    {"precise"},
+    {"kernels", "storage"},
+    {"domain"},
+    {"answers"},
+    {"grouped_answers"},
+    {"statistics", "table"},
+    {"report"},
+    {"graphs", "iteration"},
+    {"engines", "solvers", "sources"},
+    {"fitting"},
+    {"families"},
+    {"models"},
+    {"formats"},
+    {"views"},
+    {"demo", "warmup"},
+    {"cli"},
+    {"__main__"},
+)
+RUNG = {layer: rung for rung, layers in enumerate(LADDER) for layer in layers}
+# Compiled loops are for those who compute (adding two sparse answers is arithmetic on arrays); the rest asks them.
+KERNEL_USERS = {"answers", "engines", "grouped_answers", "kernels", "solvers", "sources", "warmup"}
+# These use the library as its users do, through the public names.
+ROOT_USERS = {"cli", "demo", "views", "warmup", "__main__"}
+
+# Loaded on first use, inside a function, except where the module cannot be written without.
+DELAYED = {
+    *("dask", "distributed", "duckdb", "matplotlib", "narwhals", "networkx", "numba", "pandas"),
+    *("polars", "pyarrow", "pyspark", "scipy", "sklearn", "tqdm", "typer"),
+}
+AT_MODULE_LEVEL = {"cli": {"typer"}, "kernels": {"numba"}}
+
+NAMES_THAT_SAY_NOTHING = {"base_utils", "common", "core", "helper", "helpers", "misc", "util", "utils"}
+LONGEST_FILE = 500
+LONGEST_FUNCTION = 80
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import: `target` is a dotted name, `names` what is taken from it; `moment` is when it runs."""
+
+    target: str
+    names: tuple[str, ...]
+    line: int
+    moment: str  # "load", "call" or "typing"
+
+    def own_modules(self, modules: set[str]) -> set[str]:
+        """The modules of this package that the statement reaches, as dotted names without the package's own."""
+        if self.target.partition(".")[0] != "suffice":
+            return set()
+        inner = self.target.removeprefix("suffice").lstrip(".")
+        if not self.names:
+            return {inner}
+        below = {f"{inner}.{name}".lstrip(".") for name in self.names}
+        found = below & (modules | set(RUNG))
+        return found | ({inner} if len(found) < len(below) else set())
+
+
+def is_for_typing(node: ast.AST) -> bool:
+    """Whether the node is an `if TYPE_CHECKING:`."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
+
+
+def imports_of(tree: ast.AST, package: str, moment: str = "load") -> Iterator[Import]:
+    """Every import below a node, with the moment it runs; relative ones are resolved against `package`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, (), node.lineno, moment)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")
+            start = ".".join(parents[: len(parents) - node.level + 1]) if node.level else ""
+            target = ".".join(filter(None, (start, node.module)))
+            yield Import(target, tuple(alias.name for alias in node.names), node.lineno, moment)
+        elif is_for_typing(node):
+            yield from imports_of(ast.Module(node.body, []), package, "typing")  # type: ignore[attr-defined]
+            yield from imports_of(ast.Module(node.orelse, []), package, moment)  # type: ignore[attr-defined]
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from imports_of(node, package, "call" if moment == "load" else moment)
+        else:
+            yield from imports_of(node, package, moment)
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file: its dotted name without the package's own ("" is the package), its syntax tree and its imports."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+    imports: tuple[Import, ...]
+
+    @property
+    def layer(self) -> str:
+        """The first part of the name."""
+        return self.name.partition(".")[0]
+
+
+def read_modules(package: Path) -> dict[str, Module]:
+    """All modules of a package by name."""
+    modules = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).with_suffix("").parts
+        folder = parts[:-1]
+        name = ".".join(folder if parts[-1] == "__init__" else parts)
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        modules[name] = Module(name, path, tree, tuple(imports_of(tree, ".".join(("suffice", *folder)))))
+    return modules
+
+
+def upward_imports(modules: dict[str, Module]) -> list[str]:
+    """Imports that do not go down the ladder."""
+    wrong = []
+    for module in modules.values():
+        for entry in module.imports if module.name else ():
+            for target in entry.own_modules(set(modules)):
+                layer = target.partition(".")[0]
+                if layer == "":
+                    allowed = module.layer in ROOT_USERS
+                elif layer == "kernels":
+                    allowed = module.layer in KERNEL_USERS
+                else:
+                    allowed = layer == module.layer or RUNG[layer] < RUNG[module.layer]
+                if not allowed:
+                    wrong.append(f"{module.name}, line {entry.line}: imports suffice.{target}".rstrip("."))
+    return wrong
+
+
+def import_cycle(modules: dict[str, Module]) -> list[str]:
+    """One cycle of imports that run at load or call time, or an empty list; the package's own lazy root is no part."""
+    graph = {
+        name: {
+            target
+            for entry in module.imports
+            if entry.moment != "typing"
+            for target in entry.own_modules(set(modules))
+            if target and target != name
+        }
+        for name, module in modules.items()
+        if name
+    }
+    done: set[str] = set()
+
+    def walk(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        for target in sorted(graph.get(name, ())):
+            if cycle := walk(target, [*path, name]):
+                return cycle
+        done.add(name)
+        return []
+
+    return next(filter(None, (walk(name, []) for name in sorted(graph))), [])
+
+
+def hasty_imports(modules: dict[str, Module]) -> list[str]:
+    """Slow or optional packages imported when a module loads, and Numba anywhere outside the kernels."""
+    wrong = []
+    for module in modules.values():
+        for entry in module.imports:
+            package = entry.target.partition(".")[0]
+            hasty = entry.moment == "load" and package in DELAYED - AT_MODULE_LEVEL.get(module.layer, set())
+            if hasty or (package == "numba" and module.layer != "kernels"):
+                wrong.append(f"{module.name or '__init__'}, line {entry.line}: imports {entry.target}")
+    return wrong
+
+
+MODULES = read_modules(PACKAGE)
+
+
+def test_every_module_has_a_rung() -> None:
+    assert {module.layer for module in MODULES.values()} - {""} <= set(RUNG)
+
+
+def test_imports_only_go_down() -> None:
+    wrong = upward_imports(MODULES)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_there_is_no_import_cycle() -> None:
+    cycle = import_cycle(MODULES)
+    assert not cycle, " -> ".join(cycle)
+
+
+def test_slow_packages_wait_for_their_first_use() -> None:
+    wrong = hasty_imports(MODULES)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_names_of_modules_say_what_they_hold() -> None:
+    assert [name for name in MODULES if NAMES_THAT_SAY_NOTHING & set(name.replace("_", ".").split("."))] == []
+
+
+def test_files_are_short() -> None:
+    lengths = {
+        str(module.path.relative_to(PACKAGE)): len(module.path.read_text().splitlines()) for module in MODULES.values()
+    }
+    assert {name: length for name, length in lengths.items() if length > LONGEST_FILE} == {}
+
+
+def test_functions_are_short() -> None:
+    lengths = {
+        f"{name}.{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for name, module in MODULES.items()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
+
+
+def exported() -> list[str]:
+    return list(importlib.import_module("suffice").__all__)
+
+
+def test_exports_are_listed_once_and_in_order() -> None:
+    names = exported()
+    assert names == sorted(set(names))
+
+
+def test_exports_are_what_type_checkers_see() -> None:
+    typed = {name for entry in MODULES[""].imports if entry.moment == "typing" for name in entry.names}
+    assert typed == {name for name in exported() if not name.startswith("__")}
+
+
+def test_star_import_gives_the_exports() -> None:
+    namespace: dict[str, object] = {}
+    exec("from suffice import *", namespace)
+    assert set(namespace) - {"__builtins__"} == set(exported())
+
+
+def test_listing_gives_the_exports() -> None:
+    listed = {name for name in dir(importlib.import_module("suffice")) if not name.startswith("_")}
+    assert listed == {name for name in exported() if not name.startswith("__")}
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        importlib.import_module("suffice").no_such_name  # noqa: B018
+
+
+def own_docstring(value: object) -> str:
+    """The docstring written for this very object: that of a parent class says nothing about the child."""
+    document = vars(value).get("__doc__") if isinstance(value, type) else value.__doc__
+    return (document or "").strip()
+
+
+def test_exports_resolve_and_are_documented() -> None:
+    package = importlib.import_module("suffice")
+    names = [name for name in exported() if not name.startswith("__")]
+    assert [name for name in names if not own_docstring(getattr(package, name))] == []
+
+
+SMALL_HOUSE = {
+    "__init__.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from suffice.models.net import Net",
+    "errors.py": "",
+    "domain.py": "import suffice.errors\nfrom suffice import errors",
+    "kernels/__init__.py": "",
+    "kernels/count.py": "import numba",
+    "sources/files.py": "from suffice.kernels import count\ndef read():\n    import pyarrow.parquet",
+    "fitting.py": "from suffice.sources.files import read",
+    "models/net.py": "from ..fitting import fit\nfrom suffice.domain import Domain",
+    "cli.py": "import typer\nimport suffice as sf",
+}
+
+
+def house(folder: Path, **changes: str) -> dict[str, Module]:
+    """Write a small package that keeps every rule, with some files changed, and read it back."""
+    for name, text in {
+        **SMALL_HOUSE,
+        **{key.replace("__", "/") + ".py": text for key, text in changes.items()},
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return read_modules(folder)
+
+
+def test_a_clean_house_passes(tmp_path: Path) -> None:
+    modules = house(tmp_path)
+    assert (upward_imports(modules), import_cycle(modules), hasty_imports(modules)) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("domain", "from suffice.models.net import Net"),
+        ("domain", "def later():\n    from suffice import fitting"),
+        ("domain", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from suffice.fitting import fit"),
+        ("domain", "import suffice"),
+        ("models__net", "from ..kernels.count import add"),
+        ("sources__files", "from suffice.engines import chain"),
+    ],
+)
+def test_an_upward_import_is_found(tmp_path: Path, name: str, text: str) -> None:
+    found = upward_imports(house(tmp_path, **{name: text}))
+    assert [line.partition(",")[0] for line in found] == [name.replace("__", ".")]
+
+
+def test_a_cycle_is_found(tmp_path: Path) -> None:
+    modules = house(tmp_path, models__net="def f():\n    from .chain import g", models__chain="from .net import f")
+    assert import_cycle(modules) == ["models.chain", "models.net", "models.chain"]
+
+
+@pytest.mark.parametrize(
+    "text", ["import scipy.special", "def f():\n    from numba import njit", "if True:\n    import tqdm"]
+)
+def test_a_hasty_import_is_found(tmp_path: Path, text: str) -> None:
+    assert [line.partition(",")[0] for line in hasty_imports(house(tmp_path, domain=text))] == ["domain"]

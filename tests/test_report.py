@@ -1,0 +1,94 @@
+"""The receipt of a fit, and the figures in it."""
+
+import json
+import math
+
+import pytest
+
+import suffice as sf
+
+
+def report(**changes: object) -> sf.Report:
+    certificate = sf.Certificate(moment_gap=3.2e-12, value_gap=1e-20, exists=True)
+    fields: dict[str, object] = {
+        "model": "Normal",
+        "rows": 12,
+        "weight": 12.0,
+        "passes": 1,
+        "method": "closed form",
+        "estimate": "maximum likelihood",
+        "log_likelihood": -12.901672,
+        "objective": -12.901672,
+        "n_params": 3,
+        "certificate": certificate,
+    }
+    return sf.Report(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def test_criteria_use_the_natural_logarithm_and_smaller_is_better() -> None:
+    # 12 rows, 3 parameters and a log-likelihood of -12.901672 have the published score -16.629032.
+    found = report()
+    assert found.bic_score == pytest.approx(-16.629032, abs=5e-7)
+    assert found.bic == pytest.approx(2 * 16.629032, abs=1e-6)
+    assert found.aic == pytest.approx(6 + 2 * 12.901672)
+
+
+def test_the_receipt_is_short_and_says_what_was_done() -> None:
+    text = str(report(weight=24.0, warnings=tuple(f"warning {k}" for k in range(40)), iterations=7, converged=False))
+    assert len(text.splitlines()) <= 25
+    for part in ("12, weight 24, read once", "maximum likelihood", "7, NOT converged", "moment gap", "36 more"):
+        assert part in text
+
+
+def test_existence_is_yes_no_or_not_decided() -> None:
+    def line(**changes: object) -> str:
+        certificate = sf.Certificate(moment_gap=0.0, **changes)  # type: ignore[arg-type]
+        return dict(certificate.lines())["maximum exists"]
+
+    assert line(exists=True) == "yes"
+    assert line(exists=None) == "not decided"
+    assert line(exists=False, directions=("log odds -> inf",)) == "no: log odds -> inf"
+
+
+def test_the_gap_says_whether_it_is_a_bound() -> None:
+    def line(**changes: object) -> str:
+        return dict(sf.Certificate(0.0, **changes).lines())["from optimum"]  # type: ignore[arg-type]
+
+    assert line(value_gap=1e-9, bound=True) == "at most 1.0e-09 nats a row"
+    assert line(value_gap=1e-9) == "about 1.0e-09 nats a row"
+    assert line() == "unknown"
+
+
+def test_html_escapes_what_it_shows() -> None:
+    html = report(model="<script>")._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "maximum likelihood" in html
+
+
+def test_plain_data_goes_through_json() -> None:
+    found = json.loads(json.dumps(report().to_dict()))
+    assert found["certificate"]["moment_gap"] == 3.2e-12
+    assert found["bic_score"] == report().bic_score
+    assert sf.Report.from_plain(report().to_plain()) == report()
+
+
+def test_divergence_is_minus_entropy_minus_likelihood() -> None:
+    assert report().kl_divergence is None
+    found = report(empirical_entropy=0.5)
+    assert found.kl_divergence == pytest.approx(-0.5 + 12.901672 / 12)
+
+
+def test_no_rows_have_no_bic() -> None:
+    assert math.isnan(report(rows=0, weight=0.0).bic)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("log_likelihood", "x"), ("rows", None), ("converged", 1), ("exists", "yes"), ("history", [None])],
+)
+def test_a_damaged_report_is_refused(field: str, value: object) -> None:
+    plain = report().to_plain()
+    (plain["certificate"] if field == "exists" else plain)[field] = value
+    with pytest.raises(sf.FileFormatError):
+        sf.Report.from_plain(plain)
