@@ -131,6 +131,13 @@ def test_sparse_tables_follow_the_cells_in_use(cells: list[tuple[int, ...]], cut
     assert whole.total == len(cells)
 
 
+def test_counts_of_no_variables_are_the_total_weight() -> None:
+    summary = empty_summary(Domain(), [Counts(())])
+    assert summary[Counts(())].dense() == 0.0
+    assert CountTable.sparse((), np.empty((1, 0)), np.array([3.0])).dense() == 3.0
+    assert (CountTable.of(np.array(2.0)) + CountTable.of(np.array(3.0))).total == 5.0
+
+
 def test_storage_is_a_function_of_the_content() -> None:
     full = np.zeros(WIDE)
     full[:25] = 1.0  # half of the cells: dense

@@ -139,7 +139,7 @@ class CountTable:
                 f"The table of shape {self.shape} has {self.size:,} cells; only {len(self.values):,} are in use."
             )
         table = np.zeros(self.shape)
-        table[tuple(self.cells.T)] = self.values
+        np.add.at(table, tuple(self.cells.T), self.values if self.shape else self.total)
         return table
 
     def items(self) -> tuple[Integers, Floats]:

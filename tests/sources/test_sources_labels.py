@@ -135,7 +135,7 @@ def test_kinds_follow_the_types_of_columns(tmp_path: Path) -> None:
 
 def test_declared_kinds_win() -> None:
     data = {"i": [1, 2, 2], "f": [1.0, 2.0, 2.0]}
-    declared: dict[Any, Variable] = {"i": Variable("i", "real"), "f": Variable.discrete("f", [2, 1])}
+    declared = {"i": Variable("i", "real"), "f": Variable.discrete("f", [2, 1])}
     source = open_source(data)
     (batch,) = source.batches(source.infer(declared=declared))
     assert batch.reals.tolist() == [[1.0, 2.0, 2.0]]

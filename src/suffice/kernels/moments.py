@@ -216,32 +216,34 @@ def _from_lanes(sums: Floats) -> Floats:
 
 
 def _by_blas(columns: Floats, weights: Floats | None, threads: int) -> Sums:
-    """Cross-products of y = x - c, c near the mean, moved to the origin: x x' = y y' + c y' + y c' + c c'."""
+    """Cross-products of y = x - c, c near the mean, moved to the origin: x x' = y y' + c y' + y c' + c c'.
+
+    A column of ones behind y gives the sums in the same matrix product.
+    """
     d, rows = columns.shape
     threads = blas_threads(threads)
     shift = _near_mean(columns)[:, None]
-    grams, sums = np.zeros((threads, 2, d, d)), np.zeros((threads, 2, d))
+    grams = np.zeros((threads, 2, d + 1, d + 1))
+    buffers = np.ones((threads, d + 1, _BLAS_ROWS))
 
     def task(start: int, worker: int) -> None:
-        gram, total = np.zeros((d, d)), np.zeros(d)
+        gram = np.zeros((d + 1, d + 1))
         for begin in range(start, min(start + _BLAS_BLOCKS * _BLAS_ROWS, rows), _BLAS_ROWS):
-            block = slice(begin, begin + _BLAS_ROWS)
+            block = slice(begin, min(begin + _BLAS_ROWS, rows))
+            y = buffers[worker, :, : block.stop - begin]
             with np.errstate(over="ignore", invalid="ignore"):
-                y = columns[:, block] - shift
-                z = y if weights is None else y * weights[block]
-                gram += z @ y.T
-                total += z.sum(axis=1)
+                np.subtract(columns[:, block], shift, out=y[:d])
+                gram += (y if weights is None else y * weights[block]) @ y.T
         grams[worker] = add(grams[worker], pair(gram))
-        sums[worker] = add(sums[worker], pair(total))
 
     with one_blas_thread():
         run(task, range(0, rows, _BLAS_BLOCKS * _BLAS_ROWS), threads)
+    gram, centre = reduce(add, grams), pair(shift[:, 0])
     weight = pair(rows) if weights is None else sum_columns(weights[None])[:, 0]
-    gram, total, centre = reduce(add, grams), reduce(add, sums), pair(shift[:, 0])
+    total = gram[:, d, :d]
     moved = add(outer(centre, total), outer(total, centre))
     moved = add(moved, outer(multiply(weight[:, None], centre), centre))
-    cross = add(gram, moved)
-    return weight, add(total, multiply(weight[:, None], centre)), _mirrored(cross)
+    return weight, add(total, multiply(weight[:, None], centre)), _mirrored(add(gram[:, :d, :d], moved))
 
 
 def _near_mean(columns: Floats) -> Floats:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from contextlib import closing
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +109,7 @@ class Source(ABC):
     def infer(
         self,
         names: Iterable[Hashable] | None = None,
-        declared: Mapping[Hashable, Variable] = MappingProxyType({}),
+        declared: Mapping[Any, Variable] = MappingProxyType({}),
     ) -> Domain:
         """Kinds of the named columns (all by default): declared ones as declared, the others by the column's type.
 

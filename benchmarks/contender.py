@@ -1,0 +1,92 @@
+"""What takes part in a problem, and the process it runs in."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Data = Mapping[str, NDArray[Any]]
+Run = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to solve a problem.
+
+    `module` and `function` name the adaptor: called with the data and `options`, it prepares what is not to be timed
+    and returns the call that is. `requires` is the package it needs. `environment` is set before its process starts.
+    """
+
+    name: str
+    module: str
+    function: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    requires: str = "numpy"
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def present(self) -> bool:
+        """Whether its package is installed."""
+        return importlib.util.find_spec(self.requires) is not None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One repeat: seconds of wall clock and of all threads together."""
+
+    wall: float
+    cpu: float
+
+
+def timed(run: Run) -> tuple[Timing, Any]:
+    """Run once and measure."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    answer = run()
+    return Timing(time.perf_counter() - wall, time.process_time() - cpu), answer
+
+
+def serve(contender: Contender, folder: Path, pipe: Connection) -> None:
+    """Live in a child process: prepare, run once to warm up, then repeat whenever asked.
+
+    Sends the timing and the answer of the first run, then a timing for each request, and at last the memory.
+    """
+    try:
+        data = {path.stem: np.load(path) for path in sorted(folder.glob("*.npy"))}
+        run = getattr(importlib.import_module(contender.module), contender.function)(data, **contender.options)
+        before = forget_peak()
+        pipe.send(timed(run))
+        while pipe.recv():
+            pipe.send(timed(run)[0])
+        pipe.send(peak_memory() - before)
+    except Exception as error:
+        pipe.send(error)
+
+
+def forget_peak() -> int:
+    """Forget the largest memory of this process so far, where the system can; return the present memory in bytes."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        pass
+    return peak_memory()
+
+
+def peak_memory() -> int:
+    """Return the largest memory of this process since `forget_peak`, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = status.read_text().splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if os.uname().sysname == "Darwin" else 1024)

@@ -1,0 +1,1 @@
+"""One adaptor a library. A function takes the data, prepares, and returns the call that is timed."""
