@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -220,3 +221,250 @@ def test_scikit_learn_clones_and_searches() -> None:
     search = GridSearchCV(law, {"prior__gamma": [0.01, 1000.0]}, cv=3).fit(rows)
     assert search.best_params_ == {"prior__gamma": 0.01}
     assert search.best_estimator_.mean_ == pytest.approx(rows.mean(), abs=0.01)
+
+
+def test_a_refit_without_a_prior_forgets_the_posterior(tmp_path: Path) -> None:
+    law = sf.Normal(prior=sf.NormalInverseGamma(2, 1, 1, 0)).fit(ROWS).set_params(prior=None).fit(ROWS)
+    law.write(tmp_path / "law.json")
+    for twin in (law, sf.read(tmp_path / "law.json")):
+        with pytest.raises(sf.OptionError, match="not fitted with a prior"):
+            twin.posterior_  # noqa: B018
+
+
+def test_options_of_a_given_law_are_its_parameters() -> None:
+    law = sf.Normal(mean=0.0, variance=1.0).set_params(variance=4.0)
+    assert law.variance_ == 4.0
+    fitted = sf.Normal().fit(ROWS)
+    before = fitted.mean_
+    assert fitted.set_params(progress=True).mean_ == before
+    with pytest.raises(sf.OptionError, match="'prior' has no option 'foo'"):
+        sf.Normal(prior=sf.NormalInverseGamma(2, 1, 1, 0)).set_params(prior__foo=1)
+
+
+def test_a_file_cannot_set_what_steers_a_run(tmp_path: Path) -> None:
+    path, target = tmp_path / "law.json", tmp_path / "written"
+    sf.Gamma().fit(ROWS).write(path)
+    path.write_text(re.sub('"checkpoint": ?null', f'"checkpoint": "{target}"', path.read_text()))
+    assert str(target) in path.read_text()
+    law = sf.read(path)
+    assert law.checkpoint is None
+    law.partial_fit([3.0])
+    assert not target.exists()
+
+
+def test_statistics_can_be_asked_for_by_themselves() -> None:
+    rows = {"a": ["x", "y", "x"], "b": [1.0, 2.0, 4.0]}
+    questions = [sf.Counts(("a",)), sf.Moments(("b",))]
+    summary = sf.summarize(questions, rows, states={"a": ["y", "x", "z"]})
+    assert summary[questions[0]].dense().tolist() == [1.0, 2.0, 0.0]
+    assert summary[questions[1]].mean[0] == pytest.approx(7 / 3)
+    assert sf.summarize(sf.Counts(("a",)), rows).rows == 3
+    with pytest.raises(sf.OptionError, match="expected a model"):
+        sf.summarize("a", rows)  # type: ignore[arg-type]
+    with pytest.raises(sf.OptionError, match="give a list"):
+        sf.Counts("age")  # type: ignore[arg-type]
+
+
+# -- certificates that can fail --------------------------------------------------------------------------------------
+
+PLANE = np.stack([ROWS, ROWS[::-1] ** 2], axis=1)
+WISHART = sf.NormalWishart(mean=[0.5, 1.0], strength=1.5, dof=5, inverse_scale=[[2, 0.5], [0.5, 30]])
+PRIORS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "normal": (lambda **how: sf.Normal(prior=sf.NormalInverseGamma(2, 1, 1, 0), **how), ROWS),
+    "normal, known variance": (lambda **how: sf.Normal(variance=2.0, prior=sf.Normal(1, 3), **how), ROWS),
+    "multivariate normal": (lambda **how: sf.MultivariateNormal(prior=WISHART, **how), PLANE),
+    "multivariate normal, known covariance": (
+        lambda **how: sf.MultivariateNormal(
+            covariance=[[2, 0.5], [0.5, 30]], prior=sf.MultivariateNormal([1, 2], [[3, 1], [1, 4]]), **how
+        ),
+        PLANE,
+    ),
+    "categorical": (lambda **how: sf.Categorical(states=list("abcd"), prior=1.5, **how), list("abacabca")),
+    "categorical, many states": (lambda **how: sf.Categorical(prior=1.5, **how), [*range(12), *range(6), 0, 0]),
+    "bernoulli": (lambda **how: sf.Bernoulli(prior=sf.Beta(2, 3), **how), COUNTS > 0),
+    "poisson": (lambda **how: sf.Poisson(prior=sf.Gamma(2, 1), **how), COUNTS),
+    "exponential": (lambda **how: sf.Exponential(prior=sf.Gamma(2, 1), **how), ROWS),
+    "gamma": (lambda **how: sf.Gamma(shape=1.5, prior=sf.Gamma(2, 1), **how), ROWS),
+    "geometric": (lambda **how: sf.Geometric(prior=sf.Beta(2, 3), **how), COUNTS),
+    "negative binomial": (lambda **how: sf.NegativeBinomial(size=2.5, prior=sf.Beta(2, 3), **how), COUNTS),
+}
+EACH_PRIOR = pytest.mark.parametrize(("make", "rows"), PRIORS.values(), ids=PRIORS)
+EACH_POINT = pytest.mark.parametrize("estimate", ["map", "mean"])
+
+
+def moved_by_a_hundredth(law: Any) -> list[dict[str, Any]]:
+    """The parameters of a law, each number that was learned being 1 % larger in turn."""
+    found = []
+    for name in law.parameter_names:
+        if law.get_params().get(name) is not None:
+            continue
+        value = np.asarray(law.parameters_[name], dtype=np.float64)
+        for place in np.ndindex(value.shape):
+            moved = value.copy()
+            moved[place] *= 1.01
+            if name == "covariance":
+                moved[place[::-1]] = moved[place]
+            if name == "probabilities":
+                moved /= moved.sum()
+            found.append({**law.parameters_, name: moved if moved.ndim else float(moved)})
+    return found
+
+
+def check_that_moves_are_seen(law: Any) -> None:
+    assert law._certify(law.summary_) == law.report_.certificate
+    assert law.report_.certificate.moment_gap <= 1e-7
+    moves = moved_by_a_hundredth(law)
+    assert moves
+    for parameters in moves:
+        law._parameters = law._check(parameters)
+        certificate = law._certify(law.summary_)
+        assert certificate.moment_gap > 1e-4
+        assert certificate.value_gap is None or certificate.value_gap > 1e-9
+
+
+@EACH
+def test_a_certificate_sees_a_parameter_that_is_one_percent_off(make: Callable[[], Any], rows: Any) -> None:
+    check_that_moves_are_seen(make().fit(rows))
+
+
+@EACH_POINT
+@EACH_PRIOR
+def test_a_certificate_sees_an_estimate_that_is_one_percent_off(
+    make: Callable[..., Any], rows: Any, estimate: str
+) -> None:
+    law = make(estimate=estimate).fit(rows)
+    assert law.report_.certificate.scale == "posterior standard deviations"
+    assert law.report_.certificate.exists is True
+    assert (law.report_.certificate.value_gap is None) == (estimate == "mean")
+    check_that_moves_are_seen(law)
+
+
+@EACH_POINT
+@EACH_PRIOR
+def test_a_certificate_sees_a_wrong_posterior(
+    make: Callable[..., Any], rows: Any, estimate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = type(make())
+    right = kind._update
+    for name in make(estimate=estimate).fit(rows).posterior_.parameter_names:
+
+        def wrong(self: Any, prior: Any, summary: Any, name: str = name) -> Any:
+            posterior = right(self, prior, summary)
+            value = np.array(posterior.parameters_[name], dtype=np.float64)
+            value[(0,) * value.ndim] *= 1.1
+            return type(posterior)(**{**posterior.parameters_, name: value if value.ndim else float(value)})
+
+        monkeypatch.setattr(kind, "_update", wrong)
+        assert make(estimate=estimate).fit(rows).report_.certificate.moment_gap > 1e-4, name
+        monkeypatch.setattr(kind, "_update", right)
+
+
+def scaled_laws(unit: float, **how: Any) -> list[tuple[Any, Any]]:
+    """Laws of real columns and their rows, all measured in another unit."""
+    square = unit**2
+    wishart = sf.NormalWishart([0.5 * unit, unit], 1.5, 5, square * WISHART.inverse_scale_)
+    return [
+        (sf.Normal(prior=sf.NormalInverseGamma(2, square, 1, 0), **how), ROWS * unit),
+        (sf.Normal(variance=2 * square, prior=sf.Normal(unit, 3 * square), **how), ROWS * unit),
+        (sf.MultivariateNormal(prior=wishart, **how), PLANE * unit),
+        (sf.Exponential(prior=sf.Gamma(2, unit), **how), ROWS * unit),
+        (sf.Gamma(shape=1.5, prior=sf.Gamma(2, unit), **how), ROWS * unit),
+    ]
+
+
+@EACH_POINT
+@pytest.mark.parametrize("unit", [1e-8, 1e8])
+def test_gaps_do_not_depend_on_the_unit_of_the_rows(unit: float, estimate: str) -> None:
+    for (law, rows), (plain, same) in zip(
+        scaled_laws(unit, estimate=estimate), scaled_laws(1, estimate=estimate), strict=True
+    ):
+        law.fit(rows)
+        plain.fit(same)
+        assert law.report_.certificate.moment_gap <= 1e-7
+        for mine, theirs in zip(moved_by_a_hundredth(law), moved_by_a_hundredth(plain), strict=True):
+            law._parameters, plain._parameters = law._check(mine), plain._check(theirs)
+            gap = plain._certify(plain.summary_).moment_gap
+            assert law._certify(law.summary_).moment_gap == pytest.approx(gap, rel=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e8])
+@pytest.mark.parametrize("kind", [sf.Normal, sf.Exponential, sf.Gamma, sf.InverseGamma])
+def test_gaps_of_maximum_likelihood_do_not_depend_on_the_unit(kind: Any, unit: float) -> None:
+    assert kind().fit(ROWS * unit).report_.certificate.moment_gap <= 1e-7
+
+
+def test_the_slope_of_a_mode_is_in_posterior_standard_deviations() -> None:
+    law = sf.Normal(variance=2.0, prior=sf.Normal(1, 3), estimate="map").fit(ROWS)
+    away = 0.25 * np.sqrt(law.posterior_.variance_)
+    law._parameters = law._check({"mean": law.mean_ + away, "variance": 2.0})
+    certificate = law._certify(law.summary_)
+    assert certificate.moment_gap == pytest.approx(0.25, rel=1e-6)
+    assert certificate.value_gap == pytest.approx(0.5 * 0.25**2 / len(ROWS), rel=1e-6)
+    assert not certificate.bound
+
+
+def test_a_mode_on_the_edge_is_no_maximum_inside_the_family() -> None:
+    states = list("abc")
+    likely = sf.Categorical(states=states).fit(list("aab")).report_.certificate
+    law = sf.Categorical(states=states, prior=sf.Dirichlet(1), estimate="map").fit(list("aab"))
+    assert law.probabilities_[2] == 0
+    assert law.report_.certificate.exists is likely.exists is False
+    assert law.report_.certificate.directions == likely.directions
+    assert law.report_.certificate.moment_gap <= 1e-7
+    # A state that was never seen has a probability above zero under its own pseudo-count.
+    mixed = sf.Categorical(states=states, prior=sf.Dirichlet([1, 1, 2]), estimate="map").fit(list("aaa"))
+    (direction,) = mixed.report_.certificate.directions
+    assert "'b'" in direction
+    for edge in (
+        sf.Poisson(prior=sf.Gamma(1, 2), estimate="map").fit([0, 0]),
+        sf.Bernoulli(prior=sf.Beta(1, 1), estimate="map").fit([1, 1]),
+        sf.Geometric(prior=sf.Beta(2, 1), estimate="map").fit([0, 0]),
+    ):
+        assert edge.report_.certificate.exists is False
+        assert edge.report_.certificate.directions == edge._edge(edge.summary_) != ()
+        assert edge.report_.certificate.moment_gap <= 1e-7
+    assert sf.Poisson(prior=sf.Gamma(1, 2)).fit([0, 0]).report_.certificate.exists is True
+
+
+def test_an_edge_that_is_not_the_mode_is_seen() -> None:
+    law = sf.Poisson(prior=sf.Gamma(1, 2), estimate="map").fit([0, 1])
+    law._parameters = law._check({"rate": 0.0})
+    assert law._certify(law.summary_).moment_gap > 1e-4
+    shares = sf.Categorical(states=list("abc"), prior=sf.Dirichlet(1), estimate="map").fit(list("aab"))
+    shares._parameters = shares._check({"probabilities": [1.0, 0.0, 0.0]})
+    assert shares._certify(shares.summary_).moment_gap > 1e-4
+
+
+def test_a_prior_alone_is_certified() -> None:
+    prior = sf.NormalInverseGamma(alpha=3, beta=2, gamma=1, delta=7)
+    law = sf.Normal(prior=prior, estimate="map").fit([])
+    assert law.report_.certificate.moment_gap <= 1e-7
+    edge = sf.Bernoulli(prior=sf.Beta(2, 1), estimate="map").fit([])
+    assert edge.probability_ == 1
+    assert edge.report_.certificate.exists is False
+    assert "the prior has its mode on the edge" in edge.report_.certificate.directions[0]
+
+
+def test_the_gap_of_a_normal_mean_is_in_standard_deviations_of_a_row() -> None:
+    law = sf.Normal().fit(ROWS)
+    law._parameters = law._check({"mean": law.mean_ + 0.01 * np.sqrt(law.variance_), "variance": law.variance_})
+    assert law._certify(law.summary_).moment_gap == pytest.approx(0.01, rel=1e-9)
+
+
+def test_a_wrong_posterior_is_seen_from_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sf.Poisson, "_update", lambda self, prior, summary: sf.Gamma(1.0, 3.0))
+    law = sf.Poisson(prior=sf.Gamma(1, 2), estimate="map").fit([0, 0])
+    assert law.rate_ == 0
+    assert law.report_.certificate.moment_gap > 0.1
+
+
+@EACH_POINT
+def test_many_columns_are_certified_along_mixed_directions(estimate: str) -> None:
+    rows = np.random.default_rng(1).normal(size=(30, 7))
+    prior = sf.NormalWishart(np.ones(7), 2.0, 10, np.eye(7))
+    law = sf.MultivariateNormal(prior=prior, estimate=estimate).fit(rows)
+    assert law.report_.certificate.moment_gap <= 1e-7
+    mean, covariance = law.mean_, law.covariance_
+    for moved in ({"mean": mean + 0.01 * np.eye(7)[3]}, {"covariance": covariance * (1 + 0.01 * np.eye(7))}):
+        law._parameters = law._check({"mean": mean, "covariance": covariance, **moved})
+        assert law._certify(law.summary_).moment_gap > 1e-3

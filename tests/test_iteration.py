@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from suffice import iteration, storage
-from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError
+from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError, SufficeWarning
 from suffice.iteration import Control, State, iterate
 
 
@@ -142,7 +142,8 @@ def test_an_interrupted_fit_resumes(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "fit.json"
-    iterate(halve, start(), Control(tolerance=1e-3, checkpoint=path), problem="one")
+    with pytest.warns(ConvergenceWarning):
+        iterate(halve, start(), Control(tolerance=1e-3, max_iter=2, checkpoint=path), problem="one")
     with pytest.raises(OptionError, match="belongs to another fit"):
         iterate(halve, start(), Control(tolerance=1e-3, checkpoint=path), problem="two")
 
@@ -161,3 +162,56 @@ def test_progress_is_silent_unless_asked(capfd: pytest.CaptureFixture[str]) -> N
     out, err = capfd.readouterr()
     assert out == ""
     assert "it" in err
+
+
+def test_a_finished_fit_leaves_no_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "fit.json"
+    iterate(halve, start(), Control(tolerance=1e-3, checkpoint=path), problem="one")
+    assert not path.exists()
+
+
+def test_a_resumed_fit_remembers_its_best_state(tmp_path: Path) -> None:
+    objectives = [0.0, 5.0, 1.0, 2.0, 3.0]
+
+    def wander(state: State) -> State:
+        return State(np.array([float(state.iteration + 1)]), objectives[state.iteration + 1], 1.0)
+
+    def run(max_iter: int, path: Path | None) -> State:
+        with pytest.warns(ConvergenceWarning):
+            return iterate(
+                wander, State(np.zeros(1), 0.0, 1.0), Control(max_iter, 0.0, checkpoint=path), problem="w"
+            ).state
+
+    path = tmp_path / "fit.json"
+    run(2, path)
+    assert run(4, path).objective == run(4, None).objective == 5.0
+
+
+def test_a_checkpoint_that_cannot_be_written_is_noticed_first(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="no writable folder"):
+        Control(checkpoint=tmp_path / "missing" / "fit.json")
+
+
+def test_a_disk_that_fails_does_not_lose_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object, **options: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(storage, "save", full)
+    stop = Control(9, 0.0, callback=lambda state: state.iteration == 5, checkpoint=tmp_path / "fit.json")
+    with pytest.warns(SufficeWarning, match="no space left"):
+        outcome = iterate(halve, start(), stop, problem="p")
+    assert outcome.state.iteration == 5
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    storage.save(tmp_path / "fit.json", {"checkpoint": "p", "state": 3})
+    with pytest.raises(FileFormatError, match="damaged"):
+        iterate(halve, start(), Control(checkpoint=tmp_path / "fit.json"), problem="p")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("tolerance", "a"), ("max_seconds", "a"), ("callback", 5), ("tolerance", None)]
+)
+def test_options_of_the_wrong_type(option: str, value: object) -> None:
+    with pytest.raises(OptionError, match=f"{option} is"):
+        Control(**{option: value})  # type: ignore[arg-type]

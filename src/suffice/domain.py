@@ -57,8 +57,12 @@ def state_key(value: Hashable) -> tuple[str, Hashable]:
 
 
 def sort_states(values: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Distinct states in an order that does not depend on the order of the rows."""
-    distinct = {state_key(value): as_python(value) for value in values}
+    """Distinct states in an order that does not depend on the order of the rows; of 1 and 1.0, the whole number."""
+    distinct: dict[tuple[str, Hashable], Any] = {}
+    for value in map(as_python, values):
+        key = state_key(value)
+        if key not in distinct or isinstance(value, int):
+            distinct[key] = value
     by_type: dict[str, list[Any]] = {}
     for (kind, _), value in distinct.items():
         by_type.setdefault(kind, []).append(value)
@@ -201,6 +205,8 @@ class Domain(Mapping[Hashable, Variable]):
         """Keep the variables in order; names must differ."""
         self._variables: dict[Hashable, Variable] = {}
         for variable in variables:
+            if not isinstance(variable, Variable):
+                raise OptionError(f"A Domain holds Variables; found {variable!r}. Use Variable.discrete(name, states).")
             if variable.name in self._variables:
                 raise OptionError(f"Two variables are named {variable.name!r}; names must differ.")
             self._variables[variable.name] = variable
@@ -262,6 +268,16 @@ class Domain(Mapping[Hashable, Variable]):
     def shape(self, names: Sequence[Hashable]) -> tuple[int, ...]:
         """Numbers of states of the named variables."""
         return tuple(self[name].card for name in names)
+
+    def names_of(self, variables: Any) -> list[Hashable]:
+        """One name or several, as a list of known names; a tuple that is itself a name is one name."""
+        several = isinstance(variables, list) or (isinstance(variables, tuple) and variables not in self)
+        found: list[Hashable] = list(variables) if several else [variables]
+        for name in found:
+            self[name]
+        if len(set(found)) != len(found):
+            raise OptionError(f"A variable is asked for twice: {listing(found)}.")
+        return found
 
     def select(self, names: Iterable[Hashable]) -> Domain:
         """The named variables, in the order asked."""

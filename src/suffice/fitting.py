@@ -8,6 +8,7 @@ its certificate.
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,8 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import storage
-from suffice.domain import Domain, Variable
+from suffice.domain import Domain, Variable, declare
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
 from suffice.iteration import Control, Outcome
 from suffice.report import Certificate, Report
@@ -151,6 +151,7 @@ class Estimator:
         solution = fresh._solve(summary)
         fresh.summary_ = summary
         fresh.report_ = fresh._report(summary, solution, passes)
+        self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         return self
 
@@ -223,7 +224,7 @@ class Estimator:
         return found
 
     def set_params(self, **options: Any) -> Self:
-        """Change options; those of a prior as ``prior__alpha=2``."""
+        """Change options; those of a prior as ``prior__alpha=2``. What was learned stays until the next `fit`."""
         merged = dict(self._options)
         nested: dict[str, dict[str, Any]] = {}
         for name, value in options.items():
@@ -237,8 +238,12 @@ class Estimator:
         for outer, inside in nested.items():
             if not hasattr(merged[outer], "get_params"):
                 raise OptionError(f"The option {outer!r} is {merged[outer]!r} and has no options of its own.")
-            merged[outer] = type(merged[outer])(**{**merged[outer].get_params(deep=False), **inside})
-        self._options = type(self)(**merged)._options
+            known = merged[outer].get_params(deep=False)
+            for name in inside:
+                if name not in known:
+                    raise OptionError(f"{outer!r} has no option {name!r}; it has {listing(known)}.")
+            merged[outer] = type(merged[outer])(**{**known, **inside})
+        self.__dict__.update(type(self)(**merged).__dict__)
         return self
 
     def clone(self) -> Self:
@@ -254,6 +259,10 @@ class Estimator:
         options = self.__dict__.get("_options", {})
         if name in options:
             return options[name]
+        found = getattr(type(self), name, None)
+        if isinstance(found, property) and found.fget is not None:
+            # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak for itself.
+            return found.fget(self)
         if name.endswith("_") and not name.startswith("_"):
             raise NotFittedError(f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name.")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
@@ -278,7 +287,8 @@ class Estimator:
 
     def write(self, path: Any) -> None:
         """Save to a file; the ending says the format and `suffice.read` loads it."""
-        storage.save(path, self)
+        # By name: formats look at models from outside, so nothing below them may import them.
+        importlib.import_module("suffice.formats").write(self, path)
 
     def _fitted_state(self) -> dict[str, Any]:
         """The parameters, as plain data."""
@@ -302,7 +312,7 @@ class Estimator:
         known = cls._option_names()
         if set(options) - set(known):
             raise FileFormatError(f"{cls.__name__} has no option {listing(sorted(set(options) - set(known)))}.")
-        model = cls(**{n: v for n, v in options.items() if not (n in cls._transient and v is None)})
+        model = cls(**{name: value for name, value in options.items() if name not in cls._transient})
         if plain["fitted"] is not None:
             if not isinstance(plain["summary"], Summary):
                 raise FileFormatError(f"The summary of the {cls.__name__} is a {type(plain['summary']).__name__}.")
@@ -312,18 +322,58 @@ class Estimator:
         return model
 
 
-def summarize(model: Estimator, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Summary:
-    """The statistics that a model asks for, from one pass over the data.
+def summarize(
+    questions: Estimator | Statistic | Sequence[Statistic],
+    data: Any,
+    sample_weight: Any = None,
+    *,
+    columns: Any = None,
+    states: Mapping[Any, Any] | None = None,
+) -> Summary:
+    """The statistics that a model asks for, or those named, from one pass over the data.
 
     Summaries of several files or sites add up, and ``model.fit(summary)`` learns from them alone.
+
+    Args:
+        questions: a model, or one or several of `Counts`, `Moments`, `Sums` and `Patterns`.
+        data: any table, file or array that the library reads.
+        sample_weight: one weight a row, or the name of the column that holds it.
+        columns: names for the columns of an array, or the columns to read.
+        states: declared states by column (or "real" or "count"), where statistics are named; a model has its own.
+
+    >>> from suffice.statistics import Counts
+    >>> summary = summarize(Counts(("x",)), {"x": ["a", "b", "a"]})
+    >>> summary[Counts(("x",))].dense()
+    array([2., 1.])
     """
     from suffice.sources import open_source, summarize_source
 
     source = open_source(data, columns=columns, sample_weight=sample_weight)
-    wanted = model._wanted(source.columns)
+    asked = _Questions(questions, states) if not isinstance(questions, Estimator) else questions
+    wanted = asked._wanted(source.columns)
     domain = source.infer(list(wanted), {name: v for name, v in wanted.items() if v is not None})
-    with _rows_bar(bool(model._options.get("progress", False))) as progress:
-        return summarize_source(source, domain, model._ask(domain), progress=progress)
+    with _rows_bar(bool(asked._options.get("progress", False))) as progress:
+        return summarize_source(source, domain, asked._ask(domain), progress=progress)
+
+
+class _Questions(Estimator):
+    """Statistics asked for by themselves, without a model."""
+
+    def __init__(self, questions: Any, states: Mapping[Any, Any] | None) -> None:
+        super().__init__()
+        self._asked = (questions,) if isinstance(questions, Statistic) else tuple(questions)
+        if isinstance(questions, str) or not all(isinstance(question, Statistic) for question in self._asked):
+            raise OptionError(
+                f"Cannot summarise for {questions!r}; expected a model, or Counts, Moments, Sums or Patterns."
+            )
+        self._states = states or {}
+
+    def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+        names = dict.fromkeys(name for question in self._asked for name in question.variables)
+        return {name: declare(name, self._states[name]) if name in self._states else None for name in names}
+
+    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        return self._asked
 
 
 @contextmanager

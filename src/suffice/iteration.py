@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import storage
-from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError
+from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError, SufficeWarning
 
 Floats = NDArray[np.float64]
 
@@ -58,10 +59,22 @@ class Control:
         """Refuse limits that make no sense."""
         if not (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 0):
             raise OptionError(f"max_iter is {self.max_iter!r}; expected a whole number of at least 0.")
-        if not (math.isfinite(self.tolerance) and self.tolerance >= 0):
+        if not (_is_number(self.tolerance) and self.tolerance >= 0):
             raise OptionError(f"tolerance is {self.tolerance!r}; expected a finite number of at least 0.")
-        if self.max_seconds is not None and not self.max_seconds > 0:
+        if self.max_seconds is not None and not (_is_number(self.max_seconds) and self.max_seconds > 0):
             raise OptionError(f"max_seconds is {self.max_seconds!r}; expected a positive number or None.")
+        if self.callback is not None and not callable(self.callback):
+            raise OptionError(f"callback is {self.callback!r}; expected a function of the state, or None.")
+        if self.checkpoint is not None:
+            folder = Path(self.checkpoint).absolute().parent
+            if not folder.is_dir() or not os.access(folder, os.W_OK):
+                raise OptionError(
+                    f"The checkpoint {self.checkpoint} cannot be written: {folder} is no writable folder."
+                )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and math.isfinite(value)
 
 
 @dataclass(frozen=True)
@@ -80,8 +93,7 @@ def iterate(step: Callable[[State], State], start: State, control: Control, *, p
     Ctrl-C, a limit or a callback that returns True give the best state so far, marked as not converged. `problem`
     identifies what is being solved: a checkpoint of another problem is refused.
     """
-    state, history = _resume(control.checkpoint, problem) or (start, [start.objective])
-    best = state
+    state, best, history = _resume(control.checkpoint, problem) or (start, start, [start.objective])
     began = last_saved = time.monotonic()
     reason = "interrupted"
     try:
@@ -95,13 +107,15 @@ def iterate(step: Callable[[State], State], start: State, control: Control, *, p
                     reason = "callback"
                     break
                 if control.checkpoint is not None and time.monotonic() - last_saved > CHECKPOINT_SECONDS:
-                    _save(control.checkpoint, problem, state, history)
+                    _save(control.checkpoint, problem, state, best, history)
                     last_saved = time.monotonic()
     except KeyboardInterrupt:
         reason = "interrupted"
-    if control.checkpoint is not None:
-        _save(control.checkpoint, problem, state, history)
     converged = reason == "converged"
+    if control.checkpoint is not None and converged:
+        Path(control.checkpoint).unlink(missing_ok=True)  # a finished fit leaves nothing to go on from
+    elif control.checkpoint is not None:
+        _save(control.checkpoint, problem, state, best, history)
     if reason in ("max_iter", "max_seconds", "stalled"):
         warnings.warn(
             f"The fit stopped ({reason}) after {state.iteration} iterations with a gap of {state.gap:.2e}; "
@@ -156,20 +170,16 @@ def _container(path: str | Path) -> str:
     return ".json" if Path(path).suffix.lower() == ".json" else ".suffice"
 
 
-def _save(path: str | Path, problem: str, state: State, history: list[float]) -> None:
-    tree = {
-        "checkpoint": problem,
-        "parameters": state.parameters,
-        "objective": state.objective,
-        "gap": state.gap,
-        "iteration": state.iteration,
-        "memory": state.memory,
-        "history": history,
-    }
-    storage.save(path, tree, ending=_container(path))
+def _save(path: str | Path, problem: str, state: State, best: State, history: list[float]) -> None:
+    """Write where the fit stands; a disk that fails is a warning, not the loss of the fit."""
+    tree = {"checkpoint": problem, "state": vars(state), "best": vars(best), "history": history}
+    try:
+        storage.save(path, tree, ending=_container(path))
+    except OSError as error:
+        warnings.warn(f"The checkpoint {path} could not be written: {error}.", SufficeWarning, stacklevel=3)
 
 
-def _resume(path: str | Path | None, problem: str) -> tuple[State, list[float]] | None:
+def _resume(path: str | Path | None, problem: str) -> tuple[State, State, list[float]] | None:
     if path is None or not Path(path).exists():
         return None
     tree = storage.load(path, ending=_container(path))
@@ -180,5 +190,7 @@ def _resume(path: str | Path | None, problem: str) -> tuple[State, list[float]] 
             f"The checkpoint {path} belongs to another fit (other data or other options). Delete it, or choose "
             "another path."
         )
-    state = State(tree["parameters"], tree["objective"], tree["gap"], tree["iteration"], tree["memory"])
-    return state, list(tree["history"])
+    try:
+        return State(**tree["state"]), State(**tree["best"]), [float(value) for value in tree["history"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"The checkpoint {path} is damaged. Delete it to start anew.") from error

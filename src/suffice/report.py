@@ -41,7 +41,9 @@ class Certificate:
             found.append(("from optimum", f"{'at most' if self.bound else 'about'} {self.value_gap:.1e} nats a row"))
         if not self.exact:
             found.append(("engine", "approximate"))
-        answer = {True: "yes", False: "no: " + "; ".join(self.directions), None: "not decided"}[self.exists]
+        rest = len(self.directions) - 3
+        shown = "; ".join(self.directions[:3]) + (f"; ... ({rest} more)" if rest > 0 else "")
+        answer = {True: "yes", False: f"no: {shown}", None: "not decided"}[self.exists]
         return [*found, ("maximum exists", answer)]
 
 
@@ -156,8 +158,9 @@ class Report:
             for name, kinds in _KINDS.items():
                 if hasattr(record, name) and type(getattr(record, name)) not in kinds:
                     raise FileFormatError(f"The report holds {getattr(record, name)!r} for {name}.")
-        if not all(isinstance(value, float) for value in found.history):
-            raise FileFormatError("The history of the report holds a value that is not a number.")
+        numbers = (*found.history, found.log_likelihood, found.objective, certificate.moment_gap)
+        if not all(isinstance(value, float) and not math.isnan(value) for value in numbers):
+            raise FileFormatError("The report holds a figure that is not a number.")
         return found
 
 

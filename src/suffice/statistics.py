@@ -32,7 +32,12 @@ class Statistic:
 
     def __post_init__(self) -> None:
         """Accept any sequence of names."""
+        given: Any = self.variables
+        if isinstance(given, str):
+            raise OptionError(f"{type(self).__name__}({self.variables!r}) takes several names: give a list of them.")
         object.__setattr__(self, "variables", tuple(self.variables))
+        if not all(isinstance(name, Hashable) for name in self.variables):
+            raise OptionError(f"{type(self).__name__}{self.variables!r} has a name that cannot be a column.")
         if len(set(self.variables)) != len(self.variables):
             raise OptionError(f"{type(self).__name__}{self.variables!r} names a variable twice.")
 
@@ -76,7 +81,10 @@ class MomentsBy(Statistic):
     def __post_init__(self) -> None:
         """Check that the names differ."""
         super().__post_init__()
-        object.__setattr__(self, "by", tuple(self.by))
+        by: Any = self.by
+        if isinstance(by, str):
+            raise OptionError(f"MomentsBy(..., by={by!r}) takes several names: give a list of them.")
+        object.__setattr__(self, "by", tuple(by))
         if len(set(self.columns)) != len(self.columns):
             raise OptionError(f"MomentsBy{self.columns!r} names a variable twice.")
 
@@ -155,7 +163,8 @@ class Summary:
     """The answers to a set of questions about the same rows.
 
     `rows` is the number of rows read; `weight` their total weight. ``a + b`` is the summary of both sets of rows,
-    ``a - b`` takes rows out again (rows that were never in are an error), ``factor * a`` weights rows down.
+    ``a - b`` takes rows out again (an error where the answers show that they were never in), ``factor * a`` weights
+    rows down.
     """
 
     domain: Domain
@@ -185,9 +194,9 @@ class Summary:
 
     def __sub__(self, other: Summary) -> Summary:
         """Take the rows of the other summary out again."""
+        mine, theirs, domain = self._together(other)
         if other.rows > self.rows:
             raise MergeError(f"Cannot take {other.rows} rows out of {self.rows}: those rows were never all in.")
-        mine, theirs, domain = self._together(other)
         answers = {key: mine[key] - theirs[key] for key in mine}
         rows = self.rows - other.rows
         weight = self.weight - other.weight
@@ -195,7 +204,7 @@ class Summary:
 
     def __mul__(self, factor: float) -> Summary:
         """Every weight times a factor."""
-        if not (np.isfinite(factor) and factor >= 0):
+        if not (isinstance(factor, int | float | np.number) and np.isfinite(factor) and factor >= 0):
             raise OptionError(f"A summary is scaled by a finite factor of at least 0, not {factor!r}.")
         answers = {key: answer * float(factor) for key, answer in self.answers.items()}
         return Summary(self.domain, answers, self.rows, self.weight * factor)

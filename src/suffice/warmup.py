@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from suffice.errors import MissingExtraError
-from suffice.kernels import choice, coding, counting, moments, patterns
+from suffice.kernels import choice, coding, counting, grouped_moments, moments, patterns
 
 Call = tuple[str, Callable[[], object]]
 
@@ -57,6 +57,7 @@ def _moments() -> Iterator[Call]:
         suffix = "" if weights is None else " weighted"
         yield f"moments{suffix}", partial(moments.moment_sums, columns, weights)
         yield f"sums{suffix}", partial(moments.column_sums, columns, weights)
+    yield "grouped moments", partial(grouped_moments.grouped_moment_sums, columns, np.array([0, 1, 1]), 2)
 
 
 def _patterns() -> Iterator[Call]:

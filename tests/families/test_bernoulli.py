@@ -187,7 +187,7 @@ def test_posterior_mean_map_and_evidence_against_quadrature() -> None:
     (best,), value = maximise(lambda z: math.log(joint(float(expit(z[0])))), [0.0])
     assert mode.probability_ == pytest.approx(float(expit(best)), rel=1e-6)
     assert mode.report_.objective == pytest.approx(value, rel=1e-11)
-    assert mode.report_.certificate.moment_gap < 1e-14
+    assert mode.report_.certificate.moment_gap < 1e-10
     assert mode.report_.parameterisation == "in probability"
     low, high = law.credible_intervals(0.9)["probability"]
     np.testing.assert_allclose(stats.beta(7.5, 3.5).cdf([low, high]), [0.05, 0.95], rtol=1e-10)
@@ -220,7 +220,7 @@ def test_no_rows_give_the_prior_back() -> None:
     assert law.probability_ == 0.75
     assert law.log_evidence_ == 0
     assert sf.Bernoulli(prior=sf.Beta(3.0, 1.0), estimate="map").fit(nothing).probability_ == 1
-    with pytest.raises(sf.EstimateError, match="no rows"):
+    with pytest.raises(sf.EstimateError, match=r"All weights of the \d+ rows are 0"):
         sf.Bernoulli().fit(nothing)
     assert sf.Bernoulli(prior=1.0).fit([1]).probability_ == pytest.approx(2 / 3)
 

@@ -227,7 +227,7 @@ def test_map_is_the_maximum_of_likelihood_times_prior() -> None:
     np.testing.assert_allclose(law.probabilities_, softmax(best), rtol=1e-6)
     # The sum over rows, not their mean, stands beside the log prior.
     assert law.report_.objective == pytest.approx(value, rel=1e-11)
-    assert law.report_.certificate.moment_gap < 1e-14
+    assert law.report_.certificate.moment_gap < 1e-10
     assert (law.report_.estimate, law.report_.parameterisation) == ("MAP", "in probabilities")
     # Pseudo-counts come from alpha; (N + lambda - 1) log lambda, as printed, would ignore it.
     counts = np.bincount(CODES)
@@ -284,7 +284,7 @@ def test_no_rows_give_the_prior_back() -> None:
     assert law.log_evidence_ == 0
     mode = sf.Categorical(states=STATES, prior=sf.Dirichlet([1, 2, 3]), estimate="map").fit(empty)
     np.testing.assert_allclose(mode.probabilities_, [0, 1 / 3, 2 / 3])
-    with pytest.raises(sf.EstimateError, match="no rows"):
+    with pytest.raises(sf.EstimateError, match=r"All weights of the \d+ rows are 0"):
         sf.Categorical(states=STATES).fit(empty)
     one = sf.Categorical(states=STATES, prior=1.0).fit(["red"])
     np.testing.assert_allclose(one.probabilities_, [0.5, 0.25, 0.25])

@@ -122,7 +122,7 @@ def test_categorical_fits_with_a_mixture_prior() -> None:
     assert law.log_evidence_ == pytest.approx(mixture().log_evidence([3, 1, 0]), rel=1e-14)
     np.testing.assert_allclose(np.exp(law.predictive_.log_prob(["a", "b", "c"])), expected.mean(), rtol=1e-13)
     assert law.credible_intervals(0.9)["probabilities"].shape == (3, 2)
-    assert law.report_.certificate.moment_gap < 1e-15
+    assert law.report_.certificate.moment_gap < 1e-10
     summary = sf.summarize(sf.Categorical(states=["a", "b", "c"]), data)
     np.testing.assert_allclose(mixture().posterior(summary).weights_, expected.weights_, rtol=1e-13)
     with pytest.raises(sf.EstimateError, match="no closed-form mode"):

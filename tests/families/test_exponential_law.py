@@ -96,7 +96,7 @@ def test_no_rows_give_the_prior_back() -> None:
     law = sf.Exponential(prior=prior).fit(empty)
     assert law.posterior_.parameters_ == prior.parameters_
     assert law.log_evidence_ == 0
-    with pytest.raises(sf.EstimateError, match="no rows"):
+    with pytest.raises(sf.EstimateError, match=r"All weights of the \d+ rows are 0"):
         sf.Exponential().fit(empty)
     with pytest.raises(sf.EstimateError, match="rate 0"):
         sf.Exponential(prior=sf.Gamma(1, 1), estimate="map").fit(empty)

@@ -199,7 +199,7 @@ def test_no_rows_give_the_prior_back() -> None:
     law = sf.Gamma(shape=2.0, prior=prior).fit(empty)
     assert law.posterior_.parameters_ == prior.parameters_
     assert law.log_evidence_ == 0
-    with pytest.raises(sf.EstimateError, match="no rows"):
+    with pytest.raises(sf.EstimateError, match=r"All weights of the \d+ rows are 0"):
         sf.Gamma().fit(empty)
     with pytest.raises(sf.EstimateError, match="rate 0"):
         sf.Gamma(shape=2.0, prior=sf.Gamma(1, 1), estimate="map").fit(empty)

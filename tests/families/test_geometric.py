@@ -104,7 +104,7 @@ def test_posterior_against_quadrature() -> None:
     (best,), value = maximise(lambda z: math.log(joint(float(expit(z[0])))) - 20, [0.0])
     assert mode.probability_ == pytest.approx(float(expit(best)), rel=1e-6)
     assert mode.report_.objective == pytest.approx(value, rel=1e-11)
-    assert mode.report_.certificate.moment_gap < 1e-13
+    assert mode.report_.certificate.moment_gap < 1e-10
     assert set(law.credible_intervals()) == {"probability"}
 
 

@@ -178,7 +178,7 @@ def test_posterior_mean_map_and_evidence_against_quadrature() -> None:
     (best,), value = maximise(lambda z: math.log(joint(float(expit(z[0])))) - 20, [0.0])
     assert mode.probability_ == pytest.approx(float(expit(best)), rel=1e-6)
     assert mode.report_.objective == pytest.approx(value, rel=1e-11)
-    assert mode.report_.certificate.moment_gap < 1e-13
+    assert mode.report_.certificate.moment_gap < 1e-10
     assert mode.report_.parameterisation == "in probability"
     low, high = law.credible_intervals(0.9)["probability"]
     posterior = stats.beta(2.5 + size * len(X), 1.5 + X.sum())
@@ -206,7 +206,7 @@ def test_no_rows_give_the_prior_back() -> None:
     assert law.posterior_.parameters_ == {"alpha": 3.0, "beta": 1.0}
     assert law.probability_ == 0.75
     assert law.log_evidence_ == 0
-    with pytest.raises(sf.EstimateError, match="no rows"):
+    with pytest.raises(sf.EstimateError, match=r"All weights of the \d+ rows are 0"):
         sf.NegativeBinomial(2).fit(nothing)
     with pytest.raises(sf.EstimateError, match="no success"):
         sf.NegativeBinomial(2, prior=sf.Beta(1, 3), estimate="map").fit(nothing)

@@ -84,7 +84,7 @@ def test_map_maximises_the_raw_posterior(weights: NDArray[np.int64] | None) -> N
     spread = ((rows - mean) ** 2).sum() + 2 * 1.7 + 0.8 * (0.4 - mean) ** 2
     assert (law.mean_, law.variance_) == pytest.approx((mean, spread / (n + 3 + 2 * 2.5)), rel=1e-13)
     assert law.report_.parameterisation == "in (mean, variance)"
-    assert law.report_.certificate.moment_gap < 1e-12
+    assert law.report_.certificate.moment_gap < 1e-10
     assert law.report_.log_evidence == pytest.approx(sf.Normal(prior=PRIOR).fit(X, weights).log_evidence_)
 
 

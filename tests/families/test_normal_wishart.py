@@ -164,7 +164,7 @@ def test_map_maximises_the_raw_posterior_in_mean_and_precision() -> None:
     np.testing.assert_allclose(law.mean_, best[:2], atol=1e-5)
     np.testing.assert_allclose(law.precision_, factor @ factor.T, rtol=1e-4)
     assert law.report_.objective == pytest.approx(value, rel=1e-10)
-    assert law.report_.certificate.moment_gap < 1e-12
+    assert law.report_.certificate.moment_gap < 1e-10
     assert law.report_.parameterisation == "in (mean, precision)"
     # The same mode taken in (mean, covariance) would be another point.
     assert law.covariance_[0, 0] != pytest.approx(

@@ -53,9 +53,37 @@ def test_without_a_place_for_the_cache_it_warns_once_and_works(monkeypatch: pyte
         return njit(**options)
 
     monkeypatch.setattr(numba, "njit", no_locator)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setattr(jit, "_warned", False)
     with pytest.warns(SufficeWarning, match="NUMBA_CACHE_DIR"):
         assert jit.kernel(plus_one)(2) == 3
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert jit.kernel(plus_one)(3) == 4
+
+
+def test_where_nothing_else_can_be_written_a_private_folder_serves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    njit = numba.njit
+
+    def no_locator(**options: Any) -> Callable[..., Any]:
+        if options.get("cache") and not numba.config.CACHE_DIR:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(numba, "njit", no_locator)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    assert jit.kernel(plus_one)(2) == 3
+    (folder,) = tmp_path.iterdir()
+    assert numba.config.CACHE_DIR == str(folder)
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_that_others_can_write_is_not_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    folder = jit._private_folder()
+    assert folder is not None
+    folder.chmod(0o777)
+    assert jit._private_folder() is None

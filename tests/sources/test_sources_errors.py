@@ -15,7 +15,7 @@ from sources.tables import COLUMNS, FORMS, NAMES, counts_of, cut
 from suffice.domain import Variable
 from suffice.errors import DataError, MissingColumnError, OptionError
 from suffice.sources import Batch, open_source, summarize_source
-from suffice.statistics import Counts, Moments, Patterns, Sums
+from suffice.statistics import Counts, Moments, MomentsBy, Patterns, Sums
 
 
 def numbers(data: Any, *names: str, kind: Any = "real") -> Any:
@@ -137,8 +137,11 @@ def test_text_in_a_real_column_is_named(make: Any) -> None:
 
 
 def test_text_among_numbers_is_named() -> None:
-    with pytest.raises(DataError, match=r"'v' holds 'two' \(str\) \(row 1\).*states="):
+    with pytest.raises(DataError) as caught:
         numbers({"v": [1.0, "two"]}, "v")
+    assert str(caught.value) == (
+        "Column 'v' holds 'two' (str) (row 1); expected a real number. Correct the value, or leave its row out."
+    )
     with pytest.raises(DataError, match=r"'v' holds Timestamp.*\(row 0\)"):
         numbers(pd.DataFrame({"v": pd.to_datetime(["2024-01-01"])}), "v")
     with pytest.raises(DataError, match=r"'v' holds 'a' \(str\) \(row 0\)"):
@@ -160,9 +163,23 @@ def test_numbers_of_other_types_are_read_as_real() -> None:
 def test_counts_must_be_whole_and_not_negative(value: float, shown: str) -> None:
     with pytest.raises(DataError, match=re.escape(f"'v' holds {shown} (row 1); expected a count: 0, 1, 2, ...")):
         numbers({"v": [0, value, 3]}, "v", kind="count")
+    with pytest.raises(DataError) as caught:
+        numbers({"v": [0, value, 3]}, "v", kind="count")
+    assert "states=" not in str(caught.value)
     source = open_source({"v": [2.0, None]})
     (batch,) = source.batches(source.infer(declared={"v": Variable("v", "count")}))
     np.testing.assert_array_equal(batch.reals, [[2.0, np.nan]])
+
+
+@pytest.mark.parametrize("kind", ["real", "count"])
+@pytest.mark.parametrize(
+    ("value", "shown"), [(10**400, "1.000000e+400"), (-(10**5000), "-1.000000e+5000")], ids=["large", "larger"]
+)
+def test_whole_numbers_beyond_floats_are_named(value: int, shown: str, kind: str) -> None:
+    with pytest.raises(DataError, match=re.escape(f"'v' holds {shown} (row 2); expected numbers of at most 1.8e+308")):
+        numbers({"v": [1, None, value]}, "v", kind=kind)
+    with pytest.raises(DataError, match=r"'sample_weight' holds 1.000000e\+400 \(row 0\)"):
+        open_source({"v": [1]}, sample_weight=[10**400])
 
 
 @pytest.mark.parametrize(
@@ -332,3 +349,41 @@ def test_columns_are_listed_in_messages_and_not_in_full() -> None:
 def test_names_are_known_without_reading(tmp_path: Path) -> None:
     for form, make in FORMS.items():
         assert set(open_source(make(tmp_path)).columns) == set(NAMES), form
+
+
+# Statistics -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_no_column_has_is_named_with_the_columns_there_are() -> None:
+    source = open_source({"age": [1.5], "sex": ["f"]})
+    for statistic in (Moments(("agee",)), Counts(("agee", "sex"))):
+        with pytest.raises(MissingColumnError, match=r"no column 'agee'.*mean 'age'\? Its columns are: 'age', 'sex'"):
+            summarize_source(source, source.infer(), [statistic])
+    assert source.passes == 0
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_statistics_that_do_not_fit_the_column_say_what_to_do(rows: int) -> None:
+    source = open_source({"t": np.array(["a", "b"])[:rows], "r": np.array([0.5, 1.5])[:rows], "n": np.arange(rows)})
+    domain = source.infer()
+    cases = {
+        Counts(("t", "r")): "Counts needs discrete variables, and 'r' is real. Declare the states",
+        MomentsBy(("r",), ("r2",)): "no column 'r2'",
+        MomentsBy(("n",), ("t",)): "MomentsBy needs real variables, and 'n' is discrete .*Declare the column 'real'",
+        Sums.of(("n", "x")): "Sums needs real variables, and 'n' is discrete .*Declare the column 'real'",
+    }
+    if rows:
+        cases[Moments(("t",))] = r"Moments needs real variables, and 't' is discrete \('a', 'b'\). Correct the column"
+    for statistic, problem in cases.items():
+        with pytest.raises((OptionError, MissingColumnError), match=problem):
+            summarize_source(source, domain, [statistic])
+
+
+def test_each_statistic_uses_the_rows_that_it_has() -> None:
+    source = open_source({"t": ["a", None, "b"], "r": [0.5, 1.5, None], "n": [1, 1, 2]})
+    keys = (Counts(("t",)), Counts(("n",)), Moments(("r",)), MomentsBy(("r",), ("t",)))
+    found = summarize_source(source, source.infer(), keys, missing="available")
+    assert found[keys[0]].dense().tolist() == [1, 1]
+    assert found[keys[1]].dense().tolist() == [2, 1]
+    assert found[keys[2]].total_pair[0].tolist() == [2.0]
+    assert found.rows == 3

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from sources.tables import COLUMNS, FORMS, NAMES, STATISTICS, cut, pandas_frame, summary
 from suffice.domain import Variable
-from suffice.errors import DataError, MissingColumnError, MissingValueError, OptionError
+from suffice.errors import DataError, EstimateError, MissingColumnError, MissingValueError, OptionError
+from suffice.families.normal import Normal
 from suffice.sources import Tally, open_source, summarize_source, tally
 from suffice.statistics import Counts, Moments, Patterns, Statistic, Summary, Sums
 
@@ -213,6 +214,32 @@ def test_all_weights_may_be_zero() -> None:
 def test_wrong_weights_are_named(weights: list[Any], problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         open_source({"a": [1, 2, 3]}, sample_weight=weights)
+
+
+def test_weights_that_are_no_column_say_what_a_weight_is() -> None:
+    for weight in (2.0, 3, True, np.float64(2.0)):
+        with pytest.raises(
+            DataError, match=r"sample_weight is .*; expected one weight a row, or the name of the column"
+        ):
+            open_source({"a": [1, 2]}, sample_weight=weight)
+    for options in ({}, {"columns": ["a"]}):
+        with pytest.raises(DataError, match="The only column, 'a', holds the weights"):
+            open_source({"a": [1, 2], "b": [1, 2]} if options else {"a": [1, 2]}, sample_weight="a", **options)
+
+
+def test_weights_that_cannot_be_added_up_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"sample_weight adds up to more than 1e\+300; divide"):
+        open_source({"a": [1, 2]}, sample_weight=[1e308, 1e308])
+    pd.DataFrame({"a": [1, 2], "w": [1e308, 1e308]}).to_parquet(tmp_path / "w.parquet")
+    with pytest.raises(DataError, match="column of weights 'w' adds up to more than"):
+        summarize(tmp_path / "w.parquet", Counts(("a",)), sample_weight="w")
+
+
+def test_a_fit_to_weights_of_zero_says_so() -> None:
+    with pytest.raises(EstimateError, match="All weights of the 2 rows are 0"):
+        Normal().fit([1.0, 2.0], sample_weight=[0, 0])
+    with pytest.raises(EstimateError, match="There are no rows"):
+        Normal().fit(np.empty(0))
 
 
 def test_wrong_weights_in_a_column_are_named(tmp_path: Path) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.domain import Variable, is_gap
-from suffice.errors import NotFittedError, OptionError
+from suffice.domain import Domain, Variable, is_gap
+from suffice.errors import MergeError, NotFittedError, OptionError, listing
 from suffice.fitting import Estimator
+from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 
+#: What a column is called that has no name.
+UNNAMED = "x"
 #: Probabilities may miss a sum of one by this much; they are then divided by their sum.
 SUM_TOLERANCE = 1e-9
 
@@ -24,13 +28,14 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def as_floats(values: ArrayLike, name: str) -> Floats:
-    """A float64 array of finite numbers, or an error that names the argument."""
+    """A read-only copy as a float64 array of finite numbers, or an error that names the argument."""
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise OptionError(f"{name} is {values!r}; expected numbers.") from None
     if not np.isfinite(array).all():
         raise OptionError(f"{name} is {values!r}; expected finite numbers.")
+    array.flags.writeable = False
     return array
 
 
@@ -85,6 +90,22 @@ def take_states(states: Sequence[Hashable], codes: NDArray[np.intp]) -> NDArray[
     return labels[codes] if len(kinds) > 1 or kinds - {bool, int, float} else np.array(labels.tolist())[codes]
 
 
+def only_variable(summary: Summary, law: object) -> Variable:
+    """The variable of a summary of one column; a summary of several is an error."""
+    names = summary.domain.names
+    if len(names) != 1:
+        raise MergeError(
+            f"{type(law).__name__} describes one column and the summary has {len(names)}: {listing(names)}. "
+            "Summarise the one column with suffice.summarize(law, data, columns=[name])."
+        )
+    return summary.domain.variables[0]
+
+
+def never_in(found: str) -> MergeError:
+    """The error for statistics that no rows have, as subtraction can leave them."""
+    return MergeError(f"The summary has {found}, which no rows have: rows were taken out that were never in.")
+
+
 class Distribution(Estimator):
     """A law that is unfitted (``Normal()``), given (``Normal(mean=0, variance=10)``) or fitted.
 
@@ -127,21 +148,16 @@ class Distribution(Estimator):
     def parameters_(self) -> dict[str, Any]:
         """The usual parameters by name."""
         if "_parameters" not in self.__dict__:
-            raise self._without_parameters()
+            names = ", ".join(self.parameter_names)
+            raise NotFittedError(
+                f"This {type(self).__name__} has no parameters yet. Call fit, or give {names} in the constructor."
+            )
         return dict(self._parameters)
-
-    def _without_parameters(self) -> NotFittedError:
-        names = ", ".join(self.parameter_names)
-        return NotFittedError(
-            f"This {type(self).__name__} has no parameters yet. Call fit, or give {names} in the constructor."
-        )
 
     def __getattr__(self, name: str) -> Any:
         """Parameters with a trailing underscore, then options."""
         if name.endswith("_") and name[:-1] in type(self).parameter_names:
             return self.parameters_[name[:-1]]
-        if name == "parameters_":  # The property raised an AttributeError, so Python asks here.
-            raise self._without_parameters()
         return super().__getattr__(name)
 
     def _fitted_state(self) -> dict[str, Any]:
@@ -169,6 +185,46 @@ class Distribution(Estimator):
         raise NotImplementedError
 
     # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
+        """Learn the parameters from rows or from a `Summary`, whatever was learned before.
+
+        Args:
+            data: any table, file or array that the library reads, or a `Summary` made for this law.
+            sample_weight: one weight a row, or the name of the column that holds it; a weight of 2 counts as two rows.
+            columns: names for the columns of an array, or the columns to read.
+
+        Returns:
+            self
+        """
+        summary, passes = super()._summary_of(data, sample_weight, columns)
+        return self._learn(self._own(summary), passes)
+
+    def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
+        """The summary of rows that join those learned, leave them or are compared with them, and the passes made."""
+        summary, passes = super()._summary_of(data, sample_weight, columns)
+        return self._joining(self._own(summary)), passes
+
+    def _own(self, summary: Summary) -> Summary:
+        """The summary, where it is one of the columns that the law describes."""
+        only_variable(summary, self)
+        return summary
+
+    def _joining(self, summary: Summary) -> Summary:
+        """The summary under the name learned: a column without a name takes it, another name is an error."""
+        earlier: Summary | None = self.__dict__.get("summary_")
+        (found,) = summary.domain.variables
+        learned = found.name if earlier is None else earlier.domain.names[0]
+        if found.name == learned:
+            return summary
+        if UNNAMED not in (found.name, learned):
+            raise MergeError(
+                f"This {type(self).__name__} has learned the column {learned!r} and the data hold {found.name!r}. "
+                f"If they are the same, give the column by itself and its name with columns={learned!r}."
+            )
+        domain = Domain([replace(found, name=learned)])
+        questions = zip(self._ask(summary.domain), self._ask(domain), strict=True)
+        return Summary(domain, {new: summary[old] for old, new in questions}, summary.rows, summary.weight)
 
     def _column(self, columns: Sequence[Hashable]) -> Hashable:
         """The one column that a law of one variable reads."""

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.domain import Domain, Variable
+from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, OptionError
-from suffice.families.base import as_float, as_shares, generator, state_codes, take_states
+from suffice.families.base import as_float, as_shares, generator, only_variable, state_codes, take_states
 from suffice.families.beta import Beta, trial_counts, trial_states
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.simplex import odds_cumulants, relative_entropy
@@ -207,6 +207,11 @@ class Bernoulli(ExponentialFamily):
         if type(other) is not type(self):
             return super().kl_divergence(other)
         mine, theirs = self.probability_, other.probability_
+        named = self._options["states"] is not None and other._options["states"] is not None
+        if named and list(map(state_key, self.states_)) != list(map(state_key, other.states_)):
+            if set(map(state_key, self.states_)) != set(map(state_key, other.states_)):
+                raise OptionError(f"The laws have different states: {self.states_!r} and {other.states_!r}.")
+            theirs = 1 - theirs
         return relative_entropy([1 - mine, mine], [1 - theirs, theirs])
 
     # -- fitting -----------------------------------------------------------------------------------------------------
@@ -229,8 +234,7 @@ class Bernoulli(ExponentialFamily):
     def _solve(self, summary: Summary) -> Any:
         self._refuse_given()
         if self._options["states"] is None:
-            (variable,) = summary.domain.variables
-            self._seen = trial_states(variable)
+            self._seen = trial_states(only_variable(summary, self))
         return super()._solve(summary)
 
     def _edge(self, summary: Summary) -> tuple[str, ...]:

@@ -12,13 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families import simplex
-from suffice.families.base import as_float, as_floats, as_shares, generator
+from suffice.families.base import as_float, as_floats, as_shares, generator, never_in, only_variable
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential import ExponentialFamily
 from suffice.iteration import Outcome
 from suffice.statistics import Counts, Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
+
+#: What x and 1 - x may miss a sum of one by, in means of logarithms.
+ROUNDING = 1e-9
 
 
 class Beta(ExponentialFamily, ConjugatePrior):
@@ -190,13 +193,18 @@ class Beta(ExponentialFamily, ConjugatePrior):
         return (Sums.of(*((name, function) for name in domain.names for function in ("log", "log1m"))),)
 
     def _observed(self, summary: Summary) -> Floats:
-        return np.asarray(summary[self._ask(summary.domain)[0]].means)
+        means = np.asarray(summary[self._ask(summary.domain)[0]].means)
+        if not simplex.are_possible(means, ROUNDING):
+            raise never_in(f"a mean of (log x, log(1 - x)) of {means!r}")
+        return means
 
     def _start(self, mean: Floats) -> Floats:
         return simplex.rough_alpha(mean) - 1
 
     def _maximise(self, summary: Summary) -> Outcome | None:
         self._refuse_given()
+        if self._options["alpha"] is not None or self._options["beta"] is not None:
+            raise OptionError("Beta is fitted in both alpha and beta; give neither in the constructor.")
         if simplex.are_alike(self._observed(summary)):
             raise EstimateError(
                 f"The column is constant over {summary.rows} rows: the likelihood grows without bound "
@@ -211,6 +219,7 @@ class Beta(ExponentialFamily, ConjugatePrior):
 
     def _from_summary(self, summary: Summary) -> Beta:
         """Of a column of successes and failures."""
+        only_variable(summary, self)
         failures, successes = trial_counts(summary)
         return self._from_counts([successes, failures])
 

@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, NotFittedError, OptionError, listing
-from suffice.families.base import SUM_TOLERANCE, as_probabilities, generator, state_codes, take_states
+from suffice.families.base import (
+    SUM_TOLERANCE,
+    as_probabilities,
+    generator,
+    only_variable,
+    state_codes,
+    take_states,
+)
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_multinomial import DirichletMultinomial
 from suffice.families.exponential import ExponentialFamily
@@ -19,6 +26,9 @@ from suffice.families.simplex import relative_entropy
 from suffice.statistics import Counts, Statistic, Summary
 
 Floats = NDArray[np.float64]
+
+#: States that were never seen are named up to this many, then counted.
+MOST_NAMED = 20
 
 
 class Categorical(ExponentialFamily):
@@ -222,7 +232,7 @@ class Categorical(ExponentialFamily):
 
     def _counts(self, summary: Summary) -> Floats:
         """Weight of each state, in the order of the law."""
-        (variable,) = summary.domain.variables
+        variable = only_variable(summary, self)
         counts = summary[Counts((variable.name,))].dense()
         known = self._known_states()
         if known is None or known == variable.states:
@@ -238,7 +248,7 @@ class Categorical(ExponentialFamily):
     def _solve(self, summary: Summary) -> Any:
         self._refuse_given()
         if self._options["states"] is None:
-            (variable,) = summary.domain.variables
+            variable = only_variable(summary, self)
             if variable.card == 0:
                 raise OptionError("There are no rows and no states. Give states= or data.")
             self._seen = variable.states
@@ -249,8 +259,12 @@ class Categorical(ExponentialFamily):
         self._parameters = self._check({"probabilities": counts / counts.sum()})
 
     def _edge(self, summary: Summary) -> tuple[str, ...]:
-        unseen = [state for state, count in zip(self.states_, self._counts(summary), strict=True) if count == 0]
-        return tuple(f"log probability of {state!r} -> -inf (never seen)" for state in unseen)
+        # With a prior a state that was never seen may still have a probability above zero.
+        absent = (self._counts(summary) == 0) & (self.probabilities_ == 0)
+        unseen = [state for state, none in zip(self.states_, absent, strict=True) if none]
+        named = tuple(f"log probability of {state!r} -> -inf (never seen)" for state in unseen[:MOST_NAMED])
+        rest = len(unseen) - len(named)
+        return (*named, f"log probabilities of {rest} more states -> -inf (never seen)") if rest > 0 else named
 
     def _gap(self, summary: Summary) -> tuple[float, float]:
         """Over all K states, leaving out those of probability zero."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, MissingValueError
-from suffice.families.base import as_shares
+from suffice.families.base import as_shares, only_variable
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.gamma_function import log_gamma_ratio
 from suffice.statistics import Patterns, Statistic, Summary
@@ -88,7 +88,7 @@ class CountFamily(ExponentialFamily):
 
     def _values(self, summary: Summary) -> tuple[Floats, Floats]:
         """Distinct values and their weights."""
-        (name,) = summary.domain.names
+        name = only_variable(summary, self).name
         table = summary[Patterns((name,))]
         values = np.asarray(table.rows[:, 0], dtype=np.float64)
         if np.isnan(values).any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
-from suffice.families.base import as_floats, generator
+from suffice.families.base import as_floats, generator, never_in, only_variable
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.moments import read_moments
+from suffice.families.vectors import VectorFamily
 from suffice.iteration import Outcome
 from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
 
@@ -22,11 +23,9 @@ Floats = NDArray[np.float64]
 
 #: Rows of proportions may miss a sum of one by this much (rounding of the data).
 SUM_TOLERANCE = 1e-6
-#: A variance below this share of the squared mean is rounding: the column is constant.
-CONSTANT = 1e-26
 
 
-class Dirichlet(ExponentialFamily, ConjugatePrior):
+class Dirichlet(VectorFamily, ConjugatePrior):
     """The Dirichlet law, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``.
 
     As a prior, `alpha` are pseudo-counts plus one for the mode and pseudo-counts for the mean: ``Dirichlet(1)`` leaves
@@ -35,6 +34,7 @@ class Dirichlet(ExponentialFamily, ConjugatePrior):
 
     Args:
         alpha: one positive number for each part, or one number for all.
+        columns: names of the columns of proportions, in the order of alpha; those of the data unless said.
         max_iter: steps of Newton at most; this and the options below steer a fit and mean nothing for a prior.
         tolerance: the Newton decrement at which the fit has converged.
         max_seconds: time limit.
@@ -52,6 +52,7 @@ class Dirichlet(ExponentialFamily, ConjugatePrior):
         self,
         alpha: ArrayLike | None = None,
         *,
+        columns: Iterable[Hashable] | None = None,
         max_iter: int = 200,
         tolerance: float = 1e-11,
         max_seconds: float | None = None,
@@ -62,6 +63,7 @@ class Dirichlet(ExponentialFamily, ConjugatePrior):
         """See the class and `suffice.iteration.Control`."""
         super().__init__(
             alpha=alpha,
+            columns=None if columns is None else tuple(columns),
             max_iter=max_iter,
             tolerance=tolerance,
             max_seconds=max_seconds,
@@ -76,6 +78,7 @@ class Dirichlet(ExponentialFamily, ConjugatePrior):
         alpha = np.atleast_1d(as_floats(parameters["alpha"], "alpha"))
         if alpha.ndim != 1 or len(alpha) == 0 or not (alpha > 0).all():
             raise OptionError(f"alpha is {parameters['alpha']!r}; expected one positive number for each state.")
+        self._check_columns(len(alpha))
         return {"alpha": alpha}
 
     @property
@@ -88,7 +91,7 @@ class Dirichlet(ExponentialFamily, ConjugatePrior):
     def sufficient_statistics(self, x: ArrayLike) -> Floats:
         """Log x of each row, (n, K)."""
         with np.errstate(divide="ignore"):
-            return np.log(np.atleast_2d(np.asarray(x, dtype=np.float64)))
+            return np.log(np.atleast_2d(self._rows(x)))
 
     @property
     def statistic_names_(self) -> tuple[str, ...]:
@@ -97,7 +100,7 @@ class Dirichlet(ExponentialFamily, ConjugatePrior):
 
     def log_base_measure(self, x: ArrayLike) -> Floats:
         """0 for each row: h = 1 with natural parameters alpha - 1."""
-        return np.zeros(len(np.atleast_2d(np.asarray(x))))
+        return np.zeros(len(np.atleast_2d(self._rows(x))))
 
     def log_normalizer(self, eta: ArrayLike | None = None) -> float:
         """A = sum log Gamma(alpha_k) - log Gamma(sum alpha), with alpha = eta + 1."""
@@ -133,12 +136,8 @@ class Dirichlet(ExponentialFamily, ConjugatePrior):
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: ArrayLike) -> Floats:
-        """Log density of each row (n, K), or of one point (K,); -inf off the simplex."""
-        points = np.asarray(x, dtype=np.float64)
-        if points.ndim == 0 or points.shape[-1] != len(self.alpha_):
-            raise OptionError(
-                f"The points have shape {points.shape}; expected {len(self.alpha_)} parts in the last axis."
-            )
+        """Log density of each row (n, K) or one point (K,), -inf off the simplex; tables are matched by name."""
+        points = self._rows(x)
         with np.errstate(invalid="ignore"):
             inside = (points >= 0).all(axis=-1) & (np.abs(points.sum(axis=-1) - 1) <= SUM_TOLERANCE)
         density = simplex.log_density(self.alpha_, np.where(inside[..., None], points, self.mean()))
@@ -187,16 +186,17 @@ class Dirichlet(ExponentialFamily, ConjugatePrior):
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
-        if len(columns) < 2:
-            raise OptionError(f"Dirichlet describes two or more columns of proportions; the data have {len(columns)}.")
-        return {name: Variable(name, "real") for name in columns}
+        wanted = super()._wanted(columns)
+        if len(wanted) < 2:
+            raise OptionError(f"Dirichlet describes two or more columns of proportions; the data have {len(wanted)}.")
+        return wanted
 
     def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
         """Log x for the fit, moments of x to see whether every row adds up to one."""
         return (Sums.of(*((name, "log") for name in domain.names)), Moments(domain.names))
 
     def _observed(self, summary: Summary) -> Floats:
-        logs, moments = (summary[statistic] for statistic in self._ask(summary.domain))
+        logs, moments = summary[self._ask(summary.domain)[0]].means, read_moments(summary)
         # The mean square of (sum of a row - 1) is the variance of the sums and the square of their mean less one.
         away = float(moments.mean.sum()) - 1
         if max(float(moments.covariance.sum()), 0.0) + away**2 > SUM_TOLERANCE**2:
@@ -204,16 +204,17 @@ class Dirichlet(ExponentialFamily, ConjugatePrior):
                 f"The rows add up to {1 + away:.6g} on average, and not all to one. A Dirichlet law describes "
                 "proportions that add up to one in every row. Divide each row by its sum first."
             )
-        return np.asarray(logs.means)
+        if not simplex.are_possible(logs, SUM_TOLERANCE):
+            raise never_in(f"a mean of log x of {logs!r}")
+        return np.asarray(logs)
 
     def _start(self, mean: Floats) -> Floats:
         return simplex.rough_alpha(mean) - 1
 
     def _maximise(self, summary: Summary) -> Outcome | None:
         self._refuse_given()
-        moments = summary[Moments(summary.domain.names)]
-        constant = np.diag(moments.covariance) <= CONSTANT * moments.mean**2
-        if constant.all() or simplex.are_alike(self._observed(summary)):
+        constant = not (np.diag(read_moments(summary).scatter) > 0).any()
+        if constant or simplex.are_alike(self._observed(summary)):
             raise EstimateError(
                 f"All {summary.rows} rows are alike: the likelihood grows without bound as alpha grows. "
                 "A Dirichlet law needs rows that differ."
@@ -227,7 +228,7 @@ class Dirichlet(ExponentialFamily, ConjugatePrior):
 
     def _from_summary(self, summary: Summary) -> Dirichlet:
         """Of a categorical column, its states in the order of alpha."""
-        return self._from_counts(summary[Counts(summary.domain.names)].dense())
+        return self._from_counts(summary[Counts((only_variable(summary, self).name,))].dense())
 
     def spread_over(self, size: int) -> Dirichlet:
         """The same law, or, where `alpha` was given as one number, the symmetric one over `size` states."""

@@ -183,9 +183,8 @@ class ExponentialFamily(Distribution):
         if prior is None:
             self.__dict__.pop("_posterior", None)
             if summary.weight <= 0:
-                raise EstimateError(
-                    f"There are no rows: the maximum-likelihood {type(self).__name__} needs data, or a prior=."
-                )
+                found = f"All weights of the {summary.rows} rows are 0" if summary.rows else "There are no rows"
+                raise EstimateError(f"{found}: the maximum-likelihood {type(self).__name__} needs data, or a prior=.")
             outcome = self._maximise(summary)
             closed = "closed form: expected statistics equal the observed ones"
             method = closed if outcome is None else "Newton on the log-likelihood"
@@ -274,19 +273,19 @@ class ExponentialFamily(Distribution):
         return float(np.abs(gaps).max()), math.sqrt(max(float(gaps @ inverse @ gaps), 0.0))
 
     def _certify_posterior(self, summary: Summary) -> Certificate:
-        """The slope of the objective that a mean or a mode solves.
+        """Bayes' theorem at the estimate, and the estimate as the mode or the mean; see `posterior_check`.
 
-        A mode is stationary for the log posterior density; a mean is stationary for the posterior expected squared
-        error, whose slope is the distance between the estimate and the mean of a posterior computed afresh.
+        The rise of the log posterior is half the squared slope in standard deviations, spread over the rows.
         """
-        posterior = self._update(self._prior(summary), summary)
-        if self._estimate() == "map":
-            slope = np.abs(posterior.stationarity(self._prior_point())).max() / max(summary.weight, 1.0)
-            return Certificate(float(slope), exists=True, scale="slope of the log posterior, a row")
-        point = self._from_point(posterior.mean())
-        pairs = [(np.asarray(self.parameters_[n]), np.asarray(point[n])) for n in self.parameter_names if n in point]
-        slope = max(float(np.max(np.abs(mine - theirs), initial=0.0)) for mine, theirs in pairs)
-        return Certificate(slope, exists=True, scale="slope of the posterior expected squared error")
+        from suffice.families.posterior_check import SCALE, check_posterior, on_edge
+
+        found = check_posterior(self, self._prior(summary), summary, mode=self._estimate() == "map")
+        rise = None if found.rise is None else found.rise / max(summary.weight, 1.0)
+        edge: tuple[str, ...] = ()
+        if on_edge(self.parameters_):
+            seen = self._edge(summary) if summary.weight > 0 else ()
+            edge = seen or ("a natural parameter -> +-inf (the prior has its mode on the edge)",)
+        return Certificate(found.gap, rise, bound=False, exists=not edge, directions=edge, scale=SCALE)
 
     # -- posterior ---------------------------------------------------------------------------------------------------
 

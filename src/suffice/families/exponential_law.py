@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, as_shares, generator
+from suffice.families.base import as_float, as_shares, generator, never_in
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.gamma_function import excess
 from suffice.families.lomax import Lomax
@@ -150,7 +150,10 @@ class Exponential(ExponentialFamily):
 
     def _total(self, summary: Summary) -> float:
         """Sum of x over the rows."""
-        return float(summary[self._ask(summary.domain)[0]].sums_pair[0, 0])
+        total = float(summary[self._ask(summary.domain)[0]].sums_pair[0, 0])
+        if total < 0:
+            raise never_in(f"a sum of {total!r} of numbers of at least 0")
+        return total
 
     def _observed(self, summary: Summary) -> Floats:
         return np.array([self._total(summary) / summary.weight])

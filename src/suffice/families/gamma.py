@@ -12,12 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_shares, generator
+from suffice.families.base import as_float, as_shares, generator, only_variable
 from suffice.families.beta_prime import BetaPrime
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.gamma_function import excess, log_gamma_kernel, rest, rest_slope
-from suffice.families.gamma_shape import gamma_cumulants, gamma_divergence, log_gap, match_shape, standardised_gap
+from suffice.families.gamma_shape import (
+    check_possible,
+    gamma_cumulants,
+    gamma_divergence,
+    log_gap,
+    match_shape,
+    standardised_gap,
+)
 from suffice.fitting import Solution
 from suffice.iteration import Control, Outcome, fingerprint
 from suffice.statistics import Statistic, Summary, Sums
@@ -205,7 +212,9 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         return (Sums.of((name, "log"), (name, "x")),)
 
     def _observed(self, summary: Summary) -> Floats:
-        return np.asarray(summary[self._ask(summary.domain)[0]].means)
+        means = np.asarray(summary[self._ask(summary.domain)[0]].means)
+        check_possible(means[0], means[1])
+        return means
 
     def _solve(self, summary: Summary) -> Solution:
         self._refuse_given()
@@ -255,6 +264,8 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         return prior
 
     def _update(self, prior: Any, summary: Summary) -> Any:
+        if summary.weight > 0:
+            self._observed(summary)  # Says so where no rows have these sums.
         total = float(summary[self._ask(summary.domain)[0]].sums_pair[0, 1])
         return prior._updated(float(self._options["shape"]) * summary.weight, total)
 
@@ -292,6 +303,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         """Of a column of counts."""
         from suffice.families.poisson import Poisson
 
+        only_variable(summary, self)
         return Poisson()._update(self, summary)
 
     def _updated(self, events: float, exposure: float) -> Gamma:

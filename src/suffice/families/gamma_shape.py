@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.families.base import never_in
 from suffice.families.gamma_function import excess, rest, rest_curvature, rest_divergence, rest_slope
 from suffice.iteration import Control, Outcome
 from suffice.solvers.newton import newton
@@ -19,6 +20,8 @@ Floats = NDArray[np.float64]
 
 #: A gap below this share of the size of the logs is rounding.
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
+#: One below minus this share is not.
+NO_ROUNDING = 1e-9
 
 
 def log_gap(mean_log: float, mean: float) -> float:
@@ -28,6 +31,15 @@ def log_gap(mean_log: float, mean: float) -> float:
     log_mean = math.log(mean)
     gap = log_mean - float(mean_log)
     return gap if gap > ROUNDING * (1 + abs(log_mean)) else 0.0
+
+
+def check_possible(mean_log: float, mean: float) -> None:
+    """Raise where no positive numbers have this mean of logs and this mean."""
+    if not mean > 0:
+        raise never_in(f"a mean of {float(mean)!r} of positive numbers")
+    log_mean = math.log(mean)
+    if log_mean - float(mean_log) < -NO_ROUNDING * (1 + abs(log_mean)):
+        raise never_in(f"a mean of logarithms of {float(mean_log)!r}, above the logarithm {log_mean!r} of the mean")
 
 
 def match_shape(gap: float, control: Control, problem: str = "") -> Outcome:

@@ -15,8 +15,6 @@ from suffice.families.matrices import relative, root, solve, whiten
 Floats = NDArray[np.float64]
 
 LOG_2PI = math.log(2 * math.pi)
-#: Spread below this share of the mean square is rounding: the column is constant.
-CONSTANT = 1e-26
 #: A direction counts as one without spread when its variance, among columns of unit variance, is below d times this.
 NO_SPREAD = 8 * float(np.finfo(np.float64).eps)
 
@@ -106,12 +104,9 @@ def update_mean(
     return centre + gain @ (average - centre), (posterior + posterior.T) / 2
 
 
-def refuse_singular(scatter: Floats, squares: Floats, names: Sequence[Hashable], rows: int) -> None:
-    """Raise where a scatter matrix (d, d) is singular, naming the columns to blame.
-
-    `squares` (d,) are the sums of squares about the origin, the scale of rounding.
-    """
-    problem = _without_spread(scatter, squares, names)
+def refuse_singular(scatter: Floats, names: Sequence[Hashable], rows: int) -> None:
+    """Raise where a scatter matrix (d, d) is singular, naming the columns to blame."""
+    problem = _without_spread(scatter, names)
     if not problem:
         return
     d = len(names)
@@ -122,10 +117,10 @@ def refuse_singular(scatter: Floats, squares: Floats, names: Sequence[Hashable],
     )
 
 
-def _without_spread(scatter: Floats, squares: Floats, names: Sequence[Hashable]) -> str:
+def _without_spread(scatter: Floats, names: Sequence[Hashable]) -> str:
     """Which columns have no spread of their own, in words; empty where all have."""
     spread = np.diag(scatter)
-    constant = [name for name, s, square in zip(names, spread, squares, strict=True) if not s > CONSTANT * square]
+    constant = [name for name, s in zip(names, spread, strict=True) if not s > 0]
     if constant:
         return f"{listing(constant)} {'is' if len(constant) == 1 else 'are'} constant"
     units = np.sqrt(spread)

@@ -22,6 +22,9 @@ class Geometric(NegativeBinomial):
     It is the negative binomial law of size 1. (The number of trials, success included, is x + 1.) A probability of 1 is
     the limit that puts all mass on 0; it is the estimate where every value is 0.
 
+    A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
+    rows.
+
     Args:
         probability: of a success, when given.
         prior: a `Beta` on the probability.

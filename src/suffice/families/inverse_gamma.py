@@ -15,7 +15,14 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import as_float, as_shares, generator
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.gamma_function import excess, log_gamma_kernel, rest, rest_slope
-from suffice.families.gamma_shape import gamma_cumulants, gamma_divergence, log_gap, match_shape, standardised_gap
+from suffice.families.gamma_shape import (
+    check_possible,
+    gamma_cumulants,
+    gamma_divergence,
+    log_gap,
+    match_shape,
+    standardised_gap,
+)
 from suffice.fitting import Solution
 from suffice.iteration import Control, Outcome, fingerprint
 from suffice.statistics import Statistic, Summary, Sums
@@ -204,7 +211,9 @@ class InverseGamma(ExponentialFamily):
         return (Sums.of((name, "log"), (name, "reciprocal")),)
 
     def _observed(self, summary: Summary) -> Floats:
-        return np.asarray(summary[self._ask(summary.domain)[0]].means)
+        means = np.asarray(summary[self._ask(summary.domain)[0]].means)
+        check_possible(-means[0], means[1])
+        return means
 
     def _solve(self, summary: Summary) -> Solution:
         given = [name for name in self.parameter_names if self._options[name] is not None]

@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.answers import MomentSums
-from suffice.domain import Domain, Variable
+from suffice.domain import Domain
 from suffice.errors import EstimateError, MissingColumnError, OptionError, listing
 from suffice.families import gaussian
 from suffice.families.base import as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential import ExponentialFamily
 from suffice.families.gaussian import LOG_2PI
 from suffice.families.matrices import as_positive_definite, flat, inverse, log_determinant, root, solve, unflat, whiten
+from suffice.families.moments import read_moments, refuse_small
 from suffice.families.student import MultivariateStudentT
+from suffice.families.vectors import VectorFamily
 from suffice.fitting import Solution
 from suffice.iteration import Outcome
 from suffice.statistics import Moments, Statistic, Summary
@@ -26,7 +27,7 @@ from suffice.statistics import Moments, Statistic, Summary
 Floats = NDArray[np.float64]
 
 
-class MultivariateNormal(ExponentialFamily, ConjugatePrior):
+class MultivariateNormal(VectorFamily, ConjugatePrior):
     """The normal law of d columns, ``exp(-(x - mean)' covariance^-1 (x - mean) / 2) / sqrt(det(2 pi covariance))``.
 
     Unfitted ``MultivariateNormal()``; given ``MultivariateNormal(mean, covariance)``, where the mean is 0 unless said.
@@ -82,23 +83,8 @@ class MultivariateNormal(ExponentialFamily, ConjugatePrior):
         mean = np.atleast_1d(as_floats(parameters["mean"], "mean"))
         if mean.ndim != 1:
             raise OptionError(f"mean has shape {mean.shape}; expected one number for each column.")
-        names = self._options["columns"]
-        if names is not None and len(set(names)) != len(mean):
-            raise OptionError(
-                f"columns is {listing(names)}; expected {len(mean)} different names, one for each column."
-            )
+        self._check_columns(len(mean))
         return {"mean": mean, "covariance": as_positive_definite(parameters["covariance"], "covariance", len(mean))}
-
-    def _fixed_options(self) -> Sequence[str]:
-        return ("columns",)
-
-    @property
-    def columns_(self) -> tuple[Hashable, ...]:
-        """Names of the columns, in the order of the parameters."""
-        if self._options["columns"] is not None:
-            return tuple(self._options["columns"])
-        summary: Summary | None = self.__dict__.get("summary_")
-        return tuple(range(len(self.mean_))) if summary is None else summary.domain.names
 
     @property
     def statistic_names_(self) -> tuple[str, ...]:
@@ -194,21 +180,6 @@ class MultivariateNormal(ExponentialFamily, ConjugatePrior):
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
-    def _rows(self, x: Any) -> Floats:
-        """Rows (..., d) of a table with the law's columns, matched by name, or of an array in their order."""
-        if isinstance(x, Mapping) or hasattr(x, "columns"):
-            missing = [name for name in self.columns_ if name not in (x if isinstance(x, Mapping) else list(x.columns))]
-            if missing:
-                raise MissingColumnError(
-                    f"The rows lack {listing(missing)}; this law describes {listing(self.columns_)}."
-                )
-            rows = np.stack([np.asarray(x[name], dtype=np.float64) for name in self.columns_], axis=-1)
-        else:
-            rows = np.asarray(x, dtype=np.float64)
-        if rows.ndim == 0 or rows.shape[-1] != len(self.mean_):
-            raise OptionError(f"The rows have shape {rows.shape}; expected {len(self.mean_)} numbers in each.")
-        return rows
-
     def log_prob(self, x: Any) -> Floats:
         """Log density of each row (n, d), or of one row (d,); tables are matched by the names of their columns."""
         return gaussian.log_density(self.mean_, self.covariance_, self._rows(x))
@@ -277,15 +248,11 @@ class MultivariateNormal(ExponentialFamily, ConjugatePrior):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
-        names = self._options["columns"]
-        return {name: Variable(name, "real") for name in (columns if names is None else names)}
-
     def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
         return (Moments(domain.names),)
 
     def _moments(self, summary: Summary) -> MomentSums:
-        return summary[Moments(summary.domain.names)]
+        return read_moments(summary)
 
     def _observed(self, summary: Summary) -> Floats:
         moments = self._moments(summary)
@@ -304,31 +271,13 @@ class MultivariateNormal(ExponentialFamily, ConjugatePrior):
                 )
         return super()._solve(summary)
 
-    def _learned(self, data: Any, columns: Any) -> Any:
-        """The columns to read: those asked for, or those already learned."""
-        from suffice.sources import Source
-
-        known = "summary_" in self.__dict__ and columns is None and not isinstance(data, Summary | Source)
-        return self.columns_ if known else columns
-
-    def partial_fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None, keep: float = 1.0) -> Self:
-        """Add rows, their columns matched by name with those already learned; see `Estimator.partial_fit`."""
-        return super().partial_fit(data, sample_weight, columns=self._learned(data, columns), keep=keep)
-
-    def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
-        """Take rows out again, their columns matched by name; see `Estimator.unlearn`."""
-        return super().unlearn(data, sample_weight, columns=self._learned(data, columns))
-
-    def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
-        """Mean log-likelihood of a row, its columns matched by name; see `Estimator.score`."""
-        return super().score(data, sample_weight, columns=self._learned(data, columns))
-
     def _maximise(self, summary: Summary) -> Outcome | None:
         moments = self._moments(summary)
         mean, covariance = self._options["mean"], self._options["covariance"]
         if covariance is None:
             scatter = moments.scatter if mean is None else moments.scatter_about(as_floats(mean, "mean"))
-            gaussian.refuse_singular(scatter, np.diag(moments.cross_pair[0]), summary.domain.names, summary.rows)
+            refuse_small(moments, summary.domain.names, summary.rows)
+            gaussian.refuse_singular(scatter, summary.domain.names, summary.rows)
             covariance = scatter / moments.weight
         self._parameters = self._check({"mean": moments.mean if mean is None else mean, "covariance": covariance})
         return None

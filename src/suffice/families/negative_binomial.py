@@ -26,6 +26,9 @@ class NegativeBinomial(CountFamily):
     it is the law of a Poisson count whose rate is Gamma(a, b). A probability of 1 is the limit that puts all mass on 0;
     it is the estimate where every value is 0.
 
+    A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
+    rows.
+
     Args:
         size: the number of successes, any number above 0.
         probability: of a success, when given.

@@ -15,14 +15,13 @@ from suffice.families.base import as_float, as_shares, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.gamma_function import excess
+from suffice.families.moments import read_moments, refuse_small
 from suffice.iteration import Outcome
 from suffice.statistics import Moments, Statistic, Summary
 
 Floats = NDArray[np.float64]
 
 LOG_2PI = math.log(2 * math.pi)
-#: A variance below this share of the mean square is rounding: the column is constant.
-CONSTANT = 1e-26
 
 
 class Normal(ExponentialFamily, ConjugatePrior):
@@ -200,12 +199,10 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def _moments(self, summary: Summary) -> tuple[float, float, float]:
         """Weight, mean and centred sum of squares."""
-        moments = summary[Moments(summary.domain.names)]
+        moments = read_moments(summary)
         if moments.weight <= 0:
             return 0.0, 0.0, 0.0
-        square = float(moments.cross_pair[0, 0, 0])
-        scatter = float(moments.scatter[0, 0])
-        return moments.weight, float(moments.mean[0]), scatter if scatter > CONSTANT * square else 0.0
+        return moments.weight, float(moments.mean[0]), max(float(moments.scatter[0, 0]), 0.0)
 
     def _observed(self, summary: Summary) -> Floats:
         weight, mean, scatter = self._moments(summary)
@@ -218,11 +215,13 @@ class Normal(ExponentialFamily, ConjugatePrior):
             self._refuse_given()
         if variance is None:
             about = average if mean is None else float(mean)
+            refuse_small(read_moments(summary), summary.domain.names, summary.rows)
             variance = (scatter + weight * (average - about) ** 2) / weight
             if not variance > 0:
                 raise EstimateError(
-                    f"The column is constant ({average!r}) over {summary.rows} rows: the likelihood grows without "
-                    "bound as the variance goes to 0. Give a prior=NormalInverseGamma(...), or a known variance=."
+                    f"The column is constant ({average!r}) over {summary.rows} rows, or its spread is below 1e-14 of "
+                    "its mean: the likelihood grows without bound as the variance goes to 0. "
+                    "Give a prior=NormalInverseGamma(...), or a known variance=."
                 )
         self._parameters = self._check({"mean": average if mean is None else mean, "variance": variance})
         return None

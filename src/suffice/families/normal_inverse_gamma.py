@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, generator
+from suffice.families.base import as_float, generator, only_variable
 from suffice.families.conjugate import ConjugatePrior, GivenLaw, as_point, tails
+from suffice.families.moments import read_moments
 from suffice.families.student import StudentT
-from suffice.statistics import Moments, Summary
+from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 
@@ -82,10 +83,11 @@ class NormalInverseGamma(GivenLaw, ConjugatePrior):
 
     def _from_summary(self, summary: Summary) -> NormalInverseGamma:
         """Of a normal column."""
-        moments = summary[Moments(summary.domain.names)]
+        only_variable(summary, self)
+        moments = read_moments(summary)
         if not moments.weight > 0:
             return self
-        return self._updated(moments.weight, float(moments.mean[0]), float(moments.scatter[0, 0]))
+        return self._updated(moments.weight, float(moments.mean[0]), max(float(moments.scatter[0, 0]), 0.0))
 
     def _updated(self, weight: float, average: float, scatter: float) -> NormalInverseGamma:
         """After more rows: gamma + N, alpha + N/2, the weighted centre as delta, and beta plus half the squares."""

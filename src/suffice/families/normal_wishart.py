@@ -13,8 +13,9 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import as_float, as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, GivenLaw, as_point, tails
 from suffice.families.matrices import as_positive_definite, inverse, log_determinant, root, whiten
+from suffice.families.moments import read_moments
 from suffice.families.student import MultivariateStudentT, StudentT
-from suffice.statistics import Moments, Summary
+from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 
@@ -145,7 +146,7 @@ class NormalWishart(GivenLaw, ConjugatePrior):
 
     def _from_summary(self, summary: Summary) -> NormalWishart:
         """Of normal columns."""
-        moments = summary[Moments(summary.domain.names)]
+        moments = read_moments(summary)
         if not moments.weight > 0:
             return self
         return self._updated(moments.weight, moments.mean, moments.scatter)

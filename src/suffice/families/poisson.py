@@ -29,6 +29,9 @@ class Poisson(CountFamily):
 
     A rate of 0 is the limit that puts all mass on 0; it is the estimate where every value is 0.
 
+    A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
+    rows.
+
     Args:
         rate: the mean number of events, when given.
         prior: a `Gamma` on the rate.

@@ -8,7 +8,9 @@ taken from the raw double-double sums instead.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,41 +40,62 @@ REFINEMENTS = 2
 class Products:
     """Sums of products of (x_1, ..., x_p, y): `weight` (k,), `mean` (k, q) and centred `scatter` (k, q, q).
 
-    `raw` (2, k, q + 1, q + 1) holds the products of (1, x, y) about the origin as double-double pairs. `exact` says
-    whether they are, to about 2^-100.
+    `raw` (2, k, q + 1, q + 1), made by `make_raw` when first needed, holds the products of (1, x, y) about the origin
+    as double-double pairs. `exact` says whether they are, to about 2^-100.
     """
 
     weight: Floats
     mean: Floats
     scatter: Floats
-    raw: Floats
+    make_raw: Callable[[], Floats]
     exact: bool = True
+
+    @cached_property
+    def raw(self) -> Floats:
+        """Products about the origin."""
+        return self.make_raw()
 
     @classmethod
     def of(cls, sums: Any, axes: list[int]) -> Products:
         """From moments of one or of k sets of rows: some columns, the last of which is y."""
-        exact = sums.total_pair.shape[-1] <= EXACT_COLUMNS
         index = np.array(axes, dtype=np.intp)
-        grid = np.ix_(index, index)
-        mean, scatter = sums.mean[..., index], sums.scatter[..., *grid]
-        weight, total, cross = sums.weight_pair, sums.total_pair[..., index], sums.cross_pair[..., *grid]
-        if weight.ndim == 1:
-            mean, scatter = mean[None], scatter[None]
-            weight, total, cross = weight[:, None], total[:, None], cross[:, None]
-        some = weight[0] > 0
-        if not some.all():  # No rows have no mean.
+        one = sums.weight_pair.ndim == 1
+        mean, scatter = sums.mean[..., index], sums.scatter[..., index[:, None], index]
+        weight = sums.weight_pair[0]
+        if one:
+            weight, mean, scatter = weight[None], mean[None], scatter[None]
+        if not weight.all():  # No rows have no mean.
+            some = weight > 0
             mean, scatter = np.where(some[:, None], mean, 0.0), np.where(some[:, None, None], scatter, 0.0)
-        return cls(weight[0], mean, scatter, _bordered(weight, total, cross), exact)
+
+        def make_raw() -> Floats:
+            total, cross = sums.total_pair[..., index], sums.cross_pair[..., index[:, None], index]
+            raw = _bordered(sums.weight_pair, total, cross)
+            return raw[:, None] if one else raw
+
+        return cls(weight, mean, scatter, make_raw, sums.total_pair.shape[-1] <= EXACT_COLUMNS)
+
+    @classmethod
+    def of_each(cls, sums: Any, axes: NDArray[np.intp]) -> Products:
+        """From moments of one set of rows: one configuration for each choice of columns (k, q)."""
+        rows, columns = axes[:, :, None], axes[:, None, :]
+
+        def make_raw() -> Floats:
+            weight = np.broadcast_to(sums.weight_pair[:, None], (2, len(axes)))
+            return _bordered(weight, sums.total_pair[:, axes], sums.cross_pair[:, rows, columns])
+
+        weight = np.full(len(axes), sums.weight)
+        return cls(weight, sums.mean[axes], sums.scatter[rows, columns], make_raw, len(sums.mean) <= EXACT_COLUMNS)
 
     def __getitem__(self, chosen: Any) -> Products:
         """Some of the configurations."""
-        parts = (self.weight[chosen], self.mean[chosen], self.scatter[chosen], self.raw[:, chosen])
-        return Products(*parts, self.exact)
+        parts = (self.weight[chosen], self.mean[chosen], self.scatter[chosen])
+        return Products(*parts, lambda: self.raw[:, chosen], self.exact)
 
     @classmethod
     def none(cls, q: int) -> Products:
         """One configuration without rows."""
-        return cls(np.zeros(1), np.zeros((1, q)), np.zeros((1, q, q)), np.zeros((2, 1, q + 1, q + 1)))
+        return cls(np.zeros(1), np.zeros((1, q)), np.zeros((1, q, q)), lambda: np.zeros((2, 1, q + 1, q + 1)))
 
     def pooled(self) -> Products:
         """All rows together, as one configuration."""
@@ -82,7 +105,7 @@ class Products:
         raw = precise.sum_pairs(parts[0], parts[1])
         weight, total, cross = raw[:, 0, 0], raw[:, 0, 1:], raw[:, 1:, 1:]
         mean, scatter = precise.divide(total, weight[:, None])[0], precise.centred(weight, total, cross)
-        return Products(weight[:1], mean[None], scatter[None], raw[:, None], self.exact)
+        return Products(weight[:1], mean[None], scatter[None], lambda: raw[:, None], self.exact)
 
     def with_rows(self, weight: float, mean: Floats, scatter: Floats) -> Products:
         """With more rows in every configuration, given by weight, mean (q,) and centred products (q, q)."""
@@ -91,11 +114,14 @@ class Products:
         share = weight / np.where(total > 0, total, 1.0)
         away = self.mean - mean
         between = (self.weight * share)[:, None, None] * away[:, :, None] * away[:, None, :]
-        centre = precise.scale(precise.pair(mean), weight)
-        more = precise.add(precise.outer(centre, precise.pair(mean)), precise.pair(scatter))
-        raw = precise.add(self.raw, _bordered(precise.pair(weight), centre, more)[:, None])
+
+        def make_raw() -> Floats:
+            sums = precise.scale(precise.pair(mean), weight)
+            more = precise.add(precise.outer(sums, precise.pair(mean)), precise.pair(scatter))
+            return precise.add(self.raw, _bordered(precise.pair(weight), sums, more)[:, None])
+
         moved = self.mean - share[:, None] * away
-        return Products(total, moved, self.scatter + scatter + between, raw, self.exact)
+        return Products(total, moved, self.scatter + scatter + between, make_raw, self.exact)
 
     # -- at given weights --------------------------------------------------------------------------------------------
 
@@ -141,11 +167,12 @@ class Products:
 
     def perfect(self, weights: Floats, squares: Floats) -> Flags:
         """Where sums of squares (k,) at some weights are no more than rounding: every row is explained."""
-        c = np.concatenate([weights, np.ones((len(weights), 1))], axis=1) ** 2
-        if self.exact:
-            return squares <= ROUNDING * (c * np.diagonal(self.raw[0], axis1=1, axis2=2)).sum(axis=1)
-        centred = (c[:, 1:] * np.diagonal(self.scatter, axis1=1, axis2=2)).sum(axis=1)
-        return squares <= ROUGH_ROUNDING * c.shape[1] * centred
+        c = np.concatenate([weights[:, 1:], np.ones((len(weights), 1))], axis=1)
+        terms = c**2 * np.diagonal(self.scatter, axis1=1, axis2=2)
+        if not self.exact:
+            return squares <= ROUGH_ROUNDING * terms.shape[1] * terms.sum(axis=1)
+        offsets = weights[:, 0] ** 2 + ((c * self.mean) ** 2).sum(axis=1)
+        return squares <= ROUNDING * (terms.sum(axis=1) + self.weight * offsets)
 
 
 @dataclass(frozen=True)
@@ -163,6 +190,10 @@ class LeastSquares:
     log_determinant: Floats
     determined: Flags
 
+    def __getitem__(self, chosen: Any) -> LeastSquares:
+        """Some of the configurations."""
+        return LeastSquares(*(part[chosen] for part in vars(self).values()))
+
 
 def least_squares(products: Products) -> LeastSquares:
     """The weights that minimise the sum of squares; of least norm, intercept included, where many do.
@@ -174,21 +205,22 @@ def least_squares(products: Products) -> LeastSquares:
     p = mean.shape[1] - 1
     units = np.sqrt(np.diagonal(scatter, axis1=1, axis2=2)[:, :p])
     moving = units > 0
-    units = np.where(moving, units, 1.0)
-    both = units[:, :, None] * units[:, None, :]
-    values, vectors = np.linalg.eigh(scatter[:, :p, :p] / both * (moving[:, :, None] & moving[:, None, :]))
+    if not moving.all():
+        units = np.where(moving, units, 1.0)
+        scatter = scatter * _outer(np.append(moving, np.ones((len(moving), 1), dtype=bool), axis=1))
+    both = _outer(units)
+    values, vectors = np.linalg.eigh(scatter[:, :p, :p] / both)
     spread_out = values > NO_SPREAD * p
-    inverse = (
-        (vectors * np.where(spread_out, 1.0 / np.where(spread_out, values, 1.0), 0.0)[:, None, :]) @ vectors.mT / both
-    )
-    slopes = np.einsum("kij,kj->ki", inverse, scatter[:, :p, p])
-    weights = np.concatenate([(mean[:, p] - (mean[:, :p] * slopes).sum(axis=1))[:, None], slopes], axis=1)
+    scale = values if spread_out.all() else np.where(spread_out, values, np.inf)
+    inverse = (vectors / scale[:, None, :]) @ vectors.mT / both
+    slopes = (inverse @ scatter[:, :p, p:])[..., 0]
+    weights = np.concatenate([mean[:, p:] - (mean[:, :p] * slopes).sum(axis=1, keepdims=True), slopes], axis=1)
     determined = _take_least_norm(weights, (~spread_out).sum(axis=1), vectors, mean[:, :p], units)
     unexplained = scatter[:, p, p] - (slopes * scatter[:, :p, p]).sum(axis=1)
     doubtful = (values.min(axis=1, initial=1.0) <= DOUBTFUL) | ~(unexplained > DOUBTFUL * scatter[:, p, p])
     if doubtful.any():
         weights[doubtful] = _refined(products[doubtful], weights[doubtful], inverse[doubtful])
-    logs = np.log(np.where(spread_out, values, 1.0)).sum(axis=1) + 2 * np.log(units).sum(axis=1)
+    logs = np.log(np.where(spread_out, values, 1.0) * units**2).sum(axis=1)
     spread = _spread(products.weight, mean[:, :p], inverse, determined)
     return LeastSquares(weights, products.squares(weights), spread, np.log(products.weight) + logs, determined)
 
@@ -208,12 +240,13 @@ def _spread(weight: Floats, mean: Floats, inverse: Floats, determined: Flags) ->
     """Inverse of the products of (1, x), by blocks; inf on the diagonal of what is not determined."""
     k, p = mean.shape
     spread = np.empty((k, p + 1, p + 1))
-    side = np.einsum("kij,kj->ki", inverse, mean)
+    side = (inverse @ mean[:, :, None])[..., 0]
     spread[:, 0, 0] = 1 / weight + (side * mean).sum(axis=1)
     spread[:, 0, 1:] = spread[:, 1:, 0] = -side
     spread[:, 1:, 1:] = inverse
-    configuration, at = np.nonzero(~determined)
-    spread[configuration, at, at] = np.inf
+    if not determined.all():
+        configuration, at = np.nonzero(~determined)
+        spread[configuration, at, at] = np.inf
     return spread
 
 
@@ -243,6 +276,11 @@ def _least_norm(weights: Floats, null: Floats, mean: Floats, units: Floats) -> t
     away = np.einsum("kir,kjr,kj->ki", basis, basis, weights)
     agreed = np.concatenate([(intercept == 0).all(axis=1)[:, None], np.abs(null).max(axis=2) <= 1e-6], axis=1)
     return weights - away, agreed
+
+
+def _outer(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Products (k, d, d) of the entries of vectors (k, d)."""
+    return vectors[:, :, None] * vectors[:, None, :]
 
 
 def _bordered(weight: Floats, total: Floats, cross: Floats) -> Floats:

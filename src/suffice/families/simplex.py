@@ -131,6 +131,14 @@ def are_alike(logs: Floats) -> bool:
     return not spread(logs) > 1e-13 + 1e-15 * float(np.abs(logs).max())
 
 
+def are_possible(logs: Floats, tolerance: float) -> bool:
+    """Whether some rows have this mean of log x (K,): by Jensen's inequality ``sum exp(logs)`` is at most one.
+
+    Rows may miss a sum of one by `tolerance`.
+    """
+    return bool((logs < tolerance).all()) and not _gap(logs)[0] < -2 * tolerance
+
+
 def check_mean_logs(logs: Floats) -> None:
     """Raise where no law has E[log x] = logs."""
     if len(logs) < 2 or not (np.isfinite(logs) & (logs < 0)).all() or are_alike(logs):

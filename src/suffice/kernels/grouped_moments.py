@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.kernels.arrays import frozen
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.moments import Sums, moment_sums
 from suffice.precise import add, multiply, pair, two_product, two_sum
@@ -48,8 +49,8 @@ def _compiled(columns: Floats, labels: Labels, groups: int, weights: Floats | No
 
     d, rows = columns.shape
     sums = np.zeros((groups, (d + 1) * (d + 2) // 2, 2))
-    counted = np.ones(rows) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
-    add_grouped_moments(np.ascontiguousarray(columns), counted, np.ascontiguousarray(labels), sums)
+    counted = np.ones(rows) if weights is None else weights
+    add_grouped_moments(frozen(columns, np.float64), frozen(counted, np.float64), frozen(labels, np.intp), sums)
     return np.moveaxis(sums, -1, 0)
 
 

@@ -7,8 +7,13 @@ one file, and each such file repeats the version of the package.
 
 from __future__ import annotations
 
+import getpass
+import os
+import stat
+import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -22,12 +27,33 @@ _warned = False
 
 
 def kernel(loop: Loop) -> Loop:
-    """Compile a loop at its first call, and cache it on disk where some directory is writable."""
+    """Compile a loop at its first call, and cache it on disk where some directory is writable.
+
+    Numba looks beside the package and in the home folder; where neither can be written, a folder of this user's own
+    in the temporary directory serves.
+    """
     try:
         return cast(Loop, numba.njit(cache=True, **_OPTIONS)(loop))
     except RuntimeError as error:  # Numba found no directory to write to.
+        if not numba.config.CACHE_DIR and (folder := _private_folder()) is not None:
+            numba.config.CACHE_DIR = str(folder)
+            return kernel(loop)
         _warn_once(error)
         return cast(Loop, numba.njit(cache=False, **_OPTIONS)(loop))
+
+
+def _private_folder() -> Path | None:
+    """A folder in the temporary directory that this user alone can write: cached code is executed."""
+    try:
+        user = str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()
+        folder = Path(tempfile.gettempdir()) / f"suffice-kernels-{user}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    closed = stat.S_ISDIR(found.st_mode) and not (hasattr(os, "getuid") and found.st_mode & 0o022)
+    return folder if mine and closed and os.access(folder, os.W_OK) else None
 
 
 def _warn_once(error: RuntimeError) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Variable, is_gap
+from suffice.domain import Variable, is_gap, state_key
 from suffice.errors import DataError
 from suffice.sources.arrays import NumberColumn
 from suffice.sources.columns import Coded, Column, code_arrow_dictionary
@@ -136,5 +136,8 @@ def variable_of(name: Hashable, type_: Any) -> Variable:
 
 def category(name: Hashable, labels: list[Any]) -> Variable:
     """A categorical variable; a gap among the categories is left out, a repeated one kept once."""
-    variable = Variable.discrete(name, dict.fromkeys(label for label in labels if not is_gap(label)), "category")
-    return variable
+    distinct: dict[Hashable, Any] = {}
+    for label in labels:
+        if not is_gap(label):
+            distinct.setdefault(state_key(label), label)
+    return Variable.discrete(name, distinct.values(), "category")

@@ -60,5 +60,5 @@ def check_numbers(variable: Variable, values: Floats, start: int) -> None:
             row = int(wrong.argmax())
             raise DataError(
                 f"Column {variable.name!r} holds {float(values[row])!r} (row {start + row}); expected a count: 0, 1, "
-                "2, ... Correct the value, or declare the column 'real' in states=."
+                "2, ... Correct the value, or leave its row out."
             )

@@ -98,7 +98,7 @@ class Column(ABC):
         value = as_python(value)
         return DataError(
             f"Column {self.name!r} holds {value!r} ({type(value).__name__}) (row {self.start + row}); expected a real "
-            "number. Correct the value, or declare the states of the column in states= to read it as discrete."
+            "number. Correct the value, or leave its row out."
         )
 
 

@@ -1,20 +1,23 @@
 """CSV files, plain or gzipped, read in blocks; text becomes labels by rules that look at the whole column.
 
 The states of a column are those that ``pandas.read_csv`` would give: whole numbers, ``True``/``False``, else text; a
-column of numbers that are not all whole is real; an empty field and the usual words (``NA``, ``NaN``, ``None``) are
-gaps. Whole numbers with gaps stay whole numbers. Declared states decide for themselves: their text is looked up
-first, so ``"1"`` or ``"None"`` may be declared as text, and 1 as a number.
+column of numbers that are not all whole is real, and its states, where it is declared discrete, are floats; an empty
+field and the usual words (``NA``, ``NaN``, ``None``) are gaps. Whole numbers with gaps stay whole numbers. Declared
+states decide for themselves: their text is looked up first, so ``"1"`` or ``"None"`` may be declared as text, and 1 as
+a number.
 
-The type of a column is taken from the first block. If a column of whole numbers or truth values turns out to hold text
-further down, its pass begins again with the column read as text, as a reader that sees the whole file would have it.
+Neither kinds nor states depend on the order of blocks or files. The kind of a column that is not declared is inferred
+from all of its fields, or from the first block if that holds text. A column that is declared discrete without states is
+read as its first block suggests; if a field further down does not fit, the types of all such columns are taken from all
+of their fields and the pass begins again.
 """
 
 from __future__ import annotations
 
-import datetime
-import re
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -26,31 +29,14 @@ from suffice.sources.base import Answer, Batch, Progress
 from suffice.sources.columns import Coded
 from suffice.sources.files import reading
 from suffice.sources.stream import Chunk, StreamSource
-
-TextType = Literal["whole", "truth", "number", "text", "empty"]
+from suffice.sources.texts import GAPS, MISFIT, TextType, common_type, declared_label, is_number, label_of, type_of
 
 #: Bytes read at a time.
 BLOCK_BYTES = 1 << 22
 
-#: The words that stand for a gap unless they are declared as states; the same as those of pandas.
-GAPS = frozenset(
-    {
-        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-        *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-    }
-)
-_TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
-_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
-_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*|\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 
-
-class TextFoundError(DataError):
-    """A column that began as numbers or truth values holds text."""
-
-    def __init__(self, column: Hashable, message: str) -> None:
-        """Keep the name of the column."""
-        super().__init__(message)
-        self.column = column
+class MisfitError(DataError):
+    """A column holds a text that is not of the type that the column was read as."""
 
 
 class CsvSource(StreamSource):
@@ -60,6 +46,7 @@ class CsvSource(StreamSource):
         """Read the names of the columns from the first file."""
         self._files = list(files)
         self._types: dict[Hashable, TextType] = {}
+        self._settled_names: set[Hashable] = set()
         self._rows: int | None = None
         super().__init__(_header(self._files[0]))
 
@@ -68,13 +55,45 @@ class CsvSource(StreamSource):
         """Number of rows, once they have been read."""
         return self._rows
 
+    def infer(
+        self,
+        names: Iterable[Hashable] | None = None,
+        declared: Mapping[Any, Variable] = MappingProxyType({}),
+    ) -> Domain:
+        """As for any source; columns that are not declared are read to the end, unless they begin with text."""
+        wanted = self.columns if names is None else tuple(names)
+        self.check_columns((*wanted, *declared))
+        self._settle_types(name for name in wanted if name not in declared)
+        return super().infer(wanted, declared)
+
+    def _settled(self, name: Hashable, declared: Variable | None) -> Variable:
+        """As declared: a CSV file brings no categories."""
+        return self._infer(name) if declared is None else declared
+
     def _infer(self, name: Hashable) -> Variable:
         return Variable(name, "real" if self._type(name) in ("number", "empty") else "discrete")
 
     def _type(self, name: Hashable) -> TextType:
+        """The type of a column as far as it is known: by its first block unless it has been settled."""
         if name not in self._types:
-            self._types |= _sniff(self._files, [column for column in self.columns if column not in self._types])
+            unknown = [column for column in self.columns if column not in self._types]
+            self._types |= _read_types(self._files, unknown, frozenset({"whole", "truth", "number", "text"}))[0]
         return self._types[name]
+
+    def _settle_types(self, names: Iterable[Hashable]) -> None:
+        """Take the types of some columns from all of their fields; what has begun as text stays text."""
+        left = [name for name in names if name not in self._settled_names and self._types.get(name) != "text"]
+        if left:
+            types, blocks = _read_types(self._files, left, frozenset({"text"}))
+            self._types |= types
+            self._settled_names.update(left)
+            self.passes += blocks > 1
+
+    def batches(self, domain: Domain) -> Iterator[Batch]:
+        """As for any source; types are settled first, since batches that are handed out cannot be taken back."""
+        self.check_columns(domain)
+        self._settle_types(_typed_by_text(domain))
+        return super().batches(domain)
 
     def reduce(
         self,
@@ -84,14 +103,12 @@ class CsvSource(StreamSource):
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> Answer:
-        """As for any source; begins again when a column turns out to be text."""
-        while True:
-            try:
-                return super().reduce(task, domain, threads=threads, progress=progress)
-            except TextFoundError as found:
-                if self._types.get(found.column) == "text" or domain[found.column].states:
-                    raise
-                self._types[found.column] = "text"
+        """As for any source; begins again, once, if a column is not what its first block suggests."""
+        try:
+            return super().reduce(task, domain, threads=threads, progress=progress)
+        except MisfitError:
+            self._settle_types(_typed_by_text(domain))
+        return super().reduce(task, domain, threads=threads, progress=progress)
 
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
         discrete = {
@@ -119,13 +136,15 @@ class CsvSource(StreamSource):
     def _label_reader(self, variable: Variable) -> Callable[[str], Any]:
         """How the text of a discrete column becomes a label."""
         if variable.origin == "declared":
-            return lambda text: _declared(variable, text)
-        type_: TextType = (
-            "text"
-            if variable.states and all(isinstance(s, str) for s in variable.states)
-            else self._type(variable.name)
-        )
-        return lambda text: None if text in GAPS else _label(variable.name, type_, text)
+            return lambda text: declared_label(variable, text)
+        learned = variable.states and all(isinstance(state, str) for state in variable.states)
+        type_: TextType = "text" if learned else self._type(variable.name)
+        return lambda text: label_of(type_, text)
+
+
+def _typed_by_text(domain: Domain) -> Iterator[Hashable]:
+    """Names of the variables whose labels depend on the type of the column."""
+    return (v.name for v in domain.variables if v.kind == "discrete" and v.origin != "declared")
 
 
 class CsvColumn(ArrowColumn):
@@ -140,52 +159,26 @@ class CsvColumn(ArrowColumn):
         """Every distinct text is read once."""
         coded = super().code()
         labels: list[Any] = []
-        for at, text in enumerate(coded.labels):
+        for at, text in enumerate(map(str, coded.labels)):
             try:
-                labels.append(self._read(str(text)))
-            except DataError as error:
-                row = self.start + int(np.argmax(coded.indices == at))
-                message = f"Column {self.name!r} holds {text!r} (row {row}){error}"
-                raise (
-                    TextFoundError(self.name, message) if isinstance(error, TextFoundError) else DataError(message)
+                label = self._read(text)
+            except ValueError:
+                raise DataError(
+                    f"Column {self.name!r} holds a whole number of {len(text.strip())} digits (row "
+                    f"{self._row(coded, at)}); expected at most {sys.get_int_max_str_digits()} digits. Correct the "
+                    "value, or declare the states of the column as text in states=."
                 ) from None
+            if label is MISFIT:
+                raise MisfitError(
+                    f"Column {self.name!r} holds {text!r} (row {self._row(coded, at)}), which the column did not hold "
+                    "when its type was found. Read the files once they are no longer written to."
+                )
+            labels.append(label)
         return Coded(coded.indices, labels)
 
-
-def _label(name: Hashable, type_: TextType, text: str) -> Any:
-    """The label of a text in a column of some type; a text that does not fit is an error without its place."""
-    if type_ == "text":
-        return text
-    if type_ == "truth":
-        if text in _TRUTH:
-            return _TRUTH[text]
-        raise TextFoundError(
-            name, ", but its first rows are true or false. Declare the states of the column in states=."
-        )
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    if not _NUMBER.fullmatch(text):
-        raise TextFoundError(name, ", but its first rows are numbers. Declare the states of the column in states=.")
-    if type_ == "number":
-        return float(text)
-    raise DataError(
-        ", but its first rows are whole numbers, so that it was read as discrete. "
-        f"Declare it: states={{{name!r}: 'real'}}, or list its states."
-    )
-
-
-def _declared(variable: Variable, text: str) -> Any:
-    """The declared state that a text stands for; else a gap, or the text, which is then unknown."""
-    if variable.find(text) is not None:
-        return text
-    for convert in (int, float, _TRUTH.__getitem__, datetime.datetime.fromisoformat, datetime.date.fromisoformat):
-        try:
-            label = convert(text)
-        except (ValueError, KeyError):
-            continue
-        if variable.find(label) is not None:
-            return label
-    return None if text in GAPS else text
+    def _row(self, coded: Coded, at: int) -> int:
+        """The first row that holds a label."""
+        return self.start + int(np.argmax(coded.indices == at))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -230,29 +223,22 @@ def _batches(path: str, *, texts: Iterable[Hashable], numbers: Iterable[Hashable
         yield from reader
 
 
-def _sniff(files: Sequence[str], names: Sequence[Hashable]) -> dict[Hashable, TextType]:
-    """The type of each column by its first block, or by the first block in which it holds anything."""
+def _read_types(
+    files: Sequence[str], names: Sequence[Hashable], final: frozenset[TextType]
+) -> tuple[dict[Hashable, TextType], int]:
+    """The type of each column, and the blocks read: until all types are final, or to the end."""
     found: dict[Hashable, TextType] = dict.fromkeys(names, "empty")
+    blocks = 0
     for path in files:
-        left = [name for name, type_ in found.items() if type_ == "empty"]
+        left = [name for name in names if found[name] not in final]
         for batch in _batches(path, texts=left, numbers=()) if left else ():
-            found |= {name: _type_of(batch.column(name).dictionary.to_pylist()) for name in left}
-            left = [name for name in left if found[name] == "empty"]
+            blocks += 1
+            for name in left:
+                found[name] = common_type(found[name], type_of(batch.column(name).dictionary))
+            left = [name for name in left if found[name] not in final]
             if not left:
                 break
-    return found
-
-
-def _type_of(texts: Iterable[str]) -> TextType:
-    """What all of some texts are."""
-    held = [text for text in texts if text not in GAPS]
-    if not held:
-        return "empty"
-    if all(text in _TRUTH for text in held):
-        return "truth"
-    if all(_WHOLE.fullmatch(text) for text in held):
-        return "whole"
-    return "number" if all(_NUMBER.fullmatch(text) for text in held) else "text"
+    return found, blocks
 
 
 def _check_numbers(path: str, numbers: Sequence[Hashable], start: int) -> None:
@@ -262,7 +248,7 @@ def _check_numbers(path: str, numbers: Sequence[Hashable], start: int) -> None:
         for name in numbers:
             column = ArrowColumn(name, batch.column(name), row)
             coded = column.code()
-            wrong = [not (str(text) in GAPS or _NUMBER.fullmatch(str(text))) for text in coded.labels]
+            wrong = [not (str(text) in GAPS or is_number(str(text))) for text in coded.labels]
             for at in np.flatnonzero(wrong):
                 raise column.not_a_number(coded.labels[int(at)], int(np.argmax(coded.indices == at)))
         row += batch.num_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import sys
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import Any
@@ -39,9 +40,16 @@ class ObjectColumn(Column):
         """The values in a list; not kept, as a long list slows every run of the garbage collector down."""
         return self._given.tolist() if isinstance(self._given, np.ndarray) else self._given
 
+    @property
+    def _is_text_array(self) -> bool:
+        """Whether the values are a NumPy array of text of a fixed width, which has no gaps."""
+        return isinstance(self._given, np.ndarray) and self._given.dtype.kind == "U"
+
     @cached_property
     def types(self) -> frozenset[type]:
         """Types of the values, without those that only stand for gaps."""
+        if self._is_text_array:
+            return frozenset({str} if len(self) else ())
         found = {kind for kind in set(map(type, self.values)) if kind.__name__ not in _GAP_TYPES}
         if float in found and all(is_gap(value) for value in self.values if type(value) is float):
             found.remove(float)
@@ -57,6 +65,8 @@ class ObjectColumn(Column):
     def code(self) -> Coded:
         """By the identity of objects where they repeat, else by value; types are told apart."""
         if len(self) >= MANY_ROWS:
+            if self._is_text_array:
+                return _code_text_array(np.ascontiguousarray(self._given))
             objects = self._objects()
             if len(np.unique(_identities(objects[:_SAMPLE]))) <= _SAMPLE // 4:
                 return self._code_by_identity(objects)
@@ -102,7 +112,21 @@ class ObjectColumn(Column):
             for row, value in enumerate(values):
                 if not isinstance(value, (*_NUMBERS, *_TRUTHS)) and not is_gap(value):
                     raise self.not_a_number(value, (rows.start or 0) + row)
-        return np.array([np.nan if is_gap(value) else value for value in values], dtype=np.float64)
+        try:
+            return np.array([np.nan if is_gap(value) else value for value in values], dtype=np.float64)
+        except OverflowError:
+            raise self._too_large(values, rows.start or 0) from None
+
+    def _too_large(self, values: Sequence[Any] | NDArray[Any], start: int) -> DataError:
+        """The error for the first whole number that no float64 can hold."""
+        row, value = next(
+            (row, v) for row, v in enumerate(values) if isinstance(v, int) and abs(v) > sys.float_info.max
+        )
+        # Written as a decimal, since Python refuses to write out whole numbers of thousands of digits.
+        return DataError(
+            f"Column {self.name!r} holds {decimal.Decimal(value):.6e} (row {self.start + start + row}); expected "
+            f"numbers of at most {sys.float_info.max:.1e}. Correct the value, or give the column in a larger unit."
+        )
 
 
 def _identities(objects: NDArray[np.object_]) -> NDArray[np.intp]:
@@ -115,6 +139,18 @@ def code_texts(values: Sequence[Any]) -> Coded:
     import pyarrow as pa
 
     return code_arrow_dictionary(pa.array(values, type=pa.large_string(), from_pandas=True).dictionary_encode())
+
+
+def _code_text_array(values: NDArray[np.str_]) -> Coded:
+    """Text of a fixed width by pyarrow's hash table, as the bytes that NumPy keeps: no text is made but the labels."""
+    import pyarrow as pa
+
+    if values.dtype.itemsize == 0:
+        return Coded(np.zeros(len(values), np.uint8), ("",))
+    width = pa.binary(values.dtype.itemsize)
+    coded = pa.Array.from_buffers(width, len(values), [None, pa.py_buffer(values)]).dictionary_encode()
+    labels = np.frombuffer(coded.dictionary.buffers()[1], values.dtype, len(coded.dictionary)).tolist()
+    return Coded(coded.indices.to_numpy().astype(code_dtype(len(labels))), labels)
 
 
 def _code_by_value(values: Sequence[Any]) -> Coded:

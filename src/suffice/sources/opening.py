@@ -51,6 +51,8 @@ def open_source(data: Any, *, columns: Any = None, sample_weight: Any = None) ->
         source.weigh(any_column("sample_weight", sample_weight))
     if names is not None:
         source.columns = tuple(name for name in names if name in source.columns)
+    if not source.columns:
+        raise DataError(f"The only column, {weight!r}, holds the weights; give the column that they belong to as well.")
     return source
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from suffice.domain import Domain, Variable
 from suffice.sources import base, stream
-from suffice.sources.arrow import category, kind_of, variable_of
+from suffice.sources.arrays import NumberColumn
+from suffice.sources.arrow import category, kind_of
+from suffice.sources.columns import Column
 from suffice.sources.files import reading
 from suffice.sources.stream import Chunk, StreamSource, arrow_chunks
 
@@ -19,30 +24,73 @@ class ParquetSource(StreamSource):
     def __init__(self, files: Sequence[str]) -> None:
         """Read the schema of the first file."""
         self._files = list(files)
-        self._schema = _open(self._files[0]).schema_arrow
-        super().__init__(self._schema.names)
+        self._whole: set[Hashable] = set()
+        super().__init__(_open(self._files[0]).schema_arrow.names)
 
     @cached_property
     def rows(self) -> int:
         """Number of rows, from the footers of the files."""
-        return sum(_open(path).metadata.num_rows for path in self._files)
+        return sum(rows for _, rows in self._footers)
+
+    @cached_property
+    def _footers(self) -> list[tuple[Any, int]]:
+        """Schema and number of rows of each file."""
+        opened = (_open(path) for path in self._files)
+        return [(file.schema_arrow, file.metadata.num_rows) for file in opened]
+
+    def _types(self, name: Hashable) -> dict[str, Any]:
+        """The type of a column by file; without the files that lack it or hold only gaps, unless all do."""
+        import pyarrow.types as types
+
+        footers = zip(self._files, self._footers, strict=True)
+        found = {path: schema.field(name).type for path, (schema, _) in footers if name in schema.names}
+        return {path: type_ for path, type_ in found.items() if not types.is_null(type_)} or found
 
     def _infer(self, name: Hashable) -> Variable:
-        type_ = self._schema.field(name).type
-        if kind_of(name, type_) != "category":
-            return variable_of(name, type_)
-        path = self._files[0]
-        with reading(path):
-            for batch in _open(path).iter_batches(1, columns=[name]):
-                return category(name, batch.column(name).dictionary.to_pylist())
-        return variable_of(name, type_)
+        """By the types in all files, so that their order does not matter.
+
+        A column that is whole in some files and float in others is discrete if all its values are whole (often a gap
+        has widened them), else real; a column that is text anywhere is discrete.
+        """
+        import pyarrow.types as types
+
+        found = self._types(name)
+        kinds = {path: kind_of(name, type_) for path, type_ in found.items()}
+        floats = [path for path, kind in kinds.items() if kind == "real"]
+        if 0 < len(floats) < len(found) and all(types.is_integer(found[p]) for p in found if p not in floats):
+            if not self._all_whole(name, floats):
+                return Variable(name, "real")
+            self._whole.add(name)
+        for path in (path for path, kind in kinds.items() if kind == "category"):
+            with reading(path):
+                for batch in _open(path).iter_batches(1, columns=[name]):
+                    return category(name, batch.column(name).dictionary.to_pylist())
+        return Variable(name, "real" if len(floats) == len(found) else "discrete")
+
+    def _all_whole(self, name: Hashable, files: Sequence[str]) -> bool:
+        """Whether the floats of a column are whole numbers of 64 bits or gaps; reads the column."""
+        self.passes += 1
+        chunks = (chunk for path in files for chunk in arrow_chunks(_batches(path, [name]), [name], path))
+        values = (chunk.columns[name].floats(slice(0, chunk.rows)) for chunk in chunks)
+        return all((np.isnan(v) | (v == np.floor(v)) & (np.abs(v) < 2**63)).all() for v in values)
 
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
+        whole = [name for name in names if name in self._whole and name in domain and domain[name].kind == "discrete"]
         start = 0
         for path in self._files:
             for chunk in arrow_chunks(_batches(path, names), names, path, start):
-                yield chunk
+                columns = {**chunk.columns, **{name: _as_whole(chunk.columns[name], chunk.rows) for name in whole}}
+                yield replace(chunk, columns=columns)
                 start += chunk.rows
+
+
+def _as_whole(column: Column, rows: int) -> Column:
+    """A column of floats that are whole numbers, as whole numbers; any other column unchanged."""
+    if column.infer().kind != "real":
+        return column
+    values = column.floats(slice(0, rows))
+    gaps = np.isnan(values)
+    return NumberColumn(column.name, np.where(gaps, 0, values).astype(np.int64), gaps, column.start)
 
 
 def _open(path: str, texts: Sequence[Hashable] = ()) -> Any:

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from suffice.answers import DENSE_CELLS, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
 from suffice.domain import Domain
-from suffice.errors import DataError, MissingValueError, OptionError
+from suffice.errors import DataError, MissingValueError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
 from suffice.kernels.counting import CountPlan, count, count_sparse, plan_counts
 from suffice.kernels.grouped_moments import grouped_moment_sums
 from suffice.kernels.moments import column_sums, moment_sums
 from suffice.kernels.patterns import distinct_rows, label_codes
 from suffice.precise import pair
-from suffice.sources.base import Batch, Progress, Source
+from suffice.sources.base import Batch, Progress, Source, missing_columns
 from suffice.statistics import FUNCTIONS, Counts, Moments, MomentsBy, Patterns, Statistic, Summary, Sums, empty_summary
 
 Floats = NDArray[np.float64]
@@ -46,6 +46,9 @@ def summarize_source(
     """
     task = Tally(tuple(statistics), missing)
     names = dict.fromkeys(name for statistic in statistics for name in statistic.columns)
+    unknown = [name for name in names if name not in domain]
+    if unknown:
+        raise missing_columns(unknown, domain.names)
     needed = domain.select(name for name in domain if name in names) if names else domain
     # Columns that no statistic asks for are not read; the summary still knows the whole domain.
     found = source.reduce(task, needed, threads=threads, progress=progress)
@@ -74,6 +77,8 @@ def tally(batch: Batch, statistics: Sequence[Statistic], missing: Missing = "rai
 
     Rows of weight 0 count as rows read and are otherwise as if they were not there.
     """
+    for statistic in statistics:
+        check_kinds(statistic, batch.domain)
     rows = _Rows.of(batch)
     if missing == "raise":
         rows.refuse_gaps({name for key in statistics if not isinstance(key, Patterns) for name in key.columns})
@@ -88,6 +93,28 @@ def tally(batch: Batch, statistics: Sequence[Statistic], missing: Missing = "rai
         answers |= empty_summary(batch.domain, statistics).answers
     in_order = {key: answers[key] for key in statistics}
     return Summary(batch.domain, in_order, batch.rows, total_weight(batch.weights, batch.rows))
+
+
+def check_kinds(statistic: Statistic, domain: Domain) -> None:
+    """Raise where a statistic asks for numbers of a discrete variable, or for states of one that has none."""
+    if isinstance(statistic, Patterns):
+        return
+    discrete = statistic.variables if isinstance(statistic, Counts) else getattr(statistic, "by", ())
+    question = type(statistic).__name__
+    for name in statistic.columns:
+        variable = domain[name]
+        if name in discrete and variable.kind != "discrete":
+            raise OptionError(
+                f"{question} needs discrete variables, and {name!r} is {variable.kind}. Declare the states of the "
+                "column, or ask for its Moments or Sums."
+            )
+        if name not in discrete and variable.kind == "discrete":
+            number = all(isinstance(state, int | float) for state in variable.states)
+            remedy = "Declare the column 'real'" if number else "Correct the column if it should hold numbers"
+            raise OptionError(
+                f"{question} needs real variables, and {name!r} is discrete ({listing(variable.states, 3)}). {remedy}, "
+                "or ask for its Counts."
+            )
 
 
 class _Rows:
@@ -149,22 +176,16 @@ class _Rows:
 
     def numbers(self, statistic: Statistic) -> tuple[Floats, Floats | None, NDArray[np.intp] | None]:
         """Values (d, n) of the real variables of a statistic, weights, and the rows they come from."""
-        places = [self._place(statistic, name, self.at_real, "real") for name in statistic.variables]
+        places = [self.at_real[name] for name in statistic.variables]
         chosen = self.complete(statistic.columns)
         values = self.reals if places == list(range(len(self.reals))) else self.reals[places]
         if chosen is None:
             return values, self.weights, None
         return values[:, chosen], None if self.weights is None else self.weights[chosen], chosen
 
-    def code_places(self, statistic: Statistic, names: Sequence[Hashable]) -> tuple[int, ...]:
-        """Rows of `codes` that hold some variables of a statistic."""
-        return tuple(self._place(statistic, name, self.at_code, "discrete") for name in names)
-
-    def _place(self, statistic: Statistic, name: Hashable, places: dict[Hashable, int], kind: str) -> int:
-        if name not in places:
-            found = self.domain[name].kind
-            raise OptionError(f"{type(statistic).__name__} needs {kind} variables, and {name!r} is {found}.")
-        return places[name]
+    def code_places(self, names: Sequence[Hashable]) -> tuple[int, ...]:
+        """Rows of `codes` that hold some variables."""
+        return tuple(self.at_code[name] for name in names)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -184,7 +205,7 @@ def _counts(rows: _Rows, statistics: Sequence[Counts]) -> dict[Statistic, Answer
     """
     states = tuple(rows.domain[name].card for name in rows.at_code)
     cards = tuple(card + (rows.gaps(name) is not None) for name, card in zip(rows.at_code, states, strict=True))
-    places = {key: rows.code_places(key, key.variables) for key in statistics}
+    places = {key: rows.code_places(key.variables) for key in statistics}
     limit = max(DENSE_CELLS, rows.size)
     dense = [key for key in statistics if math.prod(cards[at] for at in places[key]) <= limit]
     answers: dict[Statistic, Answer] = {}
@@ -216,7 +237,7 @@ def _moments(rows: _Rows, statistic: Moments) -> MomentSums:
 
 
 def _moments_by(rows: _Rows, statistic: MomentsBy) -> MomentsByTable:
-    places = rows.code_places(statistic, statistic.by)
+    places = rows.code_places(statistic.by)
     values, weights, chosen = rows.numbers(statistic)
     codes = rows.codes if chosen is None else rows.codes[:, chosen]
     cells, labels = label_codes(codes, rows.domain.shape(statistic.by), places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Hashable
 from typing import Any
 
@@ -12,15 +13,24 @@ from suffice.errors import DataError
 
 Floats = NDArray[np.float64]
 
+#: The most that the weights of a batch may add up to, so that those of all batches stay below the largest float64.
+_MOST = 1e300
+
 
 def check_weights(values: Floats, start: int, column: Hashable | None = None) -> Floats:
-    """The weights, once they are known to be finite and not negative."""
+    """The weights, once they are known to be finite, not negative, and small enough to be added up."""
     good = np.isfinite(values) & (values >= 0)
-    if good.all():
-        return values
-    row = int(np.argmin(good))
     what = "sample_weight" if column is None else f"The column of weights {column!r}"
-    raise DataError(f"{what} holds {float(values[row])!r} (row {start + row}); a weight must be finite and at least 0.")
+    if not good.all():
+        row = int(np.argmin(good))
+        raise DataError(
+            f"{what} holds {float(values[row])!r} (row {start + row}); a weight must be finite and at least 0."
+        )
+    with np.errstate(over="ignore"):
+        total = float(values.sum())
+    if total > _MOST:
+        raise DataError(f"{what} adds up to more than {_MOST:.0e}; divide all weights by a common number.")
+    return values
 
 
 def check_length(weights: int, rows: int) -> None:
@@ -35,4 +45,8 @@ def is_column_name(sample_weight: Any, columns: tuple[Hashable, ...]) -> bool:
         return False
     if isinstance(sample_weight, tuple):
         return sample_weight in columns
-    return isinstance(sample_weight, str | bytes | int | float) or not hasattr(sample_weight, "__iter__")
+    if isinstance(sample_weight, numbers.Number) and sample_weight not in columns:
+        raise DataError(
+            f"sample_weight is {sample_weight!r}; expected one weight a row, or the name of the column that holds them."
+        )
+    return isinstance(sample_weight, str | bytes) or not hasattr(sample_weight, "__iter__")

@@ -35,12 +35,12 @@ def save(path: FilePath, tree: Any, *, ending: str | None = None) -> None:
     """
     if (ending or ending_of(path)) == ".json":
         text = dumps(tree).encode("utf-8")
-        with _replacing(path) as stream:
+        with replacing(path) as stream:
             stream.write(text)
     else:
         arrays = Packer()
         text = write_text(tree, arrays.put).encode("utf-8")
-        with _replacing(path) as stream:
+        with replacing(path) as stream:
             _write_zip(stream, text, arrays)
 
 
@@ -58,7 +58,7 @@ def load(path: FilePath, *, ending: str | None = None) -> Any:
             raise
         except Exception as error:  # A damaged zip makes `zipfile` fail in many ways: the file is to blame.
             cause = str(error) if isinstance(error, FileFormatError) else f"{type(error).__name__}: {error}"
-            raise FileFormatError(f"Cannot read {os.fspath(path)!r}: {cause}.") from error
+            raise FileFormatError(f"Cannot read {os.fspath(path)!r}: {cause.rstrip('.')}.") from error
 
 
 def ending_of(path: FilePath) -> str:
@@ -78,7 +78,7 @@ def ending_of(path: FilePath) -> str:
 
 
 @contextlib.contextmanager
-def _replacing(path: FilePath) -> Iterator[IO[bytes]]:
+def replacing(path: FilePath) -> Iterator[IO[bytes]]:
     """A new file in the same folder that takes the place of `path` once all of it is on disk."""
     target = os.path.realpath(path)  # A link stays a link; what it points to is replaced.
     folder = os.path.dirname(target)

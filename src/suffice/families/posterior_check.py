@@ -1,0 +1,238 @@
+"""Does a fit with a prior hold? Measured from densities alone, without the formulas that made the fit.
+
+By Bayes' theorem ``log posterior = log-likelihood + log prior + constant`` at every point. So along any path through
+the parameters the two sides rise and fall alike, and at a mode their slope is zero. Paths are taken in units in which
+the scale of the data drops out (log of a rate, log odds, means in standard deviations of a row), slopes by central
+differences, and each is expressed in posterior standard deviations: slope over the root of the curvature.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.families.matrices import root, whiten
+from suffice.statistics import Summary
+
+Floats = NDArray[np.float64]
+Parameters = Mapping[str, Any]
+
+SCALE = "posterior standard deviations"
+#: First step, for the curvature, and largest step, for the slope, in the units of a path.
+PROBE, LARGEST = 0.01, 0.02
+#: Weights of f(h), f(2 h), f(3 h) in the central difference of order six.
+STENCIL = np.array([45.0, -9.0, 1.0]) / 60
+#: Up to so many states, or columns, every coordinate is checked by itself; above, as many fixed mixed directions.
+MOST_STATES, MOST_COLUMNS, MIXED = 9, 5, 8
+
+
+@dataclass(frozen=True)
+class Path:
+    """A line through the parameters: `at` gives those at time t, `towards` the time at which others lie (first order).
+
+    At time 0 it passes through the parameters it was made for.
+    """
+
+    at: Callable[[float], dict[str, Any]]
+    towards: Callable[[Parameters], float]
+
+
+@dataclass(frozen=True)
+class PosteriorCheck:
+    """Gaps in posterior standard deviations, and how much the log posterior could rise by the quadratic estimate."""
+
+    gap: float
+    rise: float | None
+
+
+def on_edge(parameters: Parameters) -> bool:
+    """Whether a probability is 0 or 1, or a rate 0: a limit of the family, and no member."""
+    shares = np.asarray(parameters.get("probabilities", 1.0))
+    return bool((shares == 0).any()) or parameters.get("probability") in (0, 1) or parameters.get("rate") == 0
+
+
+def check_posterior(law: Any, prior: Any, summary: Summary, *, mode: bool) -> PosteriorCheck:
+    """Measure a law fitted with a prior: its posterior, and its parameters as the mode or the mean of that.
+
+    A path whose curvature is below one has no finite spread worth the name (a flat posterior); there the unit is that
+    of the path itself, 100 % of a rate or one standard deviation of a row.
+    """
+    posterior, parameters = law._posterior, law.parameters_
+    density = _Densities(law, prior, summary)
+    centre = law._from_point(posterior.mean()) if on_edge(parameters) or not mode else None
+    gaps, steepness = [], []
+    paths = list(_paths(law, parameters))
+    for path in paths:
+        found = _slopes(density, path)
+        if found is None:
+            continue
+        difference, slope, spread = found
+        gaps.append(difference * spread)
+        if mode:
+            steepness.append(slope * spread)
+        elif centre is not None:
+            gaps.append(abs(path.towards(centre)) / spread)
+    if mode and centre is not None:
+        gaps += [found[0] * found[2] for path in _paths(law, centre) if (found := _slopes(density, path))]
+        # No slope leads out of the edge along a path inside it, so the edge is compared with the middle by value.
+        short = np.nan_to_num(density(centre)[1] - density(parameters)[1])
+        steepness.append(math.sqrt(2 * max(float(short), 0.0)))
+    if not gaps:
+        # Without a path nothing was free to learn (one state); with paths off the support nothing is proved.
+        return PosteriorCheck(math.inf if paths else 0.0, None)
+    rise = 0.5 * math.fsum(slope**2 for slope in steepness) if mode else None
+    return PosteriorCheck(float(np.max(np.abs(gaps + steepness))), rise)
+
+
+class _Densities:
+    """Log-likelihood plus log prior, and log posterior, at given parameters of the law."""
+
+    def __init__(self, law: Any, prior: Any, summary: Summary) -> None:
+        self._law, self._prior, self._summary = copy.copy(law), prior, summary
+
+    def __call__(self, parameters: Parameters) -> Floats:
+        """(2,): the joint density of rows and parameters, and the posterior; -inf or nan on an edge."""
+        law = self._law
+        law._parameters = law._check(parameters)
+        point = law._prior_point()
+        with np.errstate(all="ignore"):
+            joint = law._log_likelihood(self._summary) + float(self._prior.log_prob(point))
+            return np.array([joint, float(law._posterior.log_prob(point))])
+
+
+def _slopes(density: _Densities, path: Path) -> tuple[float, float, float] | None:
+    """Steepest chord of joint minus posterior, slope of the joint, and posterior standard deviation.
+
+    A chord rather than a slope, so that a posterior with the right centre and the wrong width is seen too. None where
+    the posterior is not finite; where only the posterior is (an unbounded prior on the edge), it stands for both.
+    """
+    ends = np.array([density(path.at(t)) for t in (-PROBE, 0.0, PROBE)])
+    if not np.isfinite(ends[:, 1]).all():
+        return None
+    used = 0 if np.isfinite(ends[:, 0]).all() else 1
+    curvature = -(ends[0, used] - 2 * ends[1, used] + ends[2, used]) / PROBE**2
+    spread = 1 / math.sqrt(max(float(curvature), 1.0))
+    step = min(spread, LARGEST)
+    after, before = (np.array([density(path.at(sign * k * step)) for k in (1, 2, 3)]) for sign in (1, -1))
+    slope = float(STENCIL @ (after - before)[:, used]) / step
+    if used == 1:
+        return 0.0, slope, spread
+    apart = np.concatenate([after, before]) @ [1, -1] - (ends[1, 0] - ends[1, 1])
+    return float(np.abs(apart).max()) / (3 * step), slope, spread
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Paths through the free parameters
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _paths(law: Any, parameters: Parameters) -> Iterator[Path]:
+    """Paths through the parameters that are learned, inside the family."""
+    for name in law.parameter_names:
+        if law._options.get(name) is not None:
+            continue
+        value = np.asarray(parameters[name], dtype=np.float64)
+        if name == "probabilities":
+            yield from _simplex(name, parameters)
+        elif name == "probability":
+            if 0 < value < 1:
+                yield _odds(name, parameters)
+        elif name == "covariance":
+            yield from _matrix(name, parameters)
+        elif name == "mean":
+            spread = parameters["variance"] if value.ndim == 0 else parameters["covariance"]
+            yield from _location(name, parameters, root(np.atleast_2d(np.asarray(spread, dtype=np.float64))))
+        elif value > 0:
+            yield _positive(name, parameters)
+
+
+def _positive(name: str, parameters: Parameters) -> Path:
+    """A positive number times exp(t)."""
+    value = float(parameters[name])
+    return Path(lambda t: {**parameters, name: value * math.exp(t)}, lambda other: (other[name] - value) / value)
+
+
+def _odds(name: str, parameters: Parameters) -> Path:
+    """A probability whose odds grow by exp(t)."""
+    p = float(parameters[name])
+    return Path(
+        lambda t: {**parameters, name: p / (p + (1 - p) * math.exp(-t))},
+        lambda other: (other[name] - p) / (p * (1 - p)),
+    )
+
+
+def _simplex(name: str, parameters: Parameters) -> Iterator[Path]:
+    """``p_k exp(t s_k)``, normalised: between the most probable state and another, or of mixed signs s."""
+    p = np.asarray(parameters[name], dtype=np.float64)
+    inside, top = np.flatnonzero(p > 0), int(np.argmax(p))
+    if len(inside) <= MOST_STATES:
+        others = inside[inside != top]
+        ways = np.eye(len(p))[others] - np.eye(len(p))[top]
+    else:
+        ways = _signs((MIXED, len(p)))
+
+    def along(way: Floats) -> Path:
+        def at(t: float) -> dict[str, Any]:
+            moved = p * np.exp(t * way)
+            return {**parameters, name: moved / moved.sum()}
+
+        def towards(other: Parameters) -> float:
+            away = (np.asarray(other[name])[inside] - p[inside]) / p[inside]
+            return float(way[inside] @ away / (way @ way))
+
+        return Path(at, towards)
+
+    yield from map(along, ways)
+
+
+def _location(name: str, parameters: Parameters, factor: Floats) -> Iterator[Path]:
+    """A mean moved by t standard deviations of a row, along the columns of the factor L of the covariance L L'."""
+    start = np.asarray(parameters[name], dtype=np.float64)
+    d = len(factor)
+
+    def along(way: Floats) -> Path:
+        def towards(other: Parameters) -> float:
+            return float(way @ whiten(factor, np.atleast_1d(other[name] - start)))
+
+        return Path(lambda t: {**parameters, name: start + t * (factor @ way).reshape(start.shape)}, towards)
+
+    yield from map(along, np.eye(d) if d <= MOST_COLUMNS else _signs((MIXED, d)) / math.sqrt(d))
+
+
+def _matrix(name: str, parameters: Parameters) -> Iterator[Path]:
+    """A covariance ``L L'`` moved to ``L exp(t E) L'`` for symmetric E."""
+    start = np.asarray(parameters[name], dtype=np.float64)
+    factor, d = root(start), len(start)
+    if d <= MOST_COLUMNS:
+        units = np.eye(d)
+        ways = [np.outer(units[i], units[j]) for i in range(d) for j in range(i + 1)]
+    else:
+        ways = list(_signs((MIXED, d, d)) / d)
+
+    def along(way: Floats) -> Path:
+        way = (way + way.T) / 2
+        rates, axes = np.linalg.eigh(way)
+        turned = factor @ axes
+
+        def at(t: float) -> dict[str, Any]:
+            moved = (turned * np.exp(t * rates)) @ turned.T
+            return {**parameters, name: (moved + moved.T) / 2}
+
+        def towards(other: Parameters) -> float:
+            away = whiten(factor, whiten(factor, np.asarray(other[name]) - start).T)
+            return float((way * away).sum() / (way * way).sum())
+
+        return Path(at, towards)
+
+    yield from map(along, ways)
+
+
+def _signs(shape: tuple[int, ...]) -> Floats:
+    """Signs that look random and are always the same."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], size=shape)
