@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from suffice.families.student import StudentT as StudentT
     from suffice.fitting import summarize as summarize
     from suffice.formats import read as read
+    from suffice.models.bayesian_network import BayesianNetwork as BayesianNetwork
     from suffice.report import Certificate as Certificate
     from suffice.report import Report as Report
     from suffice.statistics import Counts as Counts
@@ -60,10 +61,13 @@ if TYPE_CHECKING:
     from suffice.statistics import Patterns as Patterns
     from suffice.statistics import Summary as Summary
     from suffice.statistics import Sums as Sums
+    from suffice.table import Table as Table
 
 __version__ = "0.1.0"
 
 _EXPORTS: dict[str, str] = {
+    # models
+    "BayesianNetwork": "suffice.models.bayesian_network",
     # laws of one column or of several, which also serve as priors
     "Bernoulli": "suffice.families.bernoulli",
     "Beta": "suffice.families.beta",
@@ -102,6 +106,7 @@ _EXPORTS: dict[str, str] = {
     # results and files
     "Certificate": "suffice.report",
     "Report": "suffice.report",
+    "Table": "suffice.table",
     "read": "suffice.formats",
     # errors
     "ConvergenceWarning": "suffice.errors",

@@ -10,12 +10,27 @@ import importlib
 import os
 from typing import Any
 
-from suffice.errors import OptionError
+from suffice import storage
+from suffice.domain import Domain
+from suffice.errors import FileFormatError, OptionError
+from suffice.formats.networks import TableNetwork
+from suffice.models.bayesian_network import BayesianNetwork
 
 FilePath = str | os.PathLike[str]
 
+_NETWORKS = {".bif": "bif", ".bifxml": "xmlbif", ".xmlbif": "xmlbif", ".net": "net", ".uai": "uai"}
+_READ_ONLY = {".dsl": "dsl", ".xdsl": "xdsl"}
+
 #: Ending -> the module that reads and writes it, imported on first use.
-FORMATS: dict[str, str] = {".json": "suffice.storage", ".suffice": "suffice.storage"}
+FORMATS: dict[str, str] = {
+    ".json": "suffice.storage",
+    ".suffice": "suffice.storage",
+    **{
+        ending + packed: f"suffice.formats.{module}"
+        for ending, module in (_NETWORKS | _READ_ONLY).items()
+        for packed in ("", ".gz")
+    },
+}
 
 
 def read(path: FilePath) -> Any:
@@ -24,7 +39,13 @@ def read(path: FilePath) -> Any:
     ``.json`` and ``.suffice`` give back what was written, to the bit. A file that is damaged, hostile or written by a
     newer version raises `FileFormatError` and builds nothing.
     """
-    return _format_of(path).load(path)
+    module = _format_of(path)
+    found = module.load(path)
+    if isinstance(found, TableNetwork):
+        return from_table_network(found)
+    if module is storage and not hasattr(found, "to_plain"):
+        raise FileFormatError(f"{os.fspath(path)!r} holds a {type(found).__name__}, not a model or a summary.")
+    return found
 
 
 def write(model: Any, path: FilePath) -> None:
@@ -37,7 +58,25 @@ def write(model: Any, path: FilePath) -> None:
         raise OptionError(
             f"{os.fspath(path)!r}: this format can be read but not written. Choose '.json' or '.suffice'."
         )
-    module.save(path, model)
+    module.save(path, to_table_network(model) if hasattr(module, "render") else model)
+
+
+def from_table_network(network: TableNetwork) -> BayesianNetwork:
+    """The model that a file of tables holds; what the reader changed is in `notes_`."""
+    model = BayesianNetwork.from_tables(network.domain, network.parents, network.tables)
+    model.notes_ = network.notes
+    return model
+
+
+def to_table_network(model: Any) -> TableNetwork:
+    """The tables of a network, for the formats that hold tables only."""
+    if not isinstance(model, BayesianNetwork):
+        raise OptionError(
+            f"This format holds Bayesian networks; a {type(model).__name__} goes to '.json' or '.suffice'."
+        )
+    tables = {node: model.table(node).values for node in model.nodes}
+    domain = Domain(model.node(node).domain[node] for node in model.nodes)
+    return TableNetwork(domain, {node: model.parents(node) for node in model.nodes}, tables)
 
 
 def _format_of(path: FilePath) -> Any:

@@ -1,0 +1,216 @@
+"""Exact inference in conditional linear-Gaussian networks: tables, and real nodes with discrete and real parents.
+
+The discrete variables on which the real ones depend are enumerated, component by component (`gaussian_components`):
+each joint state gives a normal law, and the density of the observed values there is a factor over these variables. With
+it the discrete part is a discrete network, which a junction tree solves. Real variables follow a mixture of normal
+laws.
+
+Point masses (variance 0) are limits of small variances: a joint state that puts the observed values on more point
+masses outweighs every joint state with fewer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.calibration import Calibration
+from suffice.engines.gaussian_components import Answers, Component, cut
+from suffice.engines.junction_tree import plan_tree
+from suffice.engines.likelihood_weighting import WeightedSamples, weigh_samples
+from suffice.engines.mixed_network import MixedNetwork
+from suffice.engines.mixtures import Mixture
+from suffice.engines.square_root import Floats
+from suffice.errors import DataError, OptionError, SizeError, listing
+from suffice.graphs.nodes import Node
+
+#: exp(-1500) is 0, also after a sum over all joint states.
+UNDERFLOW = 1500.0
+#: Joint states of discrete variables that are enumerated for a component of real ones.
+LIMIT = 2**16
+
+
+class ConditionalGaussian:
+    """The exact engine for a network of tables and regressions.
+
+    >>> from suffice.engines.mixed_network import Discrete, Regression
+    >>> x = Regression(discrete=("z",), reals=(), weights=[[0.0], [2.0]], variance=[1.0, 1.0])
+    >>> network = MixedNetwork({"z": Discrete((), [0.5, 0.5])}, {"x": x})
+    >>> ConditionalGaussian(network).condition({"x": 1.0}).table(("z",))
+    array([0.5, 0.5])
+    """
+
+    def __init__(self, network: MixedNetwork, *, limit: int = LIMIT) -> None:
+        """Take the network; `limit` bounds the joint states that are enumerated."""
+        self.network = network
+        self.limit = limit
+
+    def condition(self, evidence: Mapping[Any, Any] | None = None) -> Posterior:
+        """The law of all nodes given states (by index) and values of some; what is asked of it decides the work."""
+        return Posterior(self, *self.network.split(evidence or {}))
+
+    def approximate(
+        self,
+        evidence: Mapping[Any, Any] | None = None,
+        targets: Sequence[Node] | None = None,
+        *,
+        n: int = 10_000,
+        random_state: Any = None,
+    ) -> WeightedSamples:
+        """The same from n weighted samples, whatever the size of the network; see `effective_sample_size`."""
+        return weigh_samples(self.network, evidence, targets, n=n, random_state=random_state)
+
+    def log_evidence(self, evidence: Mapping[Any, Any]) -> float:
+        """Log probability of states times density of values; -inf where they are impossible."""
+        return self.condition(evidence).log_evidence
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The nodes that some question needs: real components, and the discrete part with the density of the values."""
+
+    components: Sequence[Component]
+    law: Calibration
+    log_evidence: float
+    n_points: int
+
+
+class Posterior:
+    """The law of a conditional linear-Gaussian network under evidence; exact.
+
+    Each question leaves out the nodes that have no bearing on it. It raises SizeError where the discrete variables that
+    real ones depend on have too many joint states.
+    """
+
+    def __init__(self, engine: ConditionalGaussian, states: Mapping[Node, int], values: Mapping[Node, float]) -> None:
+        self._engine, self._states, self._values = engine, states, values
+        self._columns = {node: np.array([value]) for node, value in values.items()}
+        self._cache: dict[frozenset[Node], Solved] = {}
+
+    @property
+    def log_evidence(self) -> float:
+        """Log probability of the given states times density of the given values, point masses counted as one."""
+        return self._solve(()).log_evidence
+
+    @property
+    def n_points(self) -> int:
+        """How many of the given values lie on point masses."""
+        return self._solve(()).n_points
+
+    def table(self, names: Sequence[Node]) -> Floats:
+        """The joint law of discrete variables, axes in the order asked."""
+        return self._possible(names).law.marginal(tuple(names))
+
+    def mixture(self, names: Sequence[Node]) -> Mixture:
+        """The joint law of real variables: one normal law for each joint state of what they depend on."""
+        discrete = [node for node in names if node in self._engine.network.tables]
+        if discrete:
+            raise OptionError(f"A mixture is of real variables; {listing(discrete)} is discrete. Ask for its table.")
+        solved = self._possible(names)
+        parts = [part for part in solved.components if set(part.hidden) & set(names)]
+        union = tuple(dict.fromkeys(name for part in parts for name in part.interface))
+        shape = tuple(self._engine.network.cards[name] for name in union)
+        if math.prod(shape) > self._engine.limit:
+            raise SizeError(
+                f"The real variables {listing(names)} depend together on {listing(union)}, which have "
+                f"{math.prod(shape):,} joint states; the limit is {self._engine.limit:,}. Ask for fewer of them "
+                "together, or raise the limit."
+            )
+        weights = solved.law.marginal(union).ravel()
+        used = np.flatnonzero(weights > 0)
+        places = np.array(np.unravel_index(used, shape or (1,)))
+        found = [self._part(part, names, places[[union.index(name) for name in part.interface]]) for part in parts]
+        return _assembled(tuple(names), weights[used], found, self._values)
+
+    def _part(
+        self, part: Component, names: Sequence[Node], places: NDArray[Any]
+    ) -> tuple[tuple[Node, ...], Floats, Floats]:
+        """Names, means (c, u) and roots (c, u, r) of one component at joint states of its interface (b, c)."""
+        asked = tuple(node for node in part.hidden if node in names)
+        answers = part.solve(self._columns, 1, asked)
+        if not len(places):
+            return asked, answers.means[:, 0], answers.root
+        at = np.ravel_multi_index(tuple(places), part.shape)
+        return asked, answers.means[at, 0], answers.root[at]
+
+    def _possible(self, names: Sequence[Node]) -> Solved:
+        solved = self._solve(names)
+        if solved.log_evidence == -math.inf:
+            raise DataError("The evidence is impossible: its probability or density is 0.")
+        return solved
+
+    def _solve(self, names: Sequence[Node]) -> Solved:
+        network = self._engine.network
+        relevant = frozenset(network.above([*names, *self._states, *self._values]))
+        if relevant not in self._cache:
+            self._cache[relevant] = self._solved(relevant)
+        return self._cache[relevant]
+
+    def _solved(self, relevant: frozenset[Node]) -> Solved:
+        network = self._engine.network
+        reals = [node for node in network.order if node in relevant and node in network.regressions]
+        observed = frozenset(self._values)
+        components = cut(reals, network.regressions, network.cards, observed, self._states, self._engine.limit)
+        # Where nothing is observed the density is 1.
+        informed = [component for component in components if component.observed]
+        found = [component.solve(self._columns, 1) for component in informed]
+        tables = {node: table for node, table in network.tables.items() if node in relevant}
+        lift, logs = lifted(found, tables.values())
+        scopes = [*((*above, node) for node, (above, _) in tables.items()), *(part.interface for part in informed)]
+        with np.errstate(divide="ignore"):
+            factors = [np.log(np.asarray(table, dtype=np.float64)) for _, table in tables.values()]
+        factors += [log[0].reshape(part.shape) for log, part in zip(logs, informed, strict=True)]
+        tree = plan_tree({node: network.cards[node] for node in tables}, scopes).load(factors, log=True)
+        law = tree.condition(self._states)
+        points = int(points_of(found, lift, np.array([law.log_partition]))[0])
+        return Solved(components, law, law.log_partition - lift * points, points)
+
+
+def lifted(found: Sequence[Answers], tables: Any) -> tuple[float, list[Floats]]:
+    """Log densities (n, c) of components, raised by an amount for each point mass, and that amount.
+
+    The amount is larger than any difference between log densities and between log probabilities of joint states, so
+    more points outweigh fewer. It is 0 where all joint states have as many.
+    """
+    if all(len(set(answers.points.tolist())) <= 1 for answers in found):
+        return 0.0, [answers.log_density for answers in found]
+    lift = UNDERFLOW
+    for answers in found:
+        finite = answers.log_density[np.isfinite(answers.log_density)]
+        lift += 2 * float(np.abs(finite).max(initial=0.0))
+    for _, table in tables:
+        positive = np.asarray(table, dtype=np.float64)
+        lift += 2 * float(np.abs(np.log(positive[positive > 0])).max(initial=0.0)) + 2 * math.log(positive.size)
+    return lift, [answers.log_density + lift * answers.points for answers in found]
+
+
+def points_of(found: Sequence[Answers], lift: float, log_sums: Floats) -> NDArray[np.intp]:
+    """Points (n,) on which the joint states that count put the values, from the lifted sums (n,)."""
+    if not lift:
+        return np.full(len(log_sums), sum(int(answers.points.max(initial=0)) for answers in found))
+    return np.where(np.isfinite(log_sums), np.round(np.maximum(log_sums, 0.0) / lift), 0).astype(np.intp)
+
+
+def _assembled(
+    names: tuple[Node, ...],
+    weights: Floats,
+    parts: Sequence[tuple[tuple[Node, ...], Floats, Floats]],
+    values: Mapping[Node, float],
+) -> Mixture:
+    """One mixture from independent parts and from known values."""
+    count, width = len(weights), sum(root.shape[2] for _, _, root in parts)
+    means, roots = np.zeros((count, len(names))), np.zeros((count, len(names), width))
+    start = 0
+    for asked, centre, root in parts:
+        at = [names.index(node) for node in asked]
+        means[:, at] = centre
+        roots[:, at, start : start + root.shape[2]] = root
+        start += root.shape[2]
+    for node in set(names) & set(values):
+        means[:, names.index(node)] = values[node]
+    return Mixture(names, weights, means, roots)

@@ -1,0 +1,163 @@
+"""Many rows with gaps under a conditional linear-Gaussian network: evidence, and the law of what is missing.
+
+Rows are grouped by their gaps and by the known states that real variables depend on, so that a group shares its normal
+laws; within a group, rows differ by numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.conditional_gaussian import ConditionalGaussian, lifted, points_of
+from suffice.engines.gaussian_components import Component, cut
+from suffice.engines.junction_tree import JunctionTree, plan_tree
+from suffice.engines.square_root import Floats
+from suffice.errors import DataError
+from suffice.graphs.nodes import Node
+
+Columns = Mapping[Any, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class RealPart:
+    """Real variables that belong together, in a group of n rows.
+
+    `observed` and `hidden` name them. For each of c joint states of the `interface` (axes in its order, `shape`):
+    `weights` (n, c), the posterior probability of the state in each row; `means` (c, n, u) and `covariances` (c, u, u)
+    of the hidden ones given the state and the row.
+    """
+
+    observed: tuple[Node, ...]
+    hidden: tuple[Node, ...]
+    interface: tuple[Node, ...]
+    shape: tuple[int, ...]
+    weights: Floats
+    means: Floats
+    covariances: Floats
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows (n,) with the same gaps: log evidence (n,), laws of the scopes asked (n, cards), and the real parts.
+
+    `states` are the known states that the rows share. A row of density 0 has a log evidence of -inf and weights of 0.
+    """
+
+    rows: NDArray[np.intp]
+    states: Mapping[Node, int]
+    log_evidence: Floats
+    marginals: Mapping[tuple[Node, ...], Floats]
+    parts: tuple[RealPart, ...]
+
+
+def solve_rows(
+    engine: ConditionalGaussian,
+    columns: Columns,
+    *,
+    scopes: Sequence[Sequence[Node]] = (),
+    targets: Sequence[Node] | None = None,
+) -> Iterator[RowGroup]:
+    """Condition on each row.
+
+    columns (n,) by node: codes with -1 for a gap, numbers with NaN for a gap; nodes without a column are hidden.
+    scopes: sets of discrete variables whose joint law is asked. targets: nodes whose law is wanted (default: all).
+    """
+    network, asked = engine.network, [tuple(scope) for scope in scopes]
+    trees: dict[Any, JunctionTree] = {}
+    wanted = [*(network.order if targets is None else targets), *(node for scope in asked for node in scope)]
+    discrete = [node for node in columns if node in network.tables]
+    for rows, states, observed in _groups(engine, columns):
+        kept = network.above([*wanted, *discrete, *observed])
+        reals = [node for node in network.order if node in kept and node in network.regressions]
+        components = cut(reals, network.regressions, network.cards, frozenset(observed), states, engine.limit)
+        tables = tuple(node for node in network.tables if node in kept)
+        interfaces = tuple(part.interface for part in components)
+        if (tables, interfaces) not in trees:
+            trees[tables, interfaces] = _tree(engine, tables, [*interfaces, *asked])
+        some = {node: np.asarray(columns[node])[rows] for node in (*discrete, *observed)}
+        solved = _solved(engine, trees[tables, interfaces], components, some, len(rows), asked)
+        yield RowGroup(rows, states, *solved)
+
+
+def log_evidence(engine: ConditionalGaussian, columns: Columns) -> Floats:
+    """Log evidence of each row (n,), gaps summed and integrated out; columns as in `solve_rows`."""
+    found = np.zeros(_length(columns))
+    for group in solve_rows(engine, columns, targets=()):
+        found[group.rows] = group.log_evidence
+    return found
+
+
+def _length(columns: Columns) -> int:
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) != 1:
+        raise DataError(f"The columns have {sorted(lengths)} rows; expected columns of one length.")
+    return lengths.pop()
+
+
+def _groups(
+    engine: ConditionalGaussian, columns: Columns
+) -> Iterator[tuple[NDArray[np.intp], dict[Node, int], list[Node]]]:
+    """Numbers of rows that share gaps and the states real variables depend on; those states; the observed reals."""
+    network, n = engine.network, _length(columns)
+    network.above(list(columns))
+    parents = {name for regression in network.regressions.values() for name in regression.discrete}
+    coded = [node for node in columns if node in parents]
+    reals = [node for node in columns if node in network.regressions]
+    keys = [np.asarray(columns[node], dtype=np.int64) for node in coded]
+    keys += [np.isnan(np.asarray(columns[node], dtype=np.float64)).astype(np.int64) for node in reals]
+    table = np.stack(keys, axis=1) if keys else np.zeros((n, 0), dtype=np.int64)
+    found, label = np.unique(table, axis=0, return_inverse=True)
+    order = np.argsort(label.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(label.ravel(), minlength=len(found)))
+    for key, rows in zip(found.tolist(), np.split(order, ends[:-1]), strict=True):
+        states = {node: code for node, code in zip(coded, key[: len(coded)], strict=True) if code >= 0}
+        yield rows, states, [node for node, gap in zip(reals, key[len(coded) :], strict=True) if not gap]
+
+
+def _tree(engine: ConditionalGaussian, nodes: Sequence[Node], more: Sequence[tuple[Node, ...]]) -> JunctionTree:
+    """The tables of some nodes, with further scopes that belong together."""
+    tables = engine.network.tables
+    scopes = [*((*tables[node].parents, node) for node in nodes), *more]
+    plan = plan_tree({node: engine.network.cards[node] for node in nodes}, scopes)
+    return plan.load([*(tables[node].table for node in nodes), *(None for _ in more)])
+
+
+def _solved(
+    engine: ConditionalGaussian,
+    tree: JunctionTree,
+    components: Sequence[Component],
+    columns: Columns,
+    n: int,
+    asked: Sequence[tuple[Node, ...]],
+) -> tuple[Floats, dict[tuple[Node, ...], Floats], tuple[RealPart, ...]]:
+    """Log evidence, laws of the scopes asked, and real parts of a group of n rows."""
+    found = [component.solve(columns, n, component.hidden) for component in components]
+    lift, logs = lifted(found, [engine.network.tables[node] for node in tree.plan.space.nodes])
+    factors: dict[tuple[Node, ...], Floats] = {}
+    for component, log in zip(components, logs, strict=True):
+        scope, shaped = component.interface, log.reshape(n, *component.shape)
+        factors[scope] = factors[scope] + shaped if scope in factors else shaped
+    discrete = [node for node in columns if node in engine.network.tables]
+    codes = np.stack([columns[node] for node in discrete], axis=1) if discrete else np.zeros((n, 0))
+    scopes = list(dict.fromkeys([*asked, *(component.interface for component in components)]))
+    answers = tree.solve_rows(codes.astype(np.int64), discrete, scopes=scopes, row_factors=factors)
+    points = points_of(found, lift, answers.log_partition)
+    parts = [
+        RealPart(
+            tuple(node for node in component.nodes if node in component.observed),
+            component.hidden,
+            component.interface,
+            component.shape,
+            answers.marginals[component.interface].reshape(n, -1),
+            solved.means,
+            solved.root @ solved.root.swapaxes(-1, -2),
+        )
+        for component, solved in zip(components, found, strict=True)
+    ]
+    marginals = {scope: answers.marginals[scope] for scope in asked}
+    return answers.log_partition - lift * points, marginals, tuple(parts)

@@ -1,0 +1,122 @@
+"""Approximate inference in conditional linear-Gaussian networks by weighted samples.
+
+Nodes are drawn parents first; an observed node is not drawn, and the sample is weighted by its probability or density
+there. Point masses outweigh densities, as in exact inference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.mixed_network import MixedNetwork
+from suffice.engines.mixtures import Mixture
+from suffice.engines.square_root import LOG_2PI, ON_POINT, Floats
+from suffice.errors import DataError, OptionError, listing
+from suffice.graphs.nodes import Node
+
+
+@dataclass(frozen=True)
+class WeightedSamples:
+    """Draws of some nodes (n,) by name, with weights (n,) that add up to one, given the evidence.
+
+    `log_evidence` is an estimate. `effective_sample_size` is ``(sum w)^2 / sum w^2``: as many independent draws from
+    the posterior would be about as good.
+    """
+
+    cards: Mapping[Node, int]
+    draws: Mapping[Node, NDArray[Any]]
+    weights: Floats
+    log_evidence: float
+
+    @property
+    def effective_sample_size(self) -> float:
+        """From 1 (one sample has all the weight) to the number of samples."""
+        return float(1.0 / (self.weights**2).sum())
+
+    def table(self, names: Sequence[Node]) -> Floats:
+        """The joint law of discrete variables, axes in the order asked."""
+        self._check(names, discrete=True)
+        shape = tuple(self.cards[name] for name in names)
+        cells = np.ravel_multi_index(tuple(self.draws[name] for name in names), shape) if shape else self.weights * 0
+        found = np.bincount(np.asarray(cells, dtype=np.intp), self.weights, math.prod(shape))
+        return np.asarray(found.reshape(shape))
+
+    def mixture(self, names: Sequence[Node]) -> Mixture:
+        """The joint law of real variables: a point for each sample."""
+        self._check(names, discrete=False)
+        means = np.stack([self.draws[name] for name in names], axis=1)
+        return Mixture(tuple(names), self.weights, means, np.zeros((*means.shape, 0)))
+
+    def _check(self, names: Sequence[Node], *, discrete: bool) -> None:
+        wrong = [name for name in names if name not in self.draws or (name in self.cards) != discrete]
+        if wrong:
+            raise OptionError(f"{listing(wrong)} is no {'discrete' if discrete else 'real'} target of this query.")
+
+
+def weigh_samples(
+    network: MixedNetwork,
+    evidence: Mapping[Any, Any] | None = None,
+    targets: Sequence[Node] | None = None,
+    *,
+    n: int = 10_000,
+    random_state: Any = None,
+) -> WeightedSamples:
+    """Draw n weighted samples of the targets (all nodes by default) given states (by index) and values."""
+    states, values = network.split(evidence or {})
+    known: dict[Node, Any] = {**states, **values}
+    wanted = list(network.order if targets is None else targets)
+    relevant = network.above([*wanted, *known])
+    rng = np.random.default_rng(random_state)
+    draws: dict[Node, NDArray[Any]] = {}
+    logs, points = np.zeros(n), np.zeros(n, dtype=np.intp)
+    for node in network.order:
+        if node in relevant:
+            value, log, point = _take(network, node, draws, known.get(node), (rng, n))
+            draws[node] = value
+            logs += log
+            points += point
+    possible = np.isfinite(logs)
+    if not possible.any():
+        raise DataError(f"None of {n:,} samples agrees with the evidence. Use more samples, or exact inference.")
+    logs[~(possible & (points == points[possible].max()))] = -np.inf
+    top = float(logs.max())
+    weights = np.exp(logs - top)
+    cards = {node: card for node, card in network.cards.items() if node in wanted}
+    log_evidence = top + math.log(weights.sum() / n)
+    return WeightedSamples(cards, {node: draws[node] for node in wanted}, weights / weights.sum(), log_evidence)
+
+
+def _take(
+    network: MixedNetwork, node: Node, draws: Mapping[Node, NDArray[Any]], value: Any, source: tuple[Any, int]
+) -> tuple[NDArray[Any], Any, Any]:
+    """Values of a node (n,), drawn or observed; the log weights of observing it; and where it is a point."""
+    rng, n = source
+    if node in network.tables:
+        above, table = network.tables[node]
+        rows = np.asarray(table, dtype=np.float64)[tuple(draws[name] for name in above)]
+        if value is not None:
+            with np.errstate(divide="ignore"):
+                return np.full(n, value), np.log(np.broadcast_to(rows[..., value], n)), 0
+        sums = np.cumsum(np.broadcast_to(rows, (n, rows.shape[-1])), axis=1)
+        return (rng.random(n)[:, None] * sums[:, -1:] >= sums).sum(axis=1), 0.0, 0
+    regression = network.regressions[node]
+    at = tuple(draws[name] for name in regression.discrete)
+    weights = np.broadcast_to(np.asarray(regression.weights, dtype=np.float64)[at], (n, len(regression.reals) + 1))
+    variance = np.broadcast_to(np.asarray(regression.variance, dtype=np.float64)[at], n)
+    terms = np.stack(
+        [weights[:, 0], *(w * draws[name] for w, name in zip(weights[:, 1:].T, regression.reals, strict=True))]
+    )
+    mean = terms.sum(axis=0)
+    if value is None:
+        return mean + np.sqrt(variance) * rng.standard_normal(n), 0.0, 0
+    away, point = value - mean, variance == 0
+    spread = np.where(point, 1.0, variance)
+    density = -0.5 * (LOG_2PI + np.log(spread) + away**2 / spread)
+    mass = np.where(np.abs(away) <= ON_POINT * (np.abs(terms).sum(axis=0) + abs(value)), 0.0, -np.inf)
+    return np.full(n, float(value)), np.where(point, mass, density), point.astype(np.intp)

@@ -1,0 +1,394 @@
+r"""BIF, the Bayesian interchange format (version 0.15), as bnlearn, pgmpy, pyAgrum and JavaBayes write it.
+
+::
+
+    network alarm { property author = "A. Writer" ; }
+    variable rain { type discrete [ 2 ] { yes, no }; }
+    variable wet { type discrete [ 2 ] { yes, no }; }
+    probability ( rain ) { table 0.2, 0.8; }
+    probability ( wet | rain ) { (yes) 0.9, 0.1; (no) 0.05, 0.95; }
+
+Labels decide, not positions: rows come in any order, ``default`` stands for the rows that are not given, and blocks may
+refer to later ones. A ``table`` below a node with parents has the node slowest and the last parent fastest, as the
+format says: axes (node, parents ...). Commas are blanks to the format; here they also keep labels of several words
+apart, and the number of states or parents decides which is meant. Labels with marks of the format stand in double
+quotes, where ``\"`` and ``\\`` are a quote and a backslash.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from suffice.formats import streams
+from suffice.formats.labels import NAMELESS, TextNode, as_text
+from suffice.formats.networks import Draft, Floats, TableNetwork, faulty_row, row_label
+from suffice.formats.tokens import Scanner, Token, quoted, shortened
+
+MARKS = ",;{}()[]|"
+# A row with plain labels, whole: the case of nearly all rows of large files.
+_ROW = re.compile(r'\s*+\(([^()"{};|]*+)\)([-+0-9.eE,\s]*+);')
+_BODY = re.compile(r'[^{}"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^{}"]*+)*+', re.DOTALL)
+_PLAIN = re.compile(rf'(?:[^\s"{re.escape(MARKS)}/]|/(?![/*]))+')
+# pyAgrum takes a property only when it starts with a word and has no quotes.
+_PLAIN_PROPERTY = re.compile(r'\w[^\s";{}/]*+(?: [^\s";{}/]++)*+')
+
+
+def load(source: streams.Source) -> TableNetwork:
+    """Read a network from a path (also gzipped) or a stream."""
+    return streams.load_text(source, parse)
+
+
+def save(path: streams.FilePath, network: TableNetwork) -> None:
+    """Write a network; a name that ends in .gz is packed."""
+    streams.write(path, render(network))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Reading
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Block:
+    """A probability block: its header, and where its body is."""
+
+    header: list[Token]
+    at: int
+    start: int
+    node: str = ""
+    parents: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
+    about: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Rows:
+    """What the body of a block gives: values by row, by default, or all at once."""
+
+    index: list[int] = field(default_factory=list)
+    at: list[int] = field(default_factory=list)
+    cells: list[str] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    default: Floats | None = None
+    table: Floats | None = None
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        """Row -> where it stands; asked for once all rows are there."""
+        return dict(zip(self.index, self.at, strict=True))
+
+
+def parse(text: str, name: str = "<text>") -> TableNetwork:
+    """Read a network from text; `name` stands for the file in messages."""
+    scanner = Scanner(text, name, marks=MARKS, comments=("//", "/*"))
+    draft = Draft(scanner)
+    blocks: list[_Block] = []
+    about: dict[str, Any] = {"network": [], "variables": {}, "tables": {}}
+    while (token := scanner.take()).kind != "end":
+        if token.kind != "word" or token.text not in ("network", "variable", "probability"):
+            raise scanner.wrong(token, "'network', 'variable' or 'probability'")
+        if token.text == "network":
+            _read_network(scanner, about)
+        elif token.text == "variable":
+            _read_variable(scanner, draft, about)
+        else:
+            blocks.append(_skip_block(scanner, token.start))
+    for block in blocks:
+        _read_block(scanner, draft, block)
+        about["tables"][block.node] = block.about
+    return draft.finish(about)
+
+
+def _read_network(scanner: Scanner, about: dict[str, Any]) -> None:
+    found = _joined(scanner, scanner.until("{"))
+    about["name"] = "" if found == NAMELESS else found
+    while not scanner.accept("}"):
+        about["network"].append(_read_property(scanner, scanner.take()))
+
+
+def _read_property(scanner: Scanner, token: Token) -> str:
+    if token.kind != "word" or token.text != "property":
+        raise scanner.wrong(token, "'property' or '}'")
+    tokens = scanner.until(";")
+    return tokens[0].text if len(tokens) == 1 else scanner.raw(tokens)
+
+
+def _read_variable(scanner: Scanner, draft: Draft, about: dict[str, Any]) -> None:
+    header = scanner.until("{", "},;")
+    if not header:
+        raise scanner.wrong(scanner.peek(), "the name of a variable before '{'")
+    name = _joined(scanner, header)
+    states: list[str] | None = None
+    properties = []
+    while not scanner.accept("}"):
+        token = scanner.take()
+        if token.kind == "word" and token.text == "type":
+            if states is not None:
+                raise scanner.error(f"variable {name!r} has two types; expected one", token.start)
+            states = _read_type(scanner, name)
+        else:
+            properties.append(_read_property(scanner, token))
+    if states is None:
+        raise scanner.error(f"variable {name!r} has no 'type' with its states", header[0].start)
+    draft.declare(name, states, header[0].start)
+    about["variables"][name] = properties
+
+
+def _read_type(scanner: Scanner, name: str) -> list[str]:
+    kind = scanner.take()
+    if kind.kind != "word" or kind.text != "discrete":
+        raise scanner.wrong(kind, f"'discrete', the one type that can be read, for variable {name!r}")
+    scanner.expect("[")
+    count = scanner.take()
+    if not re.fullmatch(r"[0-9]{1,9}", count.text):
+        raise scanner.wrong(count, f"the number of states of {name!r}")
+    scanner.expect("]")
+    opening = scanner.expect("{")
+    tokens = scanner.until("}", "{;()|")
+    scanner.expect(";")
+    states = _labels(scanner, tokens, int(count.text))
+    if states is None:
+        found = [token.text for token in tokens if token.text != ","]
+        raise scanner.error(
+            f"variable {name!r} declares {count.text} states and lists {len(found)}: {shortened(', '.join(found))}",
+            opening.start,
+        )
+    return states
+
+
+def _groups(tokens: list[Token]) -> list[list[Token]]:
+    """Tokens between commas; nothing between two commas is no group."""
+    groups: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.is_mark(","):
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    return [group for group in groups if group]
+
+
+def _joined(scanner: Scanner, tokens: list[Token]) -> str:
+    """A label: one string, or words with single blanks between them."""
+    return tokens[0].text if len(tokens) == 1 else " ".join(scanner.raw(tokens).split())
+
+
+def _labels(scanner: Scanner, tokens: list[Token], wanted: int) -> list[str] | None:
+    """So many labels from tokens: one between two commas or, when that is another number, one for each word."""
+    groups = _groups(tokens)
+    if len(groups) == wanted and not any(len(group) > 1 and _has_string(group) for group in groups):
+        return [_joined(scanner, group) for group in groups]
+    words = [token for group in groups for token in group]
+    is_clear = len(words) == wanted and not any(token.kind == "mark" for token in words)
+    return [token.text for token in words] if is_clear else None
+
+
+def _has_string(tokens: list[Token]) -> bool:
+    return any(token.kind == "string" for token in tokens)
+
+
+def _skip_block(scanner: Scanner, at: int) -> _Block:
+    """The header of a probability block; the body waits until all variables are known."""
+    scanner.expect("(")
+    header = scanner.until(")", "{};(")
+    if not header:
+        raise scanner.error("the block names no variable; expected 'probability ( node | parents )'", at)
+    scanner.expect("{")
+    body = _BODY.match(scanner.text, scanner.position)
+    assert body is not None  # The pattern matches nothing as well.
+    start, scanner.position = body.span()
+    scanner.expect("}")
+    return _Block(header, at, start)
+
+
+def _read_block(scanner: Scanner, draft: Draft, block: _Block) -> None:
+    bar = next((place for place, token in enumerate(block.header) if token.is_mark("|")), None)
+    names = _names(scanner, draft, block.header[:bar])
+    if bar is not None:
+        if len(names) != 1:
+            raise scanner.error(f"found {len(names)} variables before '|'; expected one", block.header[0].start)
+        names += _names(scanner, draft, block.header[bar + 1 :])
+    block.node, block.parents = names[0], tuple(names[1:])
+    block.shape = draft.family(block.node, block.parents, block.at)
+    rows = _read_body(scanner, draft, block)
+    if rows.table is not None:
+        draft.define(block.node, block.parents, _whole_table(scanner, block, rows), block.at)
+    else:
+        table = _table_of_rows(scanner, draft, block, rows)
+        draft.define(block.node, block.parents, table, block.at, rows_at=rows.places)
+
+
+def _names(scanner: Scanner, draft: Draft, tokens: list[Token]) -> list[str]:
+    """Names of declared variables: one between two commas, or several words that are all names."""
+    names: list[str] = []
+    for group in _groups(tokens):
+        whole, words = _joined(scanner, group), [token.text for token in group]
+        if len(group) == 1 or (whole in draft and not all(word in draft for word in words)):
+            names.append(whole)
+        elif whole not in draft and all(word in draft for word in words):
+            names += words
+        else:
+            reason = "may be one name or several; put names in quotes" if whole in draft else "is no variable"
+            raise scanner.error(f"{shortened(whole)!r} {reason}", group[0].start)
+    if not names:
+        raise scanner.error("found no variable; expected a name", tokens[0].start if tokens else scanner.position)
+    return names
+
+
+def _read_body(scanner: Scanner, draft: Draft, block: _Block) -> _Rows:
+    rows = _Rows()
+    codes = [draft.codes(parent) for parent in block.parents]
+    scanner.position = block.start
+    while True:
+        match = _ROW.match(scanner.text, scanner.position)
+        if match is not None:
+            labels = match[1].split(",") if match[1] else []
+            row = 0
+            try:
+                for label, code in zip(labels, codes, strict=True):
+                    row = row * len(code) + code[label.strip()]
+            except (KeyError, ValueError):
+                match = None
+        if match is None:
+            if scanner.accept("}"):
+                return rows
+            _read_statement(scanner, draft, block, rows)
+            continue
+        scanner.position = match.end()
+        _add_row(scanner, block, rows, row, match.start(1) - 1, match.span(2))
+
+
+def _add_row(scanner: Scanner, block: _Block, rows: _Rows, row: int, at: int, span: tuple[int, int]) -> None:
+    cells = scanner.text[span[0] : span[1]].replace(",", " ").split()
+    if len(cells) != block.shape[-1]:
+        raise scanner.error(
+            f"node {block.node!r} has {block.shape[-1]} states and this row has {len(cells)} values", at
+        )
+    rows.index.append(row)
+    rows.at.append(at)
+    rows.cells += cells
+    rows.spans.append(span)
+
+
+def _read_statement(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) -> None:
+    """A row with labels that need care, ``table``, ``default`` or ``property``."""
+    token = scanner.take()
+    if token.is_mark("("):
+        labels = scanner.until(")", "{};(")
+        row = _row_of(scanner, draft, block, labels, token.start)
+        _add_row(scanner, block, rows, row, token.start, scanner.number_span(";"))
+    elif token.kind == "word" and token.text in ("table", "default"):
+        values = scanner.floats(*scanner.number_span(";"))
+        wanted = block.shape[-1] if token.text == "default" else math.prod(block.shape)
+        if getattr(rows, token.text) is not None:
+            raise scanner.error(f"node {block.node!r} has {token.text!r} twice", token.start)
+        if len(values) != wanted:
+            raise scanner.error(
+                f"the {token.text} of node {block.node!r} has {len(values)} values; expected {wanted}", token.start
+            )
+        setattr(rows, token.text, values)
+    elif token.kind == "word" and token.text == "property":
+        block.about.append(_read_property(scanner, token))
+    else:
+        raise scanner.wrong(token, "'(', 'table', 'default', 'property' or '}'")
+
+
+def _row_of(scanner: Scanner, draft: Draft, block: _Block, tokens: list[Token], at: int) -> int:
+    labels = _labels(scanner, tokens, len(block.parents))
+    if labels is None:
+        raise scanner.error(
+            f"a row of node {block.node!r} must name one state of each of its {len(block.parents)} parents", at
+        )
+    row = 0
+    for parent, label in zip(block.parents, labels, strict=True):
+        codes = draft.codes(parent)
+        if label not in codes:
+            known = shortened(", ".join(map(str, codes)), 200)
+            raise scanner.error(
+                f"a row of node {block.node!r} has the state {label!r} of its parent {parent!r}; known: {known}", at
+            )
+        row = row * len(codes) + codes[label]
+    return row
+
+
+def _whole_table(scanner: Scanner, block: _Block, rows: _Rows) -> Floats:
+    """The values of ``table``, moved from the axes (node, parents ...) to (parents ..., node)."""
+    assert rows.table is not None
+    if rows.index or rows.default is not None:
+        raise scanner.error(f"node {block.node!r} has a 'table' beside rows or a 'default'; expected one", block.at)
+    card = block.shape[-1]
+    table = np.ascontiguousarray(np.moveaxis(rows.table.reshape(card, *block.shape[:-1]), 0, -1))
+    if faulty_row(table.reshape(-1, card)) and not faulty_row(rows.table.reshape(-1, card)):
+        raise scanner.error(
+            f"the table of node {block.node!r} sums to one over its fastest index; in this format the node is the "
+            "slowest and its last parent the fastest. Write one row for each state of the parents: ( states ) values;",
+            block.at,
+        )
+    return table
+
+
+def _table_of_rows(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) -> Floats:
+    """The table from its rows and, where there is one, its default."""
+    count, card = math.prod(block.shape[:-1]), block.shape[-1]
+    given = rows.places
+    if len(given) != len(rows.index):
+        row, at = next((row, at) for row, at in zip(rows.index, rows.at, strict=True) if given[row] != at)
+        raise scanner.error(f"node {block.node!r} has the row ({_label(draft, block, row)}) twice", at)
+    if len(given) < count and rows.default is None:
+        row = next(row for row in range(count) if row not in given)
+        raise scanner.error(f"node {block.node!r} has no row ({_label(draft, block, row)})", block.at)
+    table = np.empty((count, card))
+    if rows.default is not None:
+        table[:] = rows.default
+    table[rows.index] = scanner.convert(rows.cells, rows.spans).reshape(-1, card)
+    return table.reshape(block.shape)
+
+
+def _label(draft: Draft, block: _Block, row: int) -> str:
+    return row_label([draft.variable(parent) for parent in block.parents], row)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Writing
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def render(network: TableNetwork) -> str:
+    """The network as text; every float is its shortest exact decimal, so that reading gives the same bits."""
+    found = as_text(network, "BIF")
+    parts = [f"network {_word(found.name or NAMELESS)} {{\n"]
+    parts += [f"  property {_property(text)} ;\n" for text in found.about]
+    parts.append("}\n")
+    for node in found.nodes:
+        states = ", ".join(map(_word, node.states))
+        parts.append(f"variable {_word(node.name)} {{\n  type discrete [ {len(node.states)} ] {{ {states} }};\n")
+        parts += [f"  property {_property(text)} ;\n" for text in node.about]
+        parts.append("}\n")
+    for node in found.nodes:
+        parts += _block_lines(node)
+    return "".join(parts)
+
+
+def _block_lines(node: TextNode) -> list[str]:
+    given = f" | {', '.join(map(_word, node.parents))}" if node.parents else ""
+    lines = [f"probability ( {_word(node.name)}{given} ) {{\n"]
+    labels = itertools.product(*([_word(state) for state in states] for states in node.parent_states))
+    for row, values in zip(labels, node.table.tolist(), strict=True):
+        head = f"({', '.join(row)})" if node.parents else "table"
+        lines.append(f"  {head} {', '.join(map(repr, values))};\n")
+    lines += [f"  property {_property(text)} ;\n" for text in node.about_table]
+    return [*lines, "}\n"]
+
+
+def _word(label: str) -> str:
+    return label if _PLAIN.fullmatch(label) else quoted(label)
+
+
+def _property(text: str) -> str:
+    return text if _PLAIN_PROPERTY.fullmatch(text) else quoted(text)

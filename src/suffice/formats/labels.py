@@ -1,0 +1,118 @@
+"""A network of tables as text, for writers: formats of others know no labels but text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from suffice.domain import state_key
+from suffice.errors import OptionError
+from suffice.formats.networks import Floats, TableNetwork, faulty_row, find_cycle, row_name
+
+#: Gives the reason why a format cannot hold a text, or None.
+Refuse = Callable[[str], str | None]
+#: What some formats need and this one has not: tools write it for a network without a name, and readers drop it.
+NAMELESS = "unknown"
+
+
+@dataclass(frozen=True)
+class TextNode:
+    """A node ready to be written: all labels as text; `table` has shape (rows, card), the last parent fastest."""
+
+    name: str
+    states: tuple[str, ...]
+    parents: tuple[str, ...]
+    parent_states: tuple[tuple[str, ...], ...]
+    table: Floats
+    about: tuple[str, ...]
+    about_table: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TextNetwork:
+    """A network ready to be written."""
+
+    name: str
+    about: tuple[str, ...]
+    nodes: tuple[TextNode, ...]
+
+
+def as_text(network: Any, format_name: str, refuse: Refuse | None = None) -> TextNetwork:
+    """Check a network and turn its labels into text.
+
+    Numbers and truth values are written as Python writes them; a file of these formats gives them back as text. Labels
+    of other types, two labels with the same text, and labels that `refuse` gives a reason against are errors.
+    """
+    check_network(network, format_name)
+    domain, about = network.domain, network.properties
+    names = dict(zip(domain, _texts(domain.names, "the names of the variables", refuse), strict=True))
+    states = {node: _texts(domain[node].states, f"the states of {node!r}", refuse) for node in domain}
+    nodes = tuple(
+        TextNode(
+            name=names[node],
+            states=states[node],
+            parents=tuple(names[parent] for parent in network.parents[node]),
+            parent_states=tuple(states[parent] for parent in network.parents[node]),
+            table=checked_rows(network, node),
+            about=_properties(about.get("variables", {}).get(node, ()), refuse),
+            about_table=_properties(about.get("tables", {}).get(node, ()), refuse),
+        )
+        for node in domain
+    )
+    name = "".join(_properties([about.get("name", "")], refuse))
+    return TextNetwork(name, _properties(about.get("network", ()), refuse), nodes)
+
+
+def _properties(texts: Iterable[str], refuse: Refuse | None) -> tuple[str, ...]:
+    """Texts beside the model, without blanks around them."""
+    found = tuple(text.strip() for text in texts)
+    for text in found:
+        if reason := _unwritable(text) or (refuse(text) if refuse else None):
+            raise OptionError(f"A property is {text!r}, {reason}. Remove it, or choose another format.")
+    return found
+
+
+def check_network(network: Any, format_name: str) -> None:
+    """Refuse what is no directed network of tables."""
+    if not isinstance(network, TableNetwork):
+        raise OptionError(f"{format_name} holds directed networks of tables; this is {type(network).__name__}.")
+    if cycle := find_cycle(network.parents):
+        raise OptionError(f"The parents form a cycle: {' -> '.join(map(repr, cycle))}.")
+
+
+def checked_rows(network: TableNetwork, node: Hashable) -> Floats:
+    """The table of a node as rows, once it is one that a reader will take back."""
+    parents = [network.domain[parent] for parent in network.parents[node]]
+    table = network.tables[node]
+    shape = network.domain.shape((*network.parents[node], node))
+    if table.shape != shape:
+        raise OptionError(f"The table of node {node!r} has shape {table.shape}; its states and parents need {shape}.")
+    rows = table.reshape(-1, shape[-1])
+    if fault := faulty_row(rows):
+        raise OptionError(f"The file would not be read again: {row_name(node, parents, fault[0])} {fault[1]}.")
+    return rows
+
+
+def _texts(labels: Iterable[Hashable], what: str, refuse: Refuse | None) -> tuple[str, ...]:
+    found: dict[str, Hashable] = {}
+    for label in labels:
+        kind = state_key(label)[0]
+        if kind not in ("str", "bool", "number"):
+            raise OptionError(f"Among {what} is {label!r} ({type(label).__name__}); the format holds text. Rename it.")
+        text = str(label)
+        reason = _unwritable(text) or (refuse(text) if refuse else None)
+        if reason:
+            raise OptionError(f"Among {what} is {label!r}, {reason}. Rename it, or choose another format.")
+        if text in found:
+            raise OptionError(f"Among {what}, {found[text]!r} and {label!r} are the same text. Rename one of them.")
+        found[text] = label
+    return tuple(found)
+
+
+def _unwritable(text: str) -> str | None:
+    if "\r" in text or "\x00" in text:
+        return "with a carriage return or a NUL, which text files do not keep"
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return "with half of a surrogate pair, which UTF-8 does not hold"
+    return None

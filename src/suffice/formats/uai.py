@@ -1,0 +1,244 @@
+"""UAI, the format of the inference competitions: Bayesian networks, Markov networks and evidence.
+
+The format has no names: variables are 0, 1, 2, ... and so are the states of each, here and after reading. The values
+of a table have the last variable of its scope fastest. In a ``BAYES`` file the last variable of a scope is the node and
+the others are its parents: the axes (parents ..., node). A ``MARKOV`` file holds factors, which need not be normalised.
+What follows ``#``, and lines that start with the word ``c``, are comments.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Hashable
+
+import numpy as np
+
+from suffice.domain import Domain, Variable
+from suffice.errors import FileFormatError, OptionError, listing
+from suffice.formats import streams
+from suffice.formats.labels import check_network, checked_rows
+from suffice.formats.networks import MOST_AXES, Draft, FactorNetwork, Floats, TableNetwork
+from suffice.formats.tokens import Scanner, as_floats, first_wrong, numbers, shortened
+
+_Table = tuple[tuple[Hashable, ...], Floats]
+_WORD = re.compile(r"\S+")
+#: A number of states takes a few digits and is not borne out by anything else in a file of factors.
+MOST_STATES = 2**20
+
+
+def load(source: streams.Source) -> TableNetwork | FactorNetwork:
+    """Read a network from a path (also gzipped) or a stream: a `TableNetwork` (BAYES) or a `FactorNetwork` (MARKOV)."""
+    return streams.load_text(source, parse)
+
+
+def save(path: streams.FilePath, network: TableNetwork | FactorNetwork) -> None:
+    """Write a network; names and states become their positions. A name that ends in .gz is packed."""
+    streams.write(path, render(network))
+
+
+def load_evidence(
+    source: streams.Source, network: TableNetwork | FactorNetwork | None = None
+) -> dict[Hashable, Hashable]:
+    """Read an evidence file (.evid): variable -> state, by position or, with a network, by its names and states."""
+    content = streams.read(source)
+    return parse_evidence(streams.decoded(content)[0], content.name, network)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Reading
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class _Words:
+    """The words of a file, taken in order; the place of a word is its number."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._scanner = Scanner(text, name, marks="", comments=("#", "c"))
+        self.words = self._scanner.text.split()
+        self.next = 0
+
+    def error(self, message: str, at: int) -> FileFormatError:
+        """The error for a word, by its number."""
+        found = next(itertools.islice(_WORD.finditer(self._scanner.text), at, None), None)
+        return self._scanner.error(message, found.start() if found else len(self._scanner.text))
+
+    @property
+    def left(self) -> int:
+        """How many words are left."""
+        return len(self.words) - self.next
+
+    def take(self, what: str) -> str:
+        """The next word."""
+        if not self.left:
+            raise self.error(f"found the end of the file; expected {what}", self.next)
+        self.next += 1
+        return self.words[self.next - 1]
+
+    def whole(self, what: str, *, most: int | None = None) -> int:
+        """The next word as a whole number, up to `most`."""
+        word = self.take(what)
+        if not re.fullmatch(r"[0-9]{1,15}", word):
+            raise self.error(f"found {shortened(word)!r}; expected {what}, a whole number", self.next - 1)
+        if most is not None and int(word) > most:
+            raise self.error(f"found {word}; expected {what}, at most {most}", self.next - 1)
+        return int(word)
+
+    def floats(self, count: int, what: str) -> Floats:
+        """The next words as numbers."""
+        if count > self.left:
+            raise self.error(f"{what} has {count} values and the file ends after {self.left}", len(self.words))
+        start, self.next = self.next, self.next + count
+        words = self.words[start : self.next]
+        values = as_floats(words)
+        if values is None:
+            place = first_wrong(words)
+            raise self.error(f"found {shortened(words[place])!r}; expected a number", start + place)
+        return values
+
+    def finish(self) -> None:
+        """Check that nothing is left."""
+        if self.left:
+            raise self.error(f"found {self.left} words after the last one expected", self.next)
+
+
+def parse(text: str, name: str = "<text>") -> TableNetwork | FactorNetwork:
+    """Read a network from text; `name` stands for the file in messages."""
+    words = _Words(text, name)
+    kind = words.take("'BAYES' or 'MARKOV'").upper()
+    if kind not in ("BAYES", "MARKOV"):
+        raise words.error(f"found {shortened(kind)!r}; expected 'BAYES' or 'MARKOV'", 0)
+    count = words.whole("the number of variables", most=words.left - 1)
+    first = words.next
+    cards = [words.whole(f"the number of states of variable {variable}") for variable in range(count)]
+    if not cards:
+        raise words.error("no variable is declared", 1)
+    if sum(cards) > MOST_STATES:
+        raise words.error(f"the variables have {sum(cards)} states; at most {MOST_STATES} are read", first)
+    scopes = _read_scopes(words, count)
+    return _bayes(words, cards, first, scopes) if kind == "BAYES" else _markov(words, cards, first, scopes)
+
+
+def _read_scopes(words: _Words, count: int) -> list[tuple[int, list[int]]]:
+    """For each table the place of its scope, and the scope."""
+    scopes = []
+    for table in range(words.whole("the number of tables", most=words.left - 1)):
+        at = words.next
+        size = words.whole(f"the number of variables of table {table}", most=MOST_AXES)
+        scope = [words.whole(f"a variable of table {table}", most=count - 1) for _ in range(size)]
+        if len(set(scope)) != size:
+            raise words.error(f"table {table} has a variable twice: {scope}", at)
+        scopes.append((at, scope))
+    return scopes
+
+
+def _read_table(words: _Words, what: str, size: int) -> Floats:
+    at = words.next
+    found = words.whole(f"the number of values of {what}")
+    if found != size:
+        raise words.error(f"{what} has {found} values; its variables have {size} states together", at)
+    return words.floats(size, what)
+
+
+def _bayes(words: _Words, cards: list[int], first: int, scopes: list[tuple[int, list[int]]]) -> TableNetwork:
+    draft = Draft(words)
+    for variable, card in enumerate(cards):
+        draft.declare(variable, range(card), first + variable)
+    for table, (at, scope) in enumerate(scopes):
+        if not scope:
+            raise words.error(f"table {table} has no variable; the last one is the node", at)
+        *parents, node = scope
+        shape = draft.family(node, parents, at)
+        values = _read_table(words, f"the table of node {node}", math.prod(shape))
+        draft.define(node, parents, values.reshape(shape), at)
+    words.finish()
+    return draft.finish()
+
+
+def _markov(words: _Words, cards: list[int], first: int, scopes: list[tuple[int, list[int]]]) -> FactorNetwork:
+    if 0 in cards:
+        variable = cards.index(0)
+        raise words.error(f"variable {variable} has no states; at least one is needed", first + variable)
+    factors = []
+    for table, (at, scope) in enumerate(scopes):
+        shape = tuple(cards[variable] for variable in scope)
+        values = _read_table(words, f"table {table}", math.prod(shape))
+        bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
+        if len(bad):
+            value = float(values[bad[0]])
+            raise words.error(f"table {table} of {scope} holds {value!r}; expected 0 or more, finite", at)
+        factors.append((tuple(scope), values.reshape(shape)))
+    words.finish()
+    domain = Domain(Variable.discrete(variable, range(card)) for variable, card in enumerate(cards))
+    return FactorNetwork(domain, tuple(factors))
+
+
+def parse_evidence(
+    text: str, name: str = "<text>", network: TableNetwork | FactorNetwork | None = None
+) -> dict[Hashable, Hashable]:
+    """Read evidence from text: a count, then so many pairs of a variable and a state; a leading 1 is a sample count."""
+    words = _Words(text, name)
+    if not words.words:
+        return {}
+    # Older files start with the number of samples. One line of n pairs has 1 + 2n words, with that number one more.
+    if len(words.words) % 2 == 0:
+        samples = words.whole("the number of samples")
+        if samples > 1:
+            raise words.error(f"the file holds {samples} samples of evidence; expected one", 0)
+        if samples == 0:
+            words.finish()
+    evidence: dict[Hashable, Hashable] = {}
+    for _ in range(words.whole("the number of observed variables", most=(words.left - 1) // 2)):
+        at = words.next
+        variable, state = words.whole("a variable"), words.whole("a state")
+        found = (variable, state) if network is None else _named(words, network.domain, variable, state)
+        if found[0] in evidence:
+            raise words.error(f"variable {variable} is observed twice", at)
+        evidence[found[0]] = found[1]
+    words.finish()
+    return evidence
+
+
+def _named(words: _Words, domain: Domain, variable: int, state: int) -> tuple[Hashable, Hashable]:
+    at = words.next - 2
+    if variable >= len(domain):
+        raise words.error(f"found variable {variable}; the network has {len(domain)}", at)
+    found = domain.variables[variable]
+    if state >= found.card:
+        raise words.error(f"found state {state} of variable {variable}, which has {found.card}", at + 1)
+    return found.name, found.states[state]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Writing
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def render(network: TableNetwork | FactorNetwork) -> str:
+    """The network as text; every float is its shortest exact decimal, so that reading gives the same bits."""
+    tables = _factors(network) if isinstance(network, FactorNetwork) else _families(network)
+    codes = {name: code for code, name in enumerate(network.domain)}
+    cards = network.domain.shape(network.domain.names)
+    kind = "MARKOV" if isinstance(network, FactorNetwork) else "BAYES"
+    lines = [kind, str(len(cards)), " ".join(map(str, cards)), str(len(tables))]
+    lines += [" ".join(map(str, (len(scope), *(codes[name] for name in scope)))) for scope, _ in tables]
+    for _, table in tables:
+        rows = table.reshape(-1, table.shape[-1]) if table.ndim else table.reshape(1, 1)
+        lines += ["", str(table.size), *map(numbers, rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _families(network: TableNetwork) -> list[_Table]:
+    check_network(network, "UAI")
+    return [((*network.parents[node], node), checked_rows(network, node)) for node in network.domain]
+
+
+def _factors(network: FactorNetwork) -> list[_Table]:
+    for scope, table in network.factors:
+        shape = network.domain.shape(scope)
+        if table.shape != shape or not (np.isfinite(table) & (table >= 0.0)).all():
+            raise OptionError(
+                f"The factor of {listing(scope)} has shape {table.shape}; expected {shape}, finite and not negative."
+            )
+    return list(network.factors)

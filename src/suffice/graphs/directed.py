@@ -1,0 +1,144 @@
+"""Directed acyclic graphs, given as a mapping from each node to its parents."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from suffice.errors import OptionError, listing
+from suffice.graphs.nodes import Node, in_order, numbered
+
+Parents = Mapping[Any, Sequence[Any]]
+
+
+def parents_of(edges: Iterable[tuple[Node, Node]], nodes: Iterable[Node] = ()) -> dict[Node, tuple[Node, ...]]:
+    """Collect edges (parent, child) into a mapping from every node to its parents, and check it.
+
+    Parents keep the order of the edges; `nodes` adds nodes that have no edge. Raises OptionError for self loops,
+    edges given twice, and cycles.
+    """
+    found: dict[Node, list[Node]] = {node: [] for node in nodes}
+    for edge in edges:
+        if isinstance(edge, str) or len(edge) != 2:
+            raise OptionError(f"An edge is a pair (parent, child); found {edge!r}.")
+        parent, child = edge
+        found.setdefault(parent, [])
+        found.setdefault(child, []).append(parent)
+    parents = {node: tuple(above) for node, above in found.items()}
+    check_acyclic(parents)
+    return parents
+
+
+def check_acyclic(parents: Parents) -> None:
+    """Raise OptionError if a node is its own parent, has a parent twice or an unknown one, or lies on a cycle."""
+    for node, above in parents.items():
+        if node in above:
+            raise OptionError(f"Node {node!r} is its own parent. Remove the edge from {node!r} to itself.")
+        if len(set(above)) != len(above):
+            twice = next(parent for index, parent in enumerate(above) if parent in above[:index])
+            raise OptionError(f"The edge {twice!r} -> {node!r} is given more than once. Give it once.")
+        unknown = [parent for parent in above if parent not in parents]
+        if unknown:
+            raise OptionError(
+                f"Node {node!r} has parents that are not nodes: {listing(in_order(unknown))}. "
+                "Add them to the graph, with parents of their own or none."
+            )
+    topological_order(parents)
+
+
+def topological_order(parents: Parents) -> list[Node]:
+    """Every node after its parents; among the nodes that could be next, the smallest by `node_key` is.
+
+    Raises OptionError naming a cycle if there is one.
+    """
+    number = numbered(parents)
+    names = list(number)
+    children: list[list[int]] = [[] for _ in names]
+    waiting = [len(parents[node]) for node in names]
+    for node, above in parents.items():
+        for parent in above:
+            children[number[parent]].append(number[node])
+    ready = [index for index, count in enumerate(waiting) if count == 0]
+    order = []
+    while ready:
+        index = heapq.heappop(ready)
+        order.append(names[index])
+        for child in children[index]:
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                heapq.heappush(ready, child)
+    if len(order) < len(names):
+        cycle = find_cycle(parents)
+        raise OptionError(
+            f"The graph has a directed cycle: {' -> '.join(map(repr, cycle))}. Remove or turn one of these edges."
+        )
+    return order
+
+
+def find_cycle(parents: Parents) -> list[Node]:
+    """A shortest directed cycle through its first node, which is repeated at the end; empty if there is none.
+
+    The first node is the smallest one, by `node_key`, that lies on any cycle.
+    """
+    children: dict[Node, list[Node]] = {node: [] for node in parents}
+    for child in in_order(parents):
+        for parent in parents[child]:
+            children[parent].append(child)
+    for start in in_order(parents):
+        if parents[start] and (path := _way_back(children, start)):
+            return path
+    return []
+
+
+def _way_back(children: Mapping[Any, Sequence[Node]], start: Node) -> list[Node]:
+    """A shortest path along the edges from a node to itself, or an empty list."""
+    came_from: dict[Node, Node] = {}
+    queue = deque([start])
+    while queue:
+        node = queue.popleft()
+        for child in children[node]:
+            if child == start:
+                path = [node]
+                while path[-1] != start:
+                    path.append(came_from[path[-1]])
+                return [*reversed(path), start]
+            if child not in came_from:
+                came_from[child] = node
+                queue.append(child)
+    return []
+
+
+def ancestors(parents: Parents, nodes: Iterable[Node]) -> set[Node]:
+    """The nodes themselves and everything above them."""
+    found = set(nodes)
+    left = list(found)
+    while left:
+        for parent in parents[left.pop()]:
+            if parent not in found:
+                found.add(parent)
+                left.append(parent)
+    return found
+
+
+def without_barren(
+    parents: Parents, targets: Iterable[Node], observed: Iterable[Node] = ()
+) -> dict[Node, tuple[Node, ...]]:
+    """The part of the graph that P(targets | observed) depends on: targets, observed nodes and their ancestors.
+
+    Every other node is barren: it sums out to one. Nodes keep their order.
+    """
+    kept = ancestors(parents, [*targets, *observed])
+    return {node: tuple(above) for node, above in parents.items() if node in kept}
+
+
+def moral_graph(parents: Parents) -> dict[Node, set[Node]]:
+    """Drop the directions and join all parents of a common child; returns the neighbours of each node."""
+    graph: dict[Node, set[Node]] = {node: set() for node in parents}
+    for node, above in parents.items():
+        for first, second in combinations((*above, node), 2):
+            graph[first].add(second)
+            graph[second].add(first)
+    return graph

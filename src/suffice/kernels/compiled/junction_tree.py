@@ -1,0 +1,438 @@
+"""Compiled loops of the junction tree: messages between tables that lie in one flat buffer.
+
+`w` is the buffer; positions in it, and all other numbers, are uint64, as signed ones would keep LLVM from vectorising.
+A table of c cells takes c times `lanes` numbers, the lane last. `program` begins with the numbers named in capitals
+below, and `suffice.kernels.junction_tree_program` writes it.
+
+A *side* tells how a table and a smaller one meet (see `suffice.kernels.junction_tree_layout.Meeting`): start of the
+table, number of runs, their length, place of their offsets, 1 if runs lie inside the smaller table, number of runs to
+fold, their length, place of their offsets. Three kinds of row use it:
+
+- a message: start and size of the separator, clique, parent, least number that needs no scaling (as bits of a double),
+  side of the clique, side of the parent;
+- an entry, a small table that a clique is multiplied by: clique, start, cells, column, 1 if the column holds codes,
+  side;
+- an exit, a small table that a clique is summed out to: clique, start, cells, column, 0, side.
+
+A clique is read from its *origin*: from its potential until it is first written to, then from its belief. Scaling is by
+powers of two, which is exact. The floor of a clique is a lower bound of the non-zero products of its potential, its
+entries and the messages to it. While it is far above the smallest double, no product has been lost to underflow, and a
+zero is a true zero.
+
+Only loops at the ends of the call tree are functions of their own: to pass arrays further, Numba counts references,
+which takes longer than a message of a small tree.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from suffice.kernels.jit import kernel
+
+BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
+
+_0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(number) for number in range(8))
+_CHILD, _PARENT = np.uint64(5), np.uint64(13)  # Where the sides begin in a message.
+_SIDE = np.uint64(5)  # Where the side begins in an entry or exit.
+_MESSAGE, _ROW = np.uint64(21), np.uint64(13)  # Numbers of a message, and of an entry or exit.
+
+# Places in the program: numbers of lanes, cliques, roots and messages, and where their descriptions begin; then
+# positions in the buffer: scratch, a fresh message, floors, powers, origins of the cliques, log Z of each lane.
+_LANES, _CLIQUES, _CLIQUES_AT, _ROOTS, _ROOTS_AT = (np.uint64(number) for number in range(5))
+_MESSAGES, _MESSAGES_AT, _SCRATCH, _FRESH, _FLOORS = (np.uint64(number) for number in range(5, 10))
+_POWERS, _ORIGINS, _LOGS = (np.uint64(number) for number in range(10, 13))
+
+_EXPONENT = np.uint64(52)  # The place of the exponent in a double, its value for [0.5, 1), and twice that plus one.
+_HALF = np.uint64(1022)
+_OPPOSITE = np.uint64(2045)
+_ONE = np.uint64(1023) << _EXPONENT  # The bits of 1.0.
+_LOG_TWO = float(np.log(2.0))
+
+
+@kernel
+def _reduce(w: Any, offsets: Any, program: Any, side: Any, source: Any, target: Any, size: Any, scratch: Any) -> None:
+    """Sum the table at source out to the smaller table at target."""
+    runs, length, first = program[side + _1], program[side + _2], program[side + _3]
+    folds, tail = program[side + _5], program[side + _6]
+    inner = target
+    for k in range(size):
+        w[target + k] = 0.0
+    if folds != _0:
+        inner = scratch
+        for k in range(folds * tail):
+            w[inner + k] = 0.0
+    if length == _1:
+        for r in range(runs):
+            w[inner + np.uint64(offsets[first + r])] += w[source + r]
+    elif program[side + _4] != _0:
+        for r in range(runs):
+            cell = inner + np.uint64(offsets[first + r])
+            for k in range(length):
+                w[cell + k] += w[source + k]
+            source += length
+    else:
+        for r in range(runs):
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0  # Four sums: a single one would wait for itself.
+            for k in range(source, source + (length & ~_3), _4):
+                a, b, c, d = a + w[k], b + w[k + _1], c + w[k + _2], d + w[k + _3]
+            for k in range(source + (length & ~_3), source + length):
+                a += w[k]
+            w[inner + np.uint64(offsets[first + r])] += (a + b) + (c + d)
+            source += length
+    first = program[side + _7]
+    if tail == _1:
+        for r in range(folds):
+            w[target + np.uint64(offsets[first + r])] += w[inner + r]
+    else:
+        for r in range(folds):
+            cell = target + np.uint64(offsets[first + r])
+            for k in range(tail):
+                w[cell + k] += w[inner + k]
+            inner += tail
+
+
+@kernel
+def _widen(w: Any, offsets: Any, program: Any, side: Any, source: Any, target: Any) -> None:
+    """Undo the fold of the small table at source."""
+    folds, tail, first = program[side + _5], program[side + _6], program[side + _7]
+    if tail == _1:
+        for r in range(folds):
+            w[target + r] = w[source + np.uint64(offsets[first + r])]
+    else:
+        for r in range(folds):
+            cell = source + np.uint64(offsets[first + r])
+            for k in range(tail):
+                w[target + k] = w[cell + k]
+            target += tail
+
+
+@kernel
+def _multiply(w: Any, offsets: Any, program: Any, side: Any, source: Any) -> None:
+    """Multiply a table in place by the smaller table at source."""
+    table, runs, length, first = program[side], program[side + _1], program[side + _2], program[side + _3]
+    if length == _1:
+        for r in range(runs):
+            w[table + r] *= w[source + np.uint64(offsets[first + r])]
+    elif program[side + _4] != _0:
+        for r in range(runs):
+            cell = source + np.uint64(offsets[first + r])
+            for k in range(length):
+                w[table + k] *= w[cell + k]
+            table += length
+    else:
+        for r in range(runs):
+            factor = w[source + np.uint64(offsets[first + r])]
+            for k in range(length):
+                w[table + k] *= factor
+            table += length
+
+
+@kernel
+def _multiply_from(w: Any, offsets: Any, program: Any, side: Any, source: Any, origin: Any) -> None:
+    """Set a table to the one at origin times the smaller one at source.
+
+    Loops of their own: in place, LLVM's check for overlap would choose the slow way.
+    """
+    table, runs, length, first = program[side], program[side + _1], program[side + _2], program[side + _3]
+    if length == _1:
+        for r in range(runs):
+            w[table + r] = w[origin + r] * w[source + np.uint64(offsets[first + r])]
+    elif program[side + _4] != _0:
+        for r in range(runs):
+            cell = source + np.uint64(offsets[first + r])
+            for k in range(length):
+                w[table + k] = w[origin + k] * w[cell + k]
+            table += length
+            origin += length
+    else:
+        for r in range(runs):
+            factor = w[source + np.uint64(offsets[first + r])]
+            for k in range(length):
+                w[table + k] = w[origin + k] * factor
+            table += length
+            origin += length
+
+
+@kernel
+def _spread(w: Any, bits: Any, program: Any, clique: Any) -> None:
+    """Copy the potential of a clique, the same in all lanes, to where its belief will be."""
+    at = program[_CLIQUES_AT] + _3 * clique
+    start, origin, cells, lanes = program[at], program[at + _1], program[at + _2], program[_LANES]
+    bits[program[_ORIGINS] + clique] = start
+    for cell in range(origin, origin + cells):
+        value = w[cell]
+        for k in range(lanes):
+            w[start + k] = value
+        start += lanes
+
+
+@kernel
+def _extremes(bits: Any, start: Any, size: Any) -> Any:
+    """Return the bits of the largest number of a table, and of the least one that is not 0 or above 1.
+
+    Doubles that are not negative are ordered as their bits, and 0 - 1 wraps to the largest number. `bits` is `w`.
+    """
+    most, least = _0, _ONE - _1
+    for k in range(size):
+        most = max(most, bits[start + k])
+        least = min(least, bits[start + k] - _1)
+    return most, least + _1
+
+
+@kernel
+def _scale(w: Any, bits: Any, program: Any, clique: Any, start: Any, size: Any) -> None:
+    """Scale a message in each lane by a power of two so that its largest number lies in (0.5, 1]."""
+    lanes, powers, logs = program[_LANES], program[_POWERS] + clique * program[_LANES], program[_LOGS]
+    for lane in range(lanes):
+        most = _0
+        for k in range(start + lane, start + size, lanes):
+            most = max(most, bits[k])
+        exponent = (most - _1) >> _EXPONENT if most != _0 else _HALF
+        bits[powers + lane] = (_OPPOSITE - exponent) << _EXPONENT
+        w[logs + lane] += np.float64(np.int64(exponent) - np.int64(_HALF))
+    if lanes == _1:
+        power = w[powers]
+        for k in range(size):
+            w[start + k] *= power
+    else:
+        for k in range(start, start + size, lanes):
+            for lane in range(lanes):
+                w[k + lane] *= w[powers + lane]
+
+
+@kernel
+def _divide(w: Any, program: Any, clique: Any, start: Any, size: Any) -> None:
+    """Turn the fresh message from the parent into the factor that the clique lacks; 0 / 0 is 0."""
+    lanes, powers, fresh = program[_LANES], program[_POWERS] + clique * program[_LANES], program[_FRESH]
+    if lanes == _1:
+        power = w[powers]
+        for k in range(size):
+            old, new = w[start + k], w[fresh + k] * power
+            ratio = new / old
+            w[fresh + k] = ratio if old > 0.0 else 0.0
+    else:
+        for k in range(_0, size, lanes):
+            for lane in range(lanes):
+                old, new = w[start + k + lane], w[fresh + k + lane] * w[powers + lane]
+                ratio = new / old
+                w[fresh + k + lane] = ratio if old > 0.0 else 0.0
+
+
+@kernel
+def _normalize(w: Any, program: Any, start: Any, cells: Any) -> None:
+    """Divide the table of a root by its sum, and add the logarithm of the sum to log Z; a sum of 0 leaves zeros."""
+    lanes, sums, logs = program[_LANES], program[_FRESH], program[_LOGS]
+    if lanes == _1:
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        for k in range(start, start + (cells & ~_3), _4):
+            a, b, c, d = a + w[k], b + w[k + _1], c + w[k + _2], d + w[k + _3]
+        for k in range(start + (cells & ~_3), start + cells):
+            a += w[k]
+        w[sums] = (a + b) + (c + d)
+    else:
+        for lane in range(lanes):
+            w[sums + lane] = 0.0
+        for k in range(start, start + cells * lanes, lanes):
+            for lane in range(lanes):
+                w[sums + lane] += w[k + lane]
+    for lane in range(lanes):
+        total = w[sums + lane]
+        w[logs + lane] += np.log(total) / _LOG_TWO
+        w[sums + lane] = 1.0 / total if total > 0.0 else 0.0
+    if lanes == _1:
+        factor = w[sums]
+        for k in range(cells):
+            w[start + k] *= factor
+    else:
+        for k in range(start, start + cells * lanes, lanes):
+            for lane in range(lanes):
+                w[k + lane] *= w[sums + lane]
+
+
+@kernel
+def _enter(w: Any, bits: Any, offsets: Any, program: Any, floors: Any, entries: Any) -> None:
+    """Set everything to the beginning, and multiply the potentials by the entries."""
+    lanes, origins, spare = program[_LANES], program[_ORIGINS], program[_FRESH]
+    for lane in range(lanes):
+        w[program[_LOGS] + lane] = 0.0
+    for clique in range(program[_CLIQUES]):
+        bits[origins + clique] = program[program[_CLIQUES_AT] + _3 * clique + _1]
+        w[program[_FLOORS] + clique] = floors[clique]
+    for row in range(_0, np.uint64(len(entries)), _ROW):
+        clique, source, side = entries[row], entries[row + _1], row + _SIDE
+        if entries[row + _4] == _0:
+            _, bits[spare] = _extremes(bits, source, entries[row + _2] * lanes)
+            w[program[_FLOORS] + clique] *= w[spare]
+        if entries[side + _5] != _0:
+            _widen(w, offsets, entries, side, source, program[_SCRATCH])
+            source = program[_SCRATCH]
+        origin = bits[origins + clique]
+        if origin != entries[side] and lanes == _1:
+            _multiply_from(w, offsets, entries, side, source, origin)
+            bits[origins + clique] = entries[side]
+        else:
+            if origin != entries[side]:
+                _spread(w, bits, program, clique)
+            _multiply(w, offsets, entries, side, source)
+
+
+@kernel
+def _collect(w: Any, bits: Any, offsets: Any, program: Any) -> None:
+    """Pass messages from the leaves to the roots."""
+    lanes, origins, floors, scratch = program[_LANES], program[_ORIGINS], program[_FLOORS], program[_SCRATCH]
+    begin = program[_MESSAGES_AT]
+    for row in range(begin, begin + _MESSAGE * program[_MESSAGES], _MESSAGE):
+        start, size, clique, parent = program[row], program[row + _1], program[row + _2], program[row + _3]
+        if lanes != _1 and bits[origins + clique] != program[row + _CHILD]:
+            _spread(w, bits, program, clique)
+        _reduce(w, offsets, program, row + _CHILD, bits[origins + clique], start, size, scratch)
+        most, least = _extremes(bits, start, size)
+        if most > _ONE or least < program[row + _4]:
+            _scale(w, bits, program, clique, start, size)
+            _, least = _extremes(bits, start, size)
+        else:
+            for k in range(program[_POWERS] + clique * lanes, program[_POWERS] + (clique + _1) * lanes):
+                w[k] = 1.0
+        bits[program[_FRESH]] = least
+        w[floors + parent] *= w[program[_FRESH]]
+        side = row + _PARENT
+        if program[side + _5] != _0:
+            _widen(w, offsets, program, side, start, scratch)
+            start = scratch
+        origin = bits[origins + parent]
+        if origin != program[side] and lanes == _1:
+            _multiply_from(w, offsets, program, side, start, origin)
+            bits[origins + parent] = program[side]
+        else:
+            if origin != program[side]:
+                _spread(w, bits, program, parent)
+            _multiply(w, offsets, program, side, start)
+
+
+@kernel
+def _distribute(w: Any, bits: Any, offsets: Any, program: Any) -> None:
+    """Pass messages from the roots to the leaves."""
+    origins, scratch = program[_ORIGINS], program[_SCRATCH]
+    end = program[_MESSAGES_AT] + _MESSAGE * program[_MESSAGES]
+    for back in range(program[_MESSAGES]):
+        row = end - _MESSAGE * (back + _1)
+        size, clique, source = program[row + _1], program[row + _2], program[_FRESH]
+        _reduce(w, offsets, program, row + _PARENT, program[row + _PARENT], source, size, scratch)
+        _divide(w, program, clique, program[row], size)
+        side = row + _CHILD
+        if program[side + _5] != _0:
+            _widen(w, offsets, program, side, source, scratch)
+            source = scratch
+        origin = bits[origins + clique]
+        if origin == program[side]:
+            _multiply(w, offsets, program, side, source)
+        else:  # A leaf without entries, and a single lane: others have been copied before.
+            _multiply_from(w, offsets, program, side, source, origin)
+            bits[origins + clique] = program[side]
+
+
+@kernel
+def calibrate(program: Any, offsets: Any, w: Any, floors: Any, entries: Any, both: bool) -> float:
+    """Turn potentials and entries into beliefs; if not `both`, only messages to the roots are passed, for log Z.
+
+    The potentials lie in the buffer, none of them above 1; floors: lower bounds of their non-zero numbers, one for each
+    clique. The beliefs of each tree sum to 1 in each lane, or are all 0 where Z is 0. log Z is left in the buffer, in
+    units of log 2. Returns the least floor.
+    """
+    bits = w.view(np.uint64)
+    _enter(w, bits, offsets, program, floors, entries)
+    _collect(w, bits, offsets, program)
+    for k in range(program[_ROOTS]):
+        clique = program[program[_ROOTS_AT] + k]
+        at = program[_CLIQUES_AT] + _3 * clique
+        if bits[program[_ORIGINS] + clique] != program[at]:
+            _spread(w, bits, program, clique)
+        _normalize(w, program, program[at], program[at + _2])
+    if both:
+        _distribute(w, bits, offsets, program)
+    least = 1.0
+    for clique in range(program[_CLIQUES]):
+        least = min(least, w[program[_FLOORS] + clique])
+    return least
+
+
+@kernel
+def leave(program: Any, offsets: Any, w: Any, exits: Any) -> None:
+    """Sum the beliefs out to the small tables of the exits."""
+    for row in range(_0, np.uint64(len(exits)), _ROW):
+        side, size = row + _SIDE, exits[row + _2] * program[_LANES]
+        _reduce(w, offsets, exits, side, exits[side], exits[row + _1], size, program[_SCRATCH])
+
+
+@kernel
+def _fill(w: Any, lanes: Any, entries: Any, codes: Any, values: Any, first: int) -> None:
+    """Write the entries of all lanes: ones at the observed state, or everywhere if the code is negative; or values."""
+    for row in range(_0, np.uint64(len(entries)), _ROW):
+        start, cells, column = entries[row + _1], entries[row + _2], entries[row + _3]
+        if entries[row + _4] == _0:
+            for lane in range(lanes):
+                for cell in range(cells):
+                    w[start + cell * lanes + lane] = values[first + np.int64(lane), column + cell]
+        else:
+            seen = codes[column, first : first + np.int64(lanes)]
+            for cell in range(cells):
+                for lane in range(lanes):
+                    w[start + lane] = 1.0 if seen[lane] == np.int32(cell) or seen[lane] < 0 else 0.0
+                start += lanes
+
+
+@kernel
+def _accumulate(w: Any, program: Any, weights: Any, first: int, last: int, sums: Any) -> None:
+    """Add the beliefs of the cases, times their weights, to sums: cliques one after another, each with its lanes."""
+    lanes, factors = program[_LANES], program[_FRESH]
+    for lane in range(lanes):
+        case = first + np.int64(lane)
+        possible = case <= last and w[program[_LOGS] + lane] > -np.inf
+        w[factors + lane] = weights[case] if possible else 0.0
+    place = _0
+    for clique in range(program[_CLIQUES]):
+        at = program[_CLIQUES_AT] + _3 * clique
+        start, size = program[at], program[at + _2] * lanes
+        if lanes == _1:
+            factor = w[factors]
+            for k in range(size):
+                sums[place + k] += factor * w[start + k]
+        else:
+            for k in range(_0, size, lanes):
+                for lane in range(lanes):
+                    sums[place + k + lane] += w[factors + lane] * w[start + k + lane]
+        place += size
+
+
+@kernel
+def cases(
+    program: Any, offsets: Any, w: Any, floors: Any, rows: Any, table: Any, span: Any, answers: Any, enough: float
+) -> None:
+    """Solve the cases span[0] to span[1], as many at a time as there are lanes.
+
+    rows: entries and exits; table: codes (columns, cases) with negative ones for what was not observed, and values
+    (cases, numbers) of other entries, both with cases for all lanes of the last group; answers: log Z (cases,), the
+    exits (cases, numbers), weights (cases,) and sums (cells times lanes,). Without weights the sums are left alone. A
+    log Z of NaN marks cases where a floor falls below `enough`.
+    """
+    entries, exits = rows
+    codes, values = table
+    logs, out, weights, sums = answers
+    lanes = program[_LANES]
+    both = len(exits) > 0 or len(weights) > 0
+    for first in range(span[0], span[1], np.int64(lanes)):
+        last = min(first + np.int64(lanes), span[1]) - 1
+        _fill(w, lanes, entries, codes, values, first)
+        trusted = calibrate(program, offsets, w, floors, entries, both) >= enough
+        for case in range(first, last + 1):
+            log_z = w[program[_LOGS] + np.uint64(case - first)] * _LOG_TWO
+            logs[case] = log_z if trusted else np.nan
+        if trusted:
+            leave(program, offsets, w, exits)
+            for case in range(first, last + 1):  # The small tables of the exits follow one another.
+                for column in range(out.shape[1]):
+                    out[case, column] = w[exits[_1] + np.uint64(column) * lanes + np.uint64(case - first)]
+            if len(weights) > 0:
+                _accumulate(w, program, weights, first, last, sums)

@@ -1,0 +1,316 @@
+"""Where the tables of a junction tree lie in memory, and how a table and a part of its variables meet.
+
+Variables are numbered from 0; all tables are in C order, one after another in a flat float64 buffer. With `lanes` cases
+side by side, the lane is the last and fastest axis of every table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scope = tuple[int, ...]
+
+_ALL = slice(None)
+
+_RUN = 3.0  # Nanoseconds to begin a run of cells, to work on a cell of a run, and to work on a cell by a map.
+_CELL = 0.12
+_MAP = 0.7
+
+
+def alignment(scope: Sequence[int], clique: Sequence[int]) -> tuple[tuple[int, ...], tuple[slice | None, ...]]:
+    """How to view a table over scope so that it broadcasts against one over clique: order of axes, then an index."""
+    order: list[int] = []
+    index: list[slice | None] = []
+    for variable in clique:
+        if variable in scope:
+            order.append(scope.index(variable))
+            index.append(_ALL)
+        else:
+            index.append(None)
+    return tuple(order), tuple(index)
+
+
+def other_axes(clique: Sequence[int], scope: Sequence[int]) -> tuple[int, ...]:
+    """Axes of a clique that are not in scope."""
+    return tuple([axis for axis, variable in enumerate(clique) if variable not in scope])
+
+
+@dataclass(frozen=True)
+class Edge:
+    """How the tables at the ends of an edge, each with lanes as its last axis, meet their separator.
+
+    child_axes and parent_axes are summed out. The separator, in the order of the child, is seen by the child with
+    child_index, and by the parent with axes in parent_order and then parent_index; back_order undoes parent_order.
+    """
+
+    child: int
+    parent: int
+    child_axes: tuple[int, ...]
+    parent_axes: tuple[int, ...]
+    child_index: tuple[slice | None, ...]
+    parent_order: tuple[int, ...]
+    parent_index: tuple[slice | None, ...]
+    back_order: tuple[int, ...]
+
+    @classmethod
+    def between(cls, child: int, parent: int, cliques: Sequence[Scope], separator: Scope) -> Edge:
+        """Work out the axes."""
+        below, above = cliques[child], cliques[parent]
+        order, index = alignment(separator, above)
+        back = sorted(range(len(order)), key=order.__getitem__)
+        lane = len(separator)
+        axes = other_axes(below, separator), other_axes(above, separator)
+        return cls(child, parent, *axes, alignment(separator, below)[1], (*order, lane), index, (*back, lane))
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A rooted forest of cliques.
+
+    cliques: variables of each, in the order of the axes; parents: -1 for a root; order: children before their parent.
+    """
+
+    cards: tuple[int, ...]
+    cliques: tuple[Scope, ...]
+    parents: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @cached_property
+    def separators(self) -> tuple[Scope, ...]:
+        """What each clique shares with its parent, in the clique's own order; () for a root."""
+        held = [frozenset(clique) for clique in self.cliques]
+        return tuple(
+            tuple(variable for variable in clique if parent >= 0 and variable in held[parent])
+            for clique, parent in zip(self.cliques, self.parents, strict=True)
+        )
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Cells of each clique."""
+        return tuple(self.size(clique) for clique in self.cliques)
+
+    @cached_property
+    def separator_sizes(self) -> tuple[int, ...]:
+        """Cells of each separator; 1 for a root."""
+        return tuple(self.size(separator) for separator in self.separators)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Where each clique begins in the buffer of all cliques; the last entry is the number of cells."""
+        return tuple(int(end) for end in np.cumsum((0, *self.sizes), dtype=np.int64))
+
+    @property
+    def cells(self) -> int:
+        """Cells of all cliques together."""
+        return self.starts[-1]
+
+    @cached_property
+    def unscaled(self) -> tuple[float, ...]:
+        """For each clique the least number that messages to it may hold unscaled: their product must not underflow."""
+        children = Counter(self.parents)
+        return tuple(2.0 ** (-400 / (children[clique] + 1)) for clique in range(len(self.cliques)))
+
+    @cached_property
+    def touches(self) -> int:
+        """Cells visited by one calibration: every message visits the two tables that it joins, there and back."""
+        return 2 * sum(
+            self.sizes[index] + self.sizes[parent] for index, parent in enumerate(self.parents) if parent >= 0
+        )
+
+    @cached_property
+    def homes(self) -> tuple[int, ...]:
+        """For each variable the smallest clique that holds it."""
+        homes = [-1] * len(self.cards)
+        for index in sorted(range(len(self.cliques)), key=lambda index: (-self.sizes[index], -index)):
+            for variable in self.cliques[index]:
+                homes[variable] = index
+        return tuple(homes)
+
+    def home(self, scope: Sequence[int]) -> int:
+        """The smallest clique that holds a scope, -1 if none does; for the empty scope the first clique."""
+        if len(scope) == 1:
+            return self.homes[scope[0]]
+        wanted = frozenset(scope)
+        rarest = min((self._holders[variable] for variable in scope), key=len, default=range(len(self.cliques)))
+        return min(
+            (index for index in rarest if wanted.issubset(self.cliques[index])),
+            key=lambda index: (self.sizes[index], index),
+            default=-1,
+        )
+
+    @cached_property
+    def _holders(self) -> tuple[tuple[int, ...], ...]:
+        holders: list[list[int]] = [[] for _ in self.cards]
+        for index, clique in enumerate(self.cliques):
+            for variable in clique:
+                holders[variable].append(index)
+        return tuple(map(tuple, holders))
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shape of each clique."""
+        return tuple(self.shape(clique) for clique in self.cliques)
+
+    @cached_property
+    def singles(self) -> tuple[Scope, ...]:
+        """The scope of each single variable."""
+        return tuple((variable,) for variable in range(len(self.cards)))
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges of the forest, those of children before that of their parent."""
+        return tuple(
+            Edge.between(clique, self.parents[clique], self.cliques, self.separators[clique])
+            for clique in self.order
+            if self.parents[clique] >= 0
+        )
+
+    @cached_property
+    def roots(self) -> tuple[int, ...]:
+        """Cliques without a parent."""
+        return tuple(clique for clique, parent in enumerate(self.parents) if parent < 0)
+
+    def meeting(self, clique: int, scope: Scope, lanes: int) -> Meeting:
+        """How a clique and a part of its variables meet; made once."""
+        key = (clique, scope, lanes)
+        found = self._meetings.get(key)
+        if found is None:
+            found = self._meetings[key] = meet(self, self.cliques[clique], scope, lanes)
+        return found
+
+    @cached_property
+    def programs(self) -> dict[Any, Any]:
+        """Programs made for this layout; see `suffice.kernels.junction_tree_program`."""
+        return {}
+
+    @cached_property
+    def _meetings(self) -> dict[tuple[int, Scope, int], Meeting]:
+        return {}
+
+    def size(self, scope: Sequence[int]) -> int:
+        """Cells of a table over these variables."""
+        return math.prod([self.cards[variable] for variable in scope])
+
+    def shape(self, scope: Sequence[int]) -> tuple[int, ...]:
+        """Cards of these variables."""
+        return tuple(self.cards[variable] for variable in scope)
+
+
+def arrange(
+    cards: Sequence[int], cliques: Sequence[Sequence[int]], parents: Sequence[int], order: Sequence[int]
+) -> Layout:
+    """Choose the order of the axes of each clique.
+
+    Variables that lie in many and large separators go last, so that messages read and write long runs of cells.
+    """
+    weights = [dict.fromkeys(clique, 0) for clique in cliques]
+    for index, parent in enumerate(parents):
+        if parent >= 0:
+            shared = [variable for variable in cliques[index] if variable in weights[parent]]
+            for variable in shared:
+                weights[index][variable] += len(shared)
+                weights[parent][variable] += len(shared)
+    place = {variable: rank for rank, variable in enumerate(_by_depth(cliques, order))}
+    arranged = tuple(
+        tuple(sorted(clique, key=lambda variable: (weight[variable], place[variable])))
+        for clique, weight in zip(cliques, weights, strict=True)
+    )
+    return Layout(tuple(cards), arranged, tuple(parents), tuple(order))
+
+
+def _by_depth(cliques: Sequence[Sequence[int]], order: Sequence[int]) -> list[int]:
+    """Variables from the leaves to the root, so that neighbours in the tree order what they share alike."""
+    return list(reversed(dict.fromkeys(variable for index in reversed(order) for variable in cliques[index])))
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """How the cells of a table T over C meet those of a table S over some of its variables.
+
+    T is cut into runs of `length` cells. Run r meets the cells offsets[r], offsets[r] + 1, ... of a table W if
+    `inside`, and the single cell offsets[r] if not. W is S itself, or S widened by variables of C; then run q of
+    `fold_length` cells of W meets the cells of S from fold_offsets[q]. A cell counts as `lanes` numbers.
+    """
+
+    length: int
+    offsets: NDArray[np.uint32]
+    inside: bool
+    fold_length: int
+    fold_offsets: NDArray[np.uint32]
+
+    @property
+    def wide(self) -> int:
+        """Numbers in W if it is not S, else 0."""
+        return self.fold_length * len(self.fold_offsets)
+
+
+def meet(layout: Layout, clique: Scope, scope: Scope, lanes: int = 1) -> Meeting:
+    """Choose the cheapest way for a clique and a part of its variables, in any order, to meet."""
+    cells = layout.size(clique) * lanes
+    held = frozenset(scope)
+    best, wide, length, inside = math.inf, scope, 1, True
+    for widened in range(len(clique) + 1):
+        trial = tuple(
+            variable for index, variable in enumerate(clique) if variable in held or index >= len(clique) - widened
+        )
+        run, within = _last_run(layout, clique, trial, lanes)
+        fold = 0.0 if trial == scope else _MAP * layout.size(trial) * max(1.0, lanes / 8)
+        cost = cells * _CELL + cells / run * _RUN + fold
+        if cost < best:
+            best, wide, length, inside = cost, trial, run, within
+    if lanes == 1 and cells * _MAP < best:
+        wide, length, inside = scope, 1, True
+    offsets = _run_offsets(layout, clique, wide, length, lanes)
+    if wide == scope:
+        return Meeting(length, offsets, inside, 0, np.zeros(0, np.uint32))
+    fold_length = lanes * layout.size(_common_tail(wide, scope))
+    return Meeting(length, offsets, inside, fold_length, _run_offsets(layout, wide, scope, fold_length, lanes))
+
+
+def _last_run(layout: Layout, clique: Scope, scope: Scope, lanes: int) -> tuple[int, bool]:
+    """Length of the last run of cells that lie all side by side in scope, or all outside of it, and which of the two.
+
+    scope has the order of the clique.
+    """
+    held = frozenset(scope)
+    inside = lanes > 1 or (bool(clique) and clique[-1] in held)
+    length = lanes
+    for variable in reversed(clique):
+        if (variable in held) != inside:
+            break
+        length *= layout.cards[variable]
+    return length, inside
+
+
+def _common_tail(first: Scope, second: Scope) -> Scope:
+    """The longest scope that both end with."""
+    count = 0
+    while count < min(len(first), len(second)) and first[-1 - count] == second[-1 - count]:
+        count += 1
+    return first[len(first) - count :]
+
+
+def _run_offsets(layout: Layout, clique: Scope, scope: Scope, length: int, lanes: int) -> NDArray[np.uint32]:
+    """Where in a table over scope each run of a table over clique begins; scope lies in clique."""
+    strides = {}
+    step = lanes
+    for variable in reversed(scope):
+        strides[variable] = step
+        step *= layout.cards[variable]
+    offsets = np.zeros(1, np.int64)
+    left = layout.size(clique) * lanes
+    for variable in clique:
+        if left == length:
+            break
+        left //= layout.cards[variable]
+        steps = np.arange(layout.cards[variable], dtype=np.int64) * strides.get(variable, 0)
+        offsets = (offsets[:, None] + steps).ravel()
+    return offsets.astype(np.uint32)

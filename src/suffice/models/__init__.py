@@ -1,0 +1,1 @@
+"""ASK: models declare what they need; the fit they inherit joins source, engine and solver."""

@@ -1,0 +1,20 @@
+"""Finding rows of codes among sorted distinct rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def row_positions(table: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.intp]:
+    """Position in `table` (k, d), distinct rows, of each of `rows` (n, d); -1 where it is not there."""
+    if not table.shape[1]:
+        return np.zeros(len(rows), dtype=np.intp) if len(table) else np.full(len(rows), -1, dtype=np.intp)
+    joined = np.concatenate([table, rows]).astype(np.int64)
+    _, label = np.unique(joined, axis=0, return_inverse=True)
+    label = label.ravel()
+    place = np.full(int(label.max(initial=-1)) + 1, -1, dtype=np.intp)
+    place[label[: len(table)]] = np.arange(len(table))
+    return place[label[len(table) :]]

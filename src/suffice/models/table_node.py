@@ -1,0 +1,351 @@
+"""A node with a table: P(node | parents), one row of probabilities for each joint state of the parents.
+
+Rows are kept for all parent configurations while that is small, and for the configurations seen beyond: memory follows
+the rows of the data, not the product of the cards. Configurations that are not kept share one row, the default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.answers import CountTable
+from suffice.domain import Domain
+from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
+from suffice.models.lookup import row_positions
+from suffice.models.nodes import Columns
+from suffice.statistics import Counts, Statistic, Summary
+from suffice.table import Table
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+#: Tables of at most this many cells keep a row for every parent configuration.
+DENSE_CELLS = 2**22
+
+
+@dataclass(frozen=True)
+class DirichletRows:
+    """Dirichlet pseudo-counts of a table: one number for all cells, or an array with axes (parents, node)."""
+
+    alpha: Floats
+
+    def rows(self, codes: Codes | None, card: int) -> Floats:
+        """Pseudo-counts (k, card) of parent configurations (k, p); all of them, in order, for None."""
+        if self.alpha.ndim == 0:
+            return np.full((1 if codes is None else len(codes), card), float(self.alpha))
+        flat = self.alpha.reshape(-1, card)
+        if codes is None:
+            return flat
+        return self.alpha[tuple(codes.T)]
+
+
+@dataclass(frozen=True)
+class TableLearner:
+    """Learns a table from the counts of its family."""
+
+    prior: DirichletRows | None = None
+    estimate: str = "mean"
+    unseen: str = "uniform"
+
+    def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The counts of the family."""
+        return (Counts(domain.names),)
+
+    def learn(self, domain: Domain, summary: Summary) -> TableNode:
+        """The fitted table."""
+        return self.learn_from(domain, summary[Counts(domain.names)])
+
+    def learn_from(self, domain: Domain, table: CountTable) -> TableNode:
+        """The fitted table, from counts, expected ones too."""
+        return TableNode.from_counts(domain, table, self.prior, self.estimate, self.unseen)
+
+
+@dataclass(frozen=True)
+class TableNode:
+    """A fitted table.
+
+    `rows` (k, card) holds the probabilities of the kept parent configurations: all of them in lexicographic order
+    where `configurations` is None, else those listed there (k, p). `counts` (k, card) are the weights seen, `default`
+    (card,) is the row of configurations that are not kept, and `alpha` the prior's pseudo-counts, if any.
+    """
+
+    domain: Domain
+    rows: Floats
+    counts: Floats
+    default: Floats
+    configurations: Codes | None = None
+    alpha: Floats | None = None
+    estimate: str = "mle"
+
+    kind: ClassVar[str] = "table"
+
+    # -- shape -------------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> Hashable:
+        """The node."""
+        return self.domain.names[-1]
+
+    @property
+    def parents(self) -> tuple[Hashable, ...]:
+        """The parents in declared order."""
+        return self.domain.names[:-1]
+
+    @property
+    def card(self) -> int:
+        """Number of states of the node."""
+        return self.domain.variables[-1].card
+
+    @property
+    def n_configurations(self) -> int:
+        """Number of joint states of the parents, seen or not."""
+        return math.prod(self.domain.shape(self.parents))
+
+    @classmethod
+    def given(cls, domain: Domain, values: Any) -> TableNode:
+        """A table whose probabilities are given, axes (parents, node); every row must add up to one."""
+        found = np.asarray(values, dtype=np.float64)
+        name = domain.names[-1]
+        if found.shape != domain.shape(domain.names):
+            raise OptionError(f"The table of {name!r} has shape {found.shape}; expected {domain.shape(domain.names)}.")
+        rows = found.reshape(-1, domain.variables[-1].card)
+        if not (rows >= 0).all() or np.abs(rows.sum(axis=1) - 1).max(initial=0.0) > 1e-6:
+            raise OptionError(
+                f"The table of {name!r} has a row that is not a distribution: negative, or not adding up to 1."
+            )
+        return cls(domain, rows, np.zeros_like(rows), np.full(rows.shape[1], 1.0 / rows.shape[1]))
+
+    @property
+    def n_params(self) -> int:
+        """Free parameters: card - 1 for each parent configuration that has a row of its own."""
+        return (self.card - 1) * len(self.rows)
+
+    @property
+    def n_unseen(self) -> int:
+        """Number of parent configurations without any weight in the data."""
+        return self.n_configurations - int((self.counts.sum(axis=1) > 0).sum())
+
+    def unseen(self, most: int = 100) -> list[dict[Hashable, Hashable]]:
+        """The first parent configurations without any weight, by label."""
+        found: list[dict[Hashable, Hashable]] = []
+        seen = {tuple(c) for c in self._kept()[self.counts.sum(axis=1) > 0].tolist()}
+        parents = self.domain.variables[:-1]
+        for place in np.ndindex(*(p.card for p in parents)):
+            if len(found) == most:
+                break
+            if place not in seen:
+                found.append({p.name: p.states[code] for p, code in zip(parents, place, strict=True)})
+        return found
+
+    def _kept(self) -> Codes:
+        if self.configurations is not None:
+            return self.configurations
+        return np.array(list(np.ndindex(*self.domain.shape(self.parents))), dtype=np.int32).reshape(len(self.rows), -1)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def table_(self) -> Table:
+        """P(node | parents) with axes (parents, node); a table too large for memory is an error."""
+        return Table(self.domain, self.dense(self.rows, self.default))
+
+    def dense(self, rows: Floats, default: Floats) -> Floats:
+        """The full array of a quantity kept by row."""
+        shape = self.domain.shape(self.domain.names)
+        if self.configurations is None:
+            return rows.reshape(shape)
+        if math.prod(shape) > 2**24:
+            raise SizeError(
+                f"The table of {self.name!r} given {listing(self.parents)} has {math.prod(shape):,} cells "
+                f"({8 * math.prod(shape) / 2**20:,.0f} MB); {len(self.rows):,} of {self.n_configurations:,} "
+                "parent configurations "
+                "have a row. Read those through node(name).rows and .configurations."
+            )
+        full = np.broadcast_to(default, shape).copy()
+        full[tuple(self.configurations.T)] = rows
+        return full
+
+    @property
+    def standard_errors_(self) -> Table:
+        """Of each probability: sqrt(p (1 - p) / n) for maximum likelihood, else the posterior standard deviation."""
+        if self.alpha is None:
+            size = self.counts.sum(axis=1, keepdims=True)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                errors = np.where(size > 0, np.sqrt(self.rows * (1 - self.rows) / size), np.inf)
+            return Table(self.domain, self.dense(errors, np.full(self.card, np.inf)))
+        total = (self.counts + self.alpha).sum(axis=1, keepdims=True)
+        mean = (self.counts + self.alpha) / total
+        errors = np.sqrt(mean * (1 - mean) / (total + 1))
+        return Table(self.domain, self.dense(errors, errors[0] if len(errors) else np.zeros(self.card)))
+
+    def credible_intervals(self, level: float = 0.95) -> tuple[Table, Table]:
+        """Lower and upper ends of the central posterior interval of each probability; needs a prior."""
+        from scipy.special import betaincinv
+
+        if self.alpha is None:
+            raise EstimateError(f"{self.name!r} was fitted without a prior, so it has no posterior. Give prior=.")
+        posterior = self.counts + self.alpha
+        rest = posterior.sum(axis=1, keepdims=True) - posterior
+        ends = [betaincinv(posterior, rest, q) for q in ((1 - level) / 2, (1 + level) / 2)]
+        low, high = (Table(self.domain, self.dense(end, end[0])) for end in ends)
+        return low, high
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_counts(
+        cls, domain: Domain, table: CountTable, prior: DirichletRows | None, estimate: str, unseen: str
+    ) -> TableNode:
+        """By row: n / sum n, or with pseudo-counts."""
+        card = domain.variables[-1].card
+        if table.size <= DENSE_CELLS:
+            codes, counts = None, table.dense().reshape(-1, card)
+        else:
+            codes, counts = _by_row(table, card)
+        alpha = None if prior is None else prior.rows(codes, card) * np.ones((len(counts), 1))
+        fallback = np.full(card, 1.0 / card)
+        if prior is None:
+            rows = _maximum(counts)
+            gone = ~(counts.sum(axis=1) > 0)
+            if unseen == "uniform":
+                rows[gone] = fallback
+            fallback = np.full(card, np.nan) if unseen == "nan" else fallback
+        else:
+            assert alpha is not None
+            rows = _smoothed(counts, alpha, estimate, domain)
+        node = cls(domain, rows, counts, fallback, codes, alpha, "mle" if prior is None else estimate)
+        if unseen == "raise" and prior is None and node.n_unseen:
+            first = node.unseen(3)
+            raise EstimateError(
+                f"{node.n_unseen} parent configurations of {node.name!r} never occur, so their row is undefined; "
+                "the first: "
+                f"{listing(first)}. Give a prior=, or unseen='uniform' or 'nan'."
+            )
+        return node
+
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over rows of the data of log P(node | parents), -inf where an impossible event occurs."""
+        from scipy.special import xlogy
+
+        cells, weights = summary[Counts(self.domain.names)].items()
+        return float(xlogy(weights, self.probability_of(cells)).sum())
+
+    def probability_of(self, cells: NDArray[Any]) -> Floats:
+        """P(node | parents) of joint codes (n, p + 1)."""
+        return self._rows_of(cells[:, :-1])[np.arange(len(cells)), cells[:, -1]]
+
+    def _rows_of(self, configurations: NDArray[Any]) -> Floats:
+        """The rows of parent configurations (n, p)."""
+        if self.configurations is None:
+            if not self.parents:
+                return np.broadcast_to(self.rows[0], (len(configurations), self.card))
+            return self.rows[np.ravel_multi_index(tuple(configurations.T), self.domain.shape(self.parents))]
+        at = row_positions(self.configurations, configurations)
+        return np.where(at[:, None] >= 0, self.rows[np.maximum(at, 0)], self.default)
+
+    def gap(self, summary: Summary) -> float:
+        """Slope of the objective in the probabilities: (counts + pseudo-counts) - p sum, a row of the data."""
+        table: CountTable = summary[Counts(self.domain.names)]
+        _, counts = (
+            (None, table.dense().reshape(-1, self.card)) if self.configurations is None else _by_row(table, self.card)
+        )
+        pseudo = 0.0 if self.alpha is None else self.alpha - (1.0 if self.estimate == "map" else 0.0)
+        total = (counts + pseudo).sum(axis=1, keepdims=True)
+        slope = (counts + pseudo) - np.nan_to_num(self.rows) * total
+        return float(np.abs(slope).max(initial=0.0) / max(summary.weight, 1.0))
+
+    def stationarity(self) -> float:
+        """How much one more M-step from the expected counts would move a probability."""
+        pseudo = 0.0 if self.alpha is None else self.alpha - (1.0 if self.estimate == "map" else 0.0)
+        both = self.counts + pseudo
+        total = both.sum(axis=1, keepdims=True)
+        moved = np.where(total > 0, both / np.where(total > 0, total, 1.0), self.rows)
+        return float(np.abs(moved - self.rows).max(initial=0.0))
+
+    def log_evidence(self) -> float | None:
+        """Log marginal likelihood of the family under its Dirichlet rows; None without a prior."""
+        if self.alpha is None:
+            return None
+        from scipy.special import gammaln
+
+        both = self.counts + self.alpha
+        rows = gammaln(self.alpha.sum(axis=1)) - gammaln(both.sum(axis=1))
+        return float((rows + (gammaln(both) - gammaln(self.alpha)).sum(axis=1)).sum())
+
+    # -- use ---------------------------------------------------------------------------------------------------------
+
+    def log_prob(self, columns: Columns) -> Floats:
+        """Log P(node | parents) of each row."""
+        cells = np.stack([columns[name] for name in self.domain.names], axis=1)
+        with np.errstate(divide="ignore"):
+            return np.log(self.probability_of(cells))
+
+    def sample(self, columns: Columns, rng: np.random.Generator, n: int) -> NDArray[Any]:
+        """One code for each row, by inverting the cumulative row."""
+        above = (
+            np.stack([columns[name] for name in self.parents], axis=1) if self.parents else np.zeros((n, 0), np.int32)
+        )
+        cumulative = np.cumsum(self._rows_of(above), axis=1)
+        return (rng.random(n)[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1).astype(np.int32)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": self.kind, **vars(self)}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> TableNode:
+        """Rebuild from plain data, checking shapes and probabilities."""
+        node = cls(**{key: value for key, value in plain.items() if key != "kind"})
+        arrays = (node.rows, node.counts)
+        if any(a.dtype != np.float64 or a.ndim != 2 or a.shape[1] != node.card for a in arrays):
+            raise FileFormatError(f"The table of {node.name!r} does not have rows of {node.card} probabilities.")
+        kept = node.n_configurations if node.configurations is None else len(node.configurations)
+        if len(node.rows) != kept or node.counts.shape != node.rows.shape:
+            raise FileFormatError(f"The table of {node.name!r} has {len(node.rows)} rows; expected {kept}.")
+        sums = node.rows.sum(axis=1)
+        if (node.rows < 0).any() or not (np.isnan(sums) | (np.abs(sums - 1) < 1e-9)).all():
+            raise FileFormatError(f"The table of {node.name!r} holds a row that is not a distribution.")
+        return node
+
+
+def _by_row(table: CountTable, card: int) -> tuple[Codes, Floats]:
+    """Seen parent configurations (k, p) and their counts (k, card), from cells in lexicographic order."""
+    cells, weights = table.items()
+    above = cells[:, :-1]
+    new = np.ones(len(cells), dtype=bool)
+    new[1:] = (above[1:] != above[:-1]).any(axis=1)
+    counts = np.zeros((int(new.sum()), card))
+    counts[np.cumsum(new) - 1, cells[:, -1]] = weights
+    return above[new], counts
+
+
+def _maximum(counts: Floats) -> Floats:
+    """Counts over their row sums; NaN where a row has no weight."""
+    total = counts.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(total > 0, counts / total, np.nan)
+
+
+def _smoothed(counts: Floats, alpha: Floats, estimate: str, domain: Domain) -> Floats:
+    """Posterior mean (n + alpha) / sum, or mode (n + alpha - 1) / sum, of each row."""
+    both = counts + alpha
+    if estimate == "mean":
+        return both / both.sum(axis=1, keepdims=True)
+    excess = both - 1
+    total = excess.sum(axis=1, keepdims=True)
+    if (excess < 0).any() or not (total > 0).all():
+        name = domain.names[-1]
+        raise EstimateError(
+            f"The posterior of {name!r} has no single mode: some row has count + pseudo-count below 1, or nothing "
+            "but 1. Use "
+            "estimate='mean', or pseudo-counts above 1."
+        )
+    return excess / total
