@@ -323,3 +323,10 @@ def test_options_are_checked() -> None:
         sf.Bernoulli().fit({"a": [1], "b": [0]})
     with pytest.raises(sf.OptionError, match="from 0 to 1"):
         sf.Bernoulli(0.5).quantile(-0.1)
+
+
+def test_divergence_goes_by_label() -> None:
+    one, other = sf.Bernoulli(0.3, states=("a", "b")), sf.Bernoulli(0.6, states=("b", "a"))
+    assert one.kl_divergence(other) == pytest.approx(sf.Bernoulli(0.3).kl_divergence(sf.Bernoulli(0.4)), rel=1e-12)
+    with pytest.raises(sf.OptionError, match="different states"):
+        one.kl_divergence(sf.Bernoulli(0.6, states=("b", "c")))

@@ -235,3 +235,18 @@ def test_options_are_checked() -> None:
         sf.Beta(1).mean()
     with pytest.raises(sf.OptionError, match="above 0"):
         sf.Beta(1, 2).expected_statistics([-2.0, 1.0])
+
+
+@pytest.mark.parametrize("known", [{"alpha": 2.0}, {"beta": 2.0}])
+def test_one_given_parameter_is_not_overruled(known: dict[str, float]) -> None:
+    with pytest.raises(sf.OptionError, match="both alpha and beta"):
+        sf.Beta(**known).fit([0.2, 0.5, 0.7])
+
+
+def test_parameters_are_copies() -> None:
+    given = np.array([1.0, 2.0])
+    law = sf.Dirichlet(given)
+    given[0] = 100.0
+    assert law.alpha_[0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        law.alpha_[0] = 5.0

@@ -440,3 +440,11 @@ def test_options_are_checked() -> None:
         sf.Categorical(STATES, [0.2, 0.3, 0.5]).cumulants(0)
     with pytest.raises(sf.OptionError, match="direction"):
         sf.Categorical(STATES, [0.2, 0.3, 0.5]).cumulants(2, [1.0])
+
+
+def test_states_without_mass_lie_at_minus_infinity() -> None:
+    law = sf.Categorical(states=list("abc")).fit(list("aa"))
+    assert law.natural_parameters_.tolist() == [np.inf, -np.inf]
+    np.testing.assert_allclose(
+        sf.Categorical(states=list("abc")).fit(list("bcc")).natural_parameters_, [-np.inf, np.log(0.5)]
+    )

@@ -177,8 +177,9 @@ class Categorical(ExponentialFamily):
 
     def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
         p = parameters["probabilities"]
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(p[:-1]) - np.log(p[-1]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # A state without mass is at -inf also where the base state has none.
+            return np.where(p[:-1] > 0, np.log(p[:-1]) - np.log(p[-1]), -np.inf)
 
     def _from_natural(self, eta: Floats) -> dict[str, Any]:
         return {"probabilities": self._probabilities(eta)}
