@@ -105,14 +105,14 @@ class Estimator:
             self
         """
         summary, passes = self._summary_of(data, sample_weight, columns)
-        return self._learn(summary, passes)
+        return self._learn(self._own(summary), passes)
 
     def partial_fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None, keep: float = 1.0) -> Self:
         """Add rows to those already learned; the result equals one fit on all of them.
 
         `keep` below 1 weights the earlier rows down first (forgetting).
         """
-        summary, passes = self._summary_of(data, sample_weight, columns)
+        summary, passes = self._joining_summary(data, sample_weight, columns)
         earlier = self.__dict__.get("summary_")
         return self._learn(summary if earlier is None else earlier * keep + summary, passes)
 
@@ -120,19 +120,32 @@ class Estimator:
         """Take rows out again; the result equals a fit that never saw them."""
         if "summary_" not in self.__dict__:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
-        summary, passes = self._summary_of(data, sample_weight, columns)
+        summary, passes = self._joining_summary(data, sample_weight, columns)
         return self._learn(self.summary_ - summary, passes)
 
     def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
-        summary, _ = self._summary_of(data, sample_weight, columns)
+        summary, _ = self._joining_summary(data, sample_weight, columns)
         if summary.weight <= 0:
             raise OptionError("The score of no rows is undefined: the data have no weight.")
         return self._log_likelihood(self._aligned(summary)) / summary.weight
 
+    def _own(self, summary: Summary) -> Summary:
+        """The summary, where it is one of the columns that the model describes; another one is an error."""
+        return summary
+
+    def _joining(self, summary: Summary) -> Summary:
+        """The summary under the names learned before."""
+        return summary
+
     def _aligned(self, summary: Summary) -> Summary:
         """The summary laid out as the fitted parameters are."""
         return summary
+
+    def _joining_summary(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
+        """The summary of rows that join those learned, leave them or are compared with them, and the passes made."""
+        summary, passes = self._summary_of(data, sample_weight, columns)
+        return self._joining(self._own(summary)), passes
 
     def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
         if isinstance(data, Summary):

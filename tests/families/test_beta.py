@@ -3,6 +3,7 @@
 import math
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,7 +239,7 @@ def test_options_are_checked() -> None:
 
 
 @pytest.mark.parametrize("known", [{"alpha": 2.0}, {"beta": 2.0}])
-def test_one_given_parameter_is_not_overruled(known: dict[str, float]) -> None:
+def test_one_given_parameter_is_not_overruled(known: dict[str, Any]) -> None:
     with pytest.raises(sf.OptionError, match="both alpha and beta"):
         sf.Beta(**known).fit([0.2, 0.5, 0.7])
 

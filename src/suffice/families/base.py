@@ -186,25 +186,6 @@ class Distribution(Estimator):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
-        """Learn the parameters from rows or from a `Summary`, whatever was learned before.
-
-        Args:
-            data: any table, file or array that the library reads, or a `Summary` made for this law.
-            sample_weight: one weight a row, or the name of the column that holds it; a weight of 2 counts as two rows.
-            columns: names for the columns of an array, or the columns to read.
-
-        Returns:
-            self
-        """
-        summary, passes = super()._summary_of(data, sample_weight, columns)
-        return self._learn(self._own(summary), passes)
-
-    def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
-        """The summary of rows that join those learned, leave them or are compared with them, and the passes made."""
-        summary, passes = super()._summary_of(data, sample_weight, columns)
-        return self._joining(self._own(summary)), passes
-
     def _own(self, summary: Summary) -> Summary:
         """The summary, where it is one of the columns that the law describes."""
         only_variable(summary, self)

@@ -76,11 +76,11 @@ class VectorFamily(ExponentialFamily):
         names = self._options["columns"]
         return {name: Variable(name, "real") for name in (columns if names is None else names)}
 
-    def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
+    def _joining_summary(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
         from suffice.sources import Source
 
         learned = "summary_" in self.__dict__ and columns is None and not isinstance(data, Summary | Source)
-        return super()._summary_of(data, sample_weight, self.columns_ if learned else columns)
+        return super()._joining_summary(data, sample_weight, self.columns_ if learned else columns)
 
     def _own(self, summary: Summary) -> Summary:
         """The summary, where its columns are those declared."""
