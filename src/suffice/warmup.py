@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 
+from suffice.engines.junction_tree import plan_tree
 from suffice.errors import MissingExtraError
 from suffice.kernels import choice, coding, counting, grouped_moments, moments, patterns
 
@@ -40,6 +41,7 @@ def calls() -> Iterator[Call]:
     yield from _moments()
     yield from _patterns()
     yield from _coding()
+    yield from _junction_tree()
 
 
 def _counting() -> Iterator[Call]:
@@ -69,6 +71,16 @@ def _coding() -> Iterator[Call]:
         codes, table = np.zeros(2, source), np.zeros(1, target)
         name = f"coding {np.dtype(source)} to {np.dtype(target)}"
         yield name, partial(coding.remap, codes, table, 1)
+
+
+def _junction_tree() -> Iterator[Call]:
+    plan = plan_tree({"a": 2, "b": 2, "c": 2}, [("a", "b"), ("b", "c")])
+    tree = plan.load([np.full((2, 2), 0.25)] * 2)
+    rows = np.array([[0, -1, 1], [-1, 1, -1]], dtype=np.int32)
+    yield "junction tree calibration", lambda: tree.condition({"a": 0}).marginals()
+    yield "junction tree rows", partial(tree.solve_rows, rows, ("a", "b", "c"), scopes=[("a",)])
+    yield "junction tree expected counts", partial(tree.expect, rows, ("a", "b", "c"), weights=np.ones(2))
+    yield "junction tree moments", partial(plan.moments(), np.zeros(8))
 
 
 if __name__ == "__main__":

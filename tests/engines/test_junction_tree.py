@@ -1,6 +1,7 @@
 """The junction tree beyond small tables: plans, paths that agree, many rows, joint laws, independence of order."""
 
 import math
+import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.factor_graphs import ZOO, Floats, Structure, random_factors
+from suffice.engines import memory
 from suffice.engines.enumeration import plan_enumeration
 from suffice.engines.junction_tree import JunctionTree, TreePlan, plan_tree
 from suffice.engines.memory import in_words
@@ -63,6 +65,17 @@ def test_the_plan_tells_its_size() -> None:
 )
 def test_bytes_in_words(count: int, text: str) -> None:
     assert in_words(count) == text
+
+
+def test_the_default_limit_is_half_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_control_group", lambda: 1 << 62)
+    if hasattr(os, "sysconf"):
+        monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1 << 20}.__getitem__)
+        assert memory.default_limit() == 2 << 30
+        monkeypatch.setattr(memory, "_control_group", lambda: 1 << 30)
+        assert memory.default_limit() == 1 << 29
+        monkeypatch.delattr(os, "sysconf")
+    assert 0 < memory.default_limit() <= 4 << 30
 
 
 def test_what_does_not_fit_raises_before_it_allocates() -> None:
@@ -182,6 +195,17 @@ def test_equal_rows_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(first, second, rtol=1e-13)
 
 
+def test_rows_may_be_checked_beforehand() -> None:
+    structure = ZOO["families"]
+    plan = plan_tree(*structure)
+    rows = rows_of(structure, 30)
+    checked = plan.rows(rows)
+    for seed in (1, 2):
+        model = plan.load(random_factors(structure, seed))
+        assert (model.expect(checked).tables[2] == model.expect(rows).tables[2]).all()
+        assert (model.solve_rows(checked).log_partition == model.solve_rows(rows).log_partition).all()
+
+
 def test_wide_rows_are_told_apart_in_several_words() -> None:
     count = 60
     cards = dict.fromkeys(range(count), 9)
@@ -230,6 +254,8 @@ def test_weights_are_checked() -> None:
         model.expect([[0], [1]], weights=[1.0])
     with pytest.raises(DataError, match="negative or not finite"):
         model.expect([[0]], weights=[-1.0])
+    with pytest.raises(OptionError, match="threads is 0"):
+        model.expect([[0]], threads=0)
     with pytest.raises(OptionError, match="must not be negative"):
         model.condition().sample(-1)
 

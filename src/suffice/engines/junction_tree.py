@@ -146,6 +146,15 @@ class TreePlan:
                 constant += Scaled.of(table.reshape(1), log=log).log_of_constant
         return JunctionTree(self, Potentials(self.layout, kept, np.concatenate(parts), log=log), constant)
 
+    def rows(
+        self,
+        rows: ArrayLike,
+        nodes: Sequence[Node] | None = None,
+        row_factors: Mapping[Any, ArrayLike] | None = None,
+    ) -> Rows:
+        """Check rows once, for many calls of `JunctionTree.expect` or `solve_rows`, which take the result as rows."""
+        return Rows.of(self.space, rows, nodes, row_factors)
+
     def moments(self) -> TreeMoments:
         """The map from log-potentials of all scopes, as one vector, to log Z and the marginals of all scopes."""
         return TreeMoments(self)
@@ -227,7 +236,7 @@ class JunctionTree:
 
     def solve_rows(
         self,
-        rows: ArrayLike,
+        rows: ArrayLike | Rows,
         nodes: Sequence[Node] | None = None,
         *,
         scopes: Sequence[Sequence[Node]] = (),
@@ -237,13 +246,14 @@ class JunctionTree:
         """Condition on each row; answers the marginals of the scopes asked, each inside a clique.
 
         rows (n, d): codes of the variables `nodes` (all, in the order of the cards, if None), -1 for a gap.
-        row_factors: log-factors (n, cards of the scope) by scope, each inside a clique.
+        row_factors: log-factors (n, cards of the scope) by scope, each inside a clique. Rows that are asked about many
+        times can be checked once by `TreePlan.rows`.
         """
         space = self.plan.space
-        known = Rows.of(space, rows, nodes, row_factors)
+        known = rows if isinstance(rows, Rows) else self.plan.rows(rows, nodes, row_factors)
         asked = {scope: self._inside(scope) for scope in map(space.scope, scopes)}
         outputs = [numbers for numbers in asked.values() if numbers]
-        answers = solve_cases(self.potentials, self._cases(known), outputs, threads=threads)
+        answers = solve_cases(self.potentials, self._cases(known), outputs, threads=self._threads(threads))
         log_z = answers.log_z[known.label] + known.constants + self.constant
         possible = (log_z > -np.inf).astype(np.float64)[:, None]
         marginals: dict[Nodes, Floats] = {}
@@ -275,7 +285,7 @@ class JunctionTree:
 
     def expect(
         self,
-        rows: ArrayLike,
+        rows: ArrayLike | Rows,
         nodes: Sequence[Node] | None = None,
         *,
         weights: ArrayLike | None = None,
@@ -284,9 +294,9 @@ class JunctionTree:
     ) -> Expectation:
         """Add up the laws of all scopes of the plan given each row, times its weight; rows as in `solve_rows`."""
         space, layout = self.plan.space, self.plan.layout
-        known = Rows.of(space, rows, nodes, row_factors)
+        known = rows if isinstance(rows, Rows) else self.plan.rows(rows, nodes, row_factors)
         weight = known.weights(weights, possible=known.constants + self.constant > -np.inf)
-        answers = solve_cases(self.potentials, self._cases(known), (), weight, threads=threads)
+        answers = solve_cases(self.potentials, self._cases(known), (), weight, threads=self._threads(threads))
         log_z = answers.log_z[known.label] + known.constants + self.constant
         total = weight[answers.log_z > -np.inf].sum()
         found = []
@@ -299,6 +309,12 @@ class JunctionTree:
                 table = project(sums.reshape(layout.shape(clique)), clique, numbers)
             found.append(np.ascontiguousarray(table).reshape(space.shape(scope)))
         return Expectation(log_z, found)
+
+    def _threads(self, threads: int) -> int:
+        """As many threads as their private tables leave room for: potentials, beliefs and sums in double-double."""
+        if threads < 1:
+            raise OptionError(f"threads is {threads}; it must be at least 1.")
+        return max(1, min(threads, self.plan.limit_bytes // max(5 * self.plan.bytes, 1)))
 
     def _inside(self, scope: Nodes) -> Scope:
         """Numbers of a scope, which must lie in a clique."""

@@ -266,8 +266,8 @@ def meet(layout: Layout, clique: Scope, scope: Scope, lanes: int = 1) -> Meeting
         cost = cells * _CELL + cells / run * _RUN + fold
         if cost < best:
             best, wide, length, inside = cost, trial, run, within
-    if lanes == 1 and cells * _MAP < best:
-        wide, length, inside = scope, 1, True
+    if cells * (_MAP if lanes == 1 else _CELL + _RUN / lanes) < best:  # Cell by cell, straight to S.
+        wide, length, inside = scope, lanes, True
     offsets = _run_offsets(layout, clique, wide, length, lanes)
     if wide == scope:
         return Meeting(length, offsets, inside, 0, np.zeros(0, np.uint32))

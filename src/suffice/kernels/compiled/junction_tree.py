@@ -279,58 +279,41 @@ def _enter(w: Any, bits: Any, offsets: Any, program: Any, floors: Any, entries: 
 
 
 @kernel
-def _collect(w: Any, bits: Any, offsets: Any, program: Any) -> None:
-    """Pass messages from the leaves to the roots."""
-    lanes, origins, floors, scratch = program[_LANES], program[_ORIGINS], program[_FLOORS], program[_SCRATCH]
-    begin = program[_MESSAGES_AT]
-    for row in range(begin, begin + _MESSAGE * program[_MESSAGES], _MESSAGE):
+def _pass_messages(w: Any, bits: Any, offsets: Any, program: Any, upward: bool) -> None:
+    """Pass messages from the leaves to the roots, or back; one loop for both, as it is long to compile."""
+    lanes, origins, scratch = program[_LANES], program[_ORIGINS], program[_SCRATCH]
+    for step in range(program[_MESSAGES]):
+        row = program[_MESSAGES_AT] + _MESSAGE * (step if upward else program[_MESSAGES] - _1 - step)
         start, size, clique, parent = program[row], program[row + _1], program[row + _2], program[row + _3]
-        if lanes != _1 and bits[origins + clique] != program[row + _CHILD]:
-            _spread(w, bits, program, clique)
-        _reduce(w, offsets, program, row + _CHILD, bits[origins + clique], start, size, scratch)
-        most, least = _extremes(bits, start, size)
-        if most > _ONE or least < program[row + _4]:
-            _scale(w, bits, program, clique, start, size)
-            _, least = _extremes(bits, start, size)
+        giver, taker = (clique, parent) if upward else (parent, clique)
+        side, other = (row + _CHILD, row + _PARENT) if upward else (row + _PARENT, row + _CHILD)
+        message = start if upward else program[_FRESH]
+        if lanes != _1 and bits[origins + giver] != program[side]:
+            _spread(w, bits, program, giver)
+        _reduce(w, offsets, program, side, bits[origins + giver], message, size, scratch)
+        if upward:
+            most, least = _extremes(bits, start, size)
+            if most > _ONE or least < program[row + _4]:
+                _scale(w, bits, program, clique, start, size)
+                _, least = _extremes(bits, start, size)
+            else:
+                for k in range(program[_POWERS] + clique * lanes, program[_POWERS] + (clique + _1) * lanes):
+                    w[k] = 1.0
+            bits[program[_FRESH]] = least
+            w[program[_FLOORS] + parent] *= w[program[_FRESH]]
         else:
-            for k in range(program[_POWERS] + clique * lanes, program[_POWERS] + (clique + _1) * lanes):
-                w[k] = 1.0
-        bits[program[_FRESH]] = least
-        w[floors + parent] *= w[program[_FRESH]]
-        side = row + _PARENT
-        if program[side + _5] != _0:
-            _widen(w, offsets, program, side, start, scratch)
-            start = scratch
-        origin = bits[origins + parent]
-        if origin != program[side] and lanes == _1:
-            _multiply_from(w, offsets, program, side, start, origin)
-            bits[origins + parent] = program[side]
+            _divide(w, program, clique, start, size)
+        if program[other + _5] != _0:
+            _widen(w, offsets, program, other, message, scratch)
+            message = scratch
+        origin = bits[origins + taker]
+        if origin != program[other] and lanes == _1:
+            _multiply_from(w, offsets, program, other, message, origin)
+            bits[origins + taker] = program[other]
         else:
-            if origin != program[side]:
-                _spread(w, bits, program, parent)
-            _multiply(w, offsets, program, side, start)
-
-
-@kernel
-def _distribute(w: Any, bits: Any, offsets: Any, program: Any) -> None:
-    """Pass messages from the roots to the leaves."""
-    origins, scratch = program[_ORIGINS], program[_SCRATCH]
-    end = program[_MESSAGES_AT] + _MESSAGE * program[_MESSAGES]
-    for back in range(program[_MESSAGES]):
-        row = end - _MESSAGE * (back + _1)
-        size, clique, source = program[row + _1], program[row + _2], program[_FRESH]
-        _reduce(w, offsets, program, row + _PARENT, program[row + _PARENT], source, size, scratch)
-        _divide(w, program, clique, program[row], size)
-        side = row + _CHILD
-        if program[side + _5] != _0:
-            _widen(w, offsets, program, side, source, scratch)
-            source = scratch
-        origin = bits[origins + clique]
-        if origin == program[side]:
-            _multiply(w, offsets, program, side, source)
-        else:  # A leaf without entries, and a single lane: others have been copied before.
-            _multiply_from(w, offsets, program, side, source, origin)
-            bits[origins + clique] = program[side]
+            if origin != program[other]:
+                _spread(w, bits, program, taker)
+            _multiply(w, offsets, program, other, message)
 
 
 @kernel
@@ -343,7 +326,7 @@ def calibrate(program: Any, offsets: Any, w: Any, floors: Any, entries: Any, bot
     """
     bits = w.view(np.uint64)
     _enter(w, bits, offsets, program, floors, entries)
-    _collect(w, bits, offsets, program)
+    _pass_messages(w, bits, offsets, program, True)
     for k in range(program[_ROOTS]):
         clique = program[program[_ROOTS_AT] + k]
         at = program[_CLIQUES_AT] + _3 * clique
@@ -351,7 +334,7 @@ def calibrate(program: Any, offsets: Any, w: Any, floors: Any, entries: Any, bot
             _spread(w, bits, program, clique)
         _normalize(w, program, program[at], program[at + _2])
     if both:
-        _distribute(w, bits, offsets, program)
+        _pass_messages(w, bits, offsets, program, False)
     least = 1.0
     for clique in range(program[_CLIQUES]):
         least = min(least, w[program[_FLOORS] + clique])
