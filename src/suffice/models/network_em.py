@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from suffice.answers import CountTable
 from suffice.domain import Domain
 from suffice.engines.junction_tree import TreePlan, plan_tree
+from suffice.engines.rows import Rows
 from suffice.errors import EstimateError
 from suffice.iteration import Control, Outcome, State, iterate
 from suffice.models.table_node import TableLearner, TableNode
@@ -45,6 +46,11 @@ class TableEM:
         """The junction tree of the families."""
         cards = {name: domain[name].card for name, domain in self.families.items()}
         return plan_tree(cards, [domain.names for domain in self.families.values()])
+
+    @cached_property
+    def checked(self) -> Rows:
+        """The rows as the tree takes them, checked once for all steps."""
+        return self.plan.rows(self.rows, self.names)
 
     # -- start -------------------------------------------------------------------------------------------------------
 
@@ -88,7 +94,7 @@ class TableEM:
     def expect(self, nodes: Mapping[Hashable, TableNode]) -> tuple[float, list[Floats]]:
         """Observed log-likelihood at these tables, and the expected counts of every family."""
         tree = self.plan.load([node.table_.values for node in nodes.values()])
-        answer = tree.expect(self.rows, self.names, weights=self.weights)
+        answer = tree.expect(self.checked, weights=self.weights)
         seen = self.weights > 0
         return float(self.weights[seen] @ answer.log_partition[seen]), list(answer.tables)
 
