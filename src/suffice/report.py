@@ -83,16 +83,16 @@ class Report:
         return 2.0 * self.n_params - 2.0 * self.log_likelihood
 
     @property
-    def bic(self) -> float:
-        """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better."""
+    def bic(self) -> float | None:
+        """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."""
         if self.weight <= 0:
-            return math.nan
+            return None
         return self.n_params * math.log(self.weight) - 2.0 * self.log_likelihood
 
     @property
-    def bic_score(self) -> float:
-        """Log-likelihood - k/2 log(weight): larger is better."""
-        return -0.5 * self.bic
+    def bic_score(self) -> float | None:
+        """Log-likelihood - k/2 log(weight): larger is better; None without rows."""
+        return None if self.bic is None else -0.5 * self.bic
 
     @property
     def kl_divergence(self) -> float | None:
@@ -116,7 +116,8 @@ class Report:
         elif not self.converged:
             found.append(("stopped", f"NOT converged ({self.stop_reason})"))
         found.append(("log-likelihood", f"{self.log_likelihood:,.6f} (sum, natural log)"))
-        found.append(("parameters", f"{self.n_params}; AIC {self.aic:,.4f}, BIC {self.bic:,.4f}"))
+        criterion = "" if self.bic is None else f", BIC {self.bic:,.4f}"
+        found.append(("parameters", f"{self.n_params}; AIC {self.aic:,.4f}{criterion}"))
         if self.log_evidence is not None:
             found.append(("log evidence", f"{self.log_evidence:,.6f}"))
         if self.kl_divergence is not None:
