@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,19 @@ def test_columns_that_are_not_there() -> None:
         sf.BayesianNetwork([("a", "b")]).fit({"a": [1, 2]})
     with pytest.raises(sf.OptionError, match="names 'z', which is no node"):
         sf.BayesianNetwork([("a", "b")], fixed={"z": [1.0]})
+
+
+def test_the_certificate_bounds_what_is_lost() -> None:
+    rows = draw(80)
+    net = sf.BayesianNetwork(SPRINKLER).fit(rows)
+    assert net.report_.certificate.bound
+    assert net.report_.certificate.value_gap == pytest.approx(0.0, abs=1e-14)
+    smoothed = sf.BayesianNetwork(SPRINKLER, prior=1.0).fit(rows)
+    net._fitted = {name: replace(node, alpha=None) for name, node in smoothed._fitted.items()}
+    moved = net._certify(net.summary_)
+    assert moved.moment_gap > 1e-3
+    lost = (net.report_.log_likelihood - smoothed.report_.log_likelihood) / 80
+    assert moved.value_gap == pytest.approx(lost, rel=1e-9)
 
 
 # -- priors ----------------------------------------------------------------------------------------------------------

@@ -306,7 +306,12 @@ class BayesianNetwork(Estimator):
         free = [node for name, node in self._nodes().items() if name not in (self._options["fixed"] or {})]
         gap = max((node.gap(summary) for node in free), default=0.0)
         edges = tuple(direction for node in free for direction in getattr(node, "directions", ()))
-        return Certificate(gap, exists=not edges, directions=edges, scale="slope of the objective of each node, a row")
+        loss = None
+        if self._options["prior"] is None and summary.weight > 0 and all(isinstance(node, TableNode) for node in free):
+            shortfall = (node.best_log_likelihood(summary) - node.log_likelihood(summary) for node in free)
+            loss = max(0.0, sum(shortfall)) / summary.weight
+        scale = "slope of the objective of each node, a row"
+        return Certificate(gap, loss, bound=loss is not None, exists=not edges, directions=edges, scale=scale)
 
     def _aligned(self, summary: Summary) -> Summary:
         return summary.align(summary.domain.merge(Domain(self._variable(name) for name in summary.domain.names)))

@@ -260,6 +260,14 @@ class TableNode:
         slope = (counts + pseudo) - np.nan_to_num(self.rows) * total
         return float(np.abs(slope).max(initial=0.0) / max(summary.weight, 1.0))
 
+    def best_log_likelihood(self, summary: Summary) -> float:
+        """The log-likelihood that no table can exceed: sum n log(n / row sum), from the counts alone."""
+        from scipy.special import xlogy
+
+        table: CountTable = summary[Counts(self.domain.names)]
+        counts = table.dense().reshape(-1, self.card) if self.configurations is None else _by_row(table, self.card)[1]
+        return float(xlogy(counts, counts).sum() - xlogy(counts.sum(axis=1), counts.sum(axis=1)).sum())
+
     def stationarity(self) -> float:
         """How much one more M-step from the expected counts would move a probability."""
         pseudo = 0.0 if self.alpha is None else self.alpha - (1.0 if self.estimate == "map" else 0.0)
