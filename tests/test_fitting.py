@@ -237,7 +237,7 @@ def test_options_of_a_given_law_are_its_parameters() -> None:
     fitted = sf.Normal().fit(ROWS)
     before = fitted.mean_
     assert fitted.set_params(progress=True).mean_ == before
-    with pytest.raises(sf.OptionError, match="'prior' has no option 'foo'"):
+    with pytest.raises(sf.OptionError, match="NormalInverseGamma has no option 'foo'"):
         sf.Normal(prior=sf.NormalInverseGamma(2, 1, 1, 0)).set_params(prior__foo=1)
 
 
@@ -468,3 +468,11 @@ def test_many_columns_are_certified_along_mixed_directions(estimate: str) -> Non
     for moved in ({"mean": mean + 0.01 * np.eye(7)[3]}, {"covariance": covariance * (1 + 0.01 * np.eye(7))}):
         law._parameters = law._check({"mean": mean, "covariance": covariance, **moved})
         assert law._certify(law.summary_).moment_gap > 1e-3
+
+
+def test_options_of_a_fitted_prior_leave_its_fit() -> None:
+    prior = sf.Gamma().fit(ROWS)
+    law = sf.Poisson(prior=prior).set_params(prior__tolerance=1e-9)
+    assert law.prior is not prior
+    assert (law.prior.shape_, law.prior.tolerance, prior.tolerance) == (prior.shape_, 1e-9, sf.Gamma().tolerance)
+    assert law.fit(COUNTS).posterior_.shape_ == pytest.approx(prior.shape_ + COUNTS.sum())

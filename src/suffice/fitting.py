@@ -251,11 +251,7 @@ class Estimator:
         for outer, inside in nested.items():
             if not hasattr(merged[outer], "get_params"):
                 raise OptionError(f"The option {outer!r} is {merged[outer]!r} and has no options of its own.")
-            known = merged[outer].get_params(deep=False)
-            for name in inside:
-                if name not in known:
-                    raise OptionError(f"{outer!r} has no option {name!r}; it has {listing(known)}.")
-            merged[outer] = type(merged[outer])(**{**known, **inside})
+            merged[outer] = copy.copy(merged[outer]).set_params(**inside)
         self.__dict__.update(type(self)(**merged).__dict__)
         return self
 
