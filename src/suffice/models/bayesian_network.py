@@ -22,6 +22,7 @@ from suffice.models.mixed_inference import MixedInference
 from suffice.models.network_em import TableEM
 from suffice.models.network_inference import TableInference, coded_columns
 from suffice.models.network_priors import linear_prior, table_prior
+from suffice.models.nodes import Node
 from suffice.models.structure import read_structure
 from suffice.models.table_node import TableLearner, TableNode
 from suffice.report import Certificate
@@ -32,6 +33,9 @@ Floats = NDArray[np.float64]
 
 UNSEEN = ("uniform", "nan", "raise")
 MISSING = ("em", "raise")
+
+#: The kinds of node, by the name that files give them.
+KINDS: dict[str, type[Node]] = {TableNode.kind: TableNode, LinearGaussianNode.kind: LinearGaussianNode}
 
 
 class BayesianNetwork(Estimator):
@@ -440,8 +444,7 @@ class BayesianNetwork(Estimator):
         return {"nodes": [node.to_plain() for node in self._nodes().values()]}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        kinds: dict[str, Any] = {TableNode.kind: TableNode, LinearGaussianNode.kind: LinearGaussianNode}
-        found = [kinds[plain["kind"]].from_plain(plain) for plain in state["nodes"]]
+        found: list[Any] = [KINDS[plain["kind"]].from_plain(plain) for plain in state["nodes"]]
         self._fitted = {node.name: node for node in found}
         if {n: node.parents for n, node in self._fitted.items()} != self._parents:
             raise FileFormatError("The tables do not belong to the structure of the network.")

@@ -23,7 +23,11 @@ class Node(Protocol):
     """P(node | parents), fitted. `domain` holds the parents in declared order, then the node."""
 
     kind: ClassVar[str]
-    domain: Domain
+
+    @property
+    def domain(self) -> Domain:
+        """The parents in declared order, then the node."""
+        ...
 
     @property
     def n_params(self) -> int:
