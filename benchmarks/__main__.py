@@ -12,11 +12,21 @@ from benchmarks.harness import run
 
 
 def names() -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(problems.__path__))
+    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(problems.__path__))
 
 
-def problem_of(name: str) -> Any:
-    return importlib.import_module(f"benchmarks.problems.{name}")
+def cases(name: str) -> list[Any]:
+    """The problems of a module: the module itself, or what its `cases` lists; those without data are named."""
+    module: Any = importlib.import_module(f"benchmarks.problems.{name.replace('-', '_')}")
+    return list(module.cases()) if hasattr(module, "cases") else [module]
+
+
+def sizes(problem: Any, rows: int | None) -> list[tuple[str, int]]:
+    """The sizes to run, each with the name of its table."""
+    several = getattr(problem, "SIZES", None)
+    if rows is not None or several is None:
+        return [(problem.NAME, rows or problem.ROWS)]
+    return [(f"{problem.NAME}, {size:,} rows", size) for size in several]
 
 
 def main() -> None:
@@ -35,14 +45,14 @@ def main() -> None:
         parser.error(f"{f'no problem {unknown.pop()!r}; ' if unknown else ''}known problems: {', '.join(names())}")
     if options.list:
         for name in names():
-            problem = problem_of(name)
-            print(f"{name:<12}{problem.title(problem.ROWS)}")
-    for name in options.names:
-        problem = problem_of(name)
-        outcome = run(problem, options.rows or problem.ROWS, options.repeats or problem.REPEATS, options.only)
-        print(table.text(outcome, problem), flush=True)
-        if options.save:
-            table.save(outcome, problem)
+            for problem in cases(name):
+                print(f"{name:<16}{problem.title(problem.ROWS)}")
+    for problem in (problem for name in options.names for problem in cases(name)):
+        for name, rows in sizes(problem, options.rows):
+            outcome = run(problem, rows, options.repeats or problem.REPEATS, options.only)
+            print(table.text(outcome, problem), flush=True)
+            if options.save:
+                table.save(outcome, problem, name)
 
 
 if __name__ == "__main__":

@@ -54,19 +54,21 @@ class Result:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All results of a problem, and who could not take part."""
+    """All results of a problem, who could not take part, and who was left out as too slow for so many rows."""
 
     title: str
     results: tuple[Result, ...]
     absent: tuple[str, ...]
     repeats: int
+    slow: tuple[str, ...] = ()
 
 
 def run(problem: Problem, rows: int, repeats: int, only: Sequence[str] = ()) -> Outcome:
     """Time every contender whose package is installed, or those whose names contain a word of `only`."""
     chosen = [c for c in problem.CONTENDERS if not only or any(word in c.name for word in only)]
-    present = [contender for contender in chosen if contender.present]
+    present = [contender for contender in chosen if contender.present and rows <= (contender.most_rows or rows)]
     absent = tuple(f"{contender.name} ({contender.requires})" for contender in chosen if not contender.present)
+    slow = tuple(contender.name for contender in chosen if contender.present and contender not in present)
     data = problem.make(rows)
     judge = problem.judge(data)
     with tempfile.TemporaryDirectory() as name:
@@ -75,7 +77,7 @@ def run(problem: Problem, rows: int, repeats: int, only: Sequence[str] = ()) -> 
             np.save(folder / f"{key}.npy", array)
         del data
         results = tuple(_race(present, folder, repeats, judge))
-    return Outcome(problem.title(rows), results, absent, repeats)
+    return Outcome(problem.title(rows), results, absent, repeats, slow)
 
 
 def _race(

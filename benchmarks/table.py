@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 from benchmarks.harness import Outcome, Problem
 
 README = Path(__file__).with_name("README.md")
-PACKAGES = ("suffice", "numpy", "numba", "polars", "duckdb")
+PACKAGES = ("suffice", "numpy", "numba", "pandas", "polars", "duckdb", "pgmpy", "pyagrum")
 HEAD = ("", "wall ms", "CPU ms", "x floor", "x ours", "first s", "MB", "answer")
 
 
@@ -54,22 +53,23 @@ def text(outcome: Outcome, problem: Problem) -> str:
         ).rstrip()
         for row in table
     ]
-    return "\n".join([_heading(outcome), *lines, *_absent(outcome.absent)])
+    return "\n".join([_heading(outcome), *lines, *_absent(outcome)])
 
 
 def markdown(outcome: Outcome, problem: Problem) -> str:
     """The same table for README.md."""
     lines = [f"| {' | '.join(row)} |" for row in (HEAD, *rows(outcome, problem))]
     lines.insert(1, "|---|" + "---:|" * (len(HEAD) - 2) + "---|")
-    return "\n".join([_heading(outcome), "", *lines, "", *_absent(outcome.absent), _machine()])
+    return "\n".join([_heading(outcome), "", *lines, "", *_absent(outcome), _machine()])
 
 
 def _heading(outcome: Outcome) -> str:
     return f"{outcome.title}; minimum of {outcome.repeats} repeats in turns."
 
 
-def _absent(names: Sequence[str]) -> list[str]:
-    return [f"Not installed: {', '.join(names)}."] if names else []
+def _absent(outcome: Outcome) -> list[str]:
+    lines = [f"Left out, too slow for so many rows: {'; '.join(outcome.slow)}."] if outcome.slow else []
+    return [*lines, f"Not installed: {', '.join(outcome.absent)}."] if outcome.absent else lines
 
 
 def _machine() -> str:
@@ -90,11 +90,11 @@ def _processor() -> str:
     return f"{found[1].strip()}, " if found else ""
 
 
-def save(outcome: Outcome, problem: Problem) -> None:
-    """Put the table between the marks of the problem in README.md."""
-    begin, end = f"<!-- {problem.NAME} -->", f"<!-- end of {problem.NAME} -->"
+def save(outcome: Outcome, problem: Problem, name: str) -> None:
+    """Put the table between the marks of that name in README.md, at the end of the file if there are none yet."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     content = README.read_text()
     if begin not in content:
-        content = f"{content.rstrip()}\n\n## {problem.NAME}\n\n{begin}\n{end}\n"
+        content = f"{content.rstrip()}\n\n## {name}\n\n{begin}\n{end}\n"
     before, _, rest = content.partition(begin)
     README.write_text(f"{before}{begin}\n{markdown(outcome, problem)}\n{end}{rest.partition(end)[2]}")

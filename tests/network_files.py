@@ -1,6 +1,8 @@
 """What the tests of the network formats share: a small network, the shared data, and the readers of other libraries."""
 
 import dataclasses
+import functools
+import importlib
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ from trees import identical
 
 #: Real networks, beside the project where there are any; tests that need them are skipped by name elsewhere.
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+#: Module that reads a format, by ending.
+READERS = {"bif": "bif", "bifxml": "xmlbif", "net": "net", "dsl": "dsl", "xdsl": "xdsl", "uai": "uai"}
 
 Found = dict[str, tuple[list[str], dict[str, list[str]], NDArray[np.float64]]]
 
@@ -54,6 +59,32 @@ def shared(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"shared data: {name} is not here")
     return path
+
+
+def real_files() -> list[str]:
+    """Names of the real networks in every format that is read; one name where there are none, for the skip."""
+    names = [path.name for path in (DATA / "bn").glob("*") if _ending(path.name) in READERS]
+    return sorted(names) or ["alarm.bif.gz"]
+
+
+@functools.cache
+def real_network(name: str) -> TableNetwork:
+    """A real network, by the name of its file."""
+    module = importlib.import_module(f"suffice.formats.{READERS[_ending(name)]}")
+    network: TableNetwork = module.load(shared(f"bn/{name}"))
+    return network
+
+
+def _ending(name: str) -> str:
+    return name.removesuffix(".gz").rpartition(".")[2]
+
+
+def texts(network: TableNetwork) -> TableNetwork:
+    """The network with text for names and states, as files but UAI hold them."""
+    words: dict[Hashable, Hashable] = {name: str(name) for name in network.domain}
+    domain = Domain(Variable.discrete(words[n], map(str, network.domain[n].states)) for n in network.domain)
+    parents = {words[name]: tuple(words[parent] for parent in found) for name, found in network.parents.items()}
+    return TableNetwork(domain, parents, {words[name]: table for name, table in network.tables.items()})
 
 
 def largest_difference(network: TableNetwork, found: Found) -> float:

@@ -29,7 +29,10 @@ def cells(output: str) -> dict[str, list[str]]:
 def test_the_problems_are_listed() -> None:
     assert {line.split()[0] for line in run("-m", "benchmarks", "--list").splitlines()} >= {
         "counts",
+        "em",
+        "linear-gaussian",
         "moments",
+        "networks",
         "normal",
     }
 
@@ -47,6 +50,33 @@ def test_moments_are_accurate(problem: str) -> None:
     only = ("--only", "suffice", "--only", "numpy")
     found = cells(run("-m", "benchmarks", problem, "--rows", "2000", "--repeats", "1", *only))
     assert all(float(figures[-2]) < 1e-15 for name, figures in found.items() if name.startswith("suffice"))
+
+
+def test_tables_of_a_network_agree() -> None:
+    only = ("--only", "suffice, codes", "--only", "by hand, codes", "--only", "suffice, NumPy")
+    found = cells(run("-m", "benchmarks", "networks", "--rows", "3000", "--repeats", "1", *only))
+    assert set(found) == {
+        "suffice, codes, MLE",
+        "suffice, codes, BDeu",
+        "suffice, NumPy path, codes, MLE",
+        "numpy bincount by hand, codes, MLE",
+        "numpy bincount by hand, codes, BDeu",
+    }
+    assert all(float(figures[-2]) < 1e-15 for figures in found.values())
+
+
+def test_linear_gaussian_networks_agree() -> None:
+    only = ("--only", "suffice, matrix", "--only", "numpy")
+    found = cells(run("-m", "benchmarks", "linear-gaussian", "--rows", "1000", "--repeats", "1", *only))
+    assert len(found) == 3
+    assert all(float(figures[-2]) < 1e-11 for figures in found.values())
+
+
+def test_em_says_which_likelihood_it_reached() -> None:
+    found = cells(run("-m", "benchmarks", "em", "--rows", "60", "--repeats", "1", "--only", "suffice, 3 steps"))
+    steps, likelihood = found["suffice, 3 steps"][-6], float(found["suffice, 3 steps"][-3])
+    assert steps == "3"
+    assert -30 < likelihood < -10
 
 
 ABSENT = """

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from suffice.families.gamma import Gamma as Gamma
     from suffice.families.geometric import Geometric as Geometric
     from suffice.families.inverse_gamma import InverseGamma as InverseGamma
+    from suffice.families.laplace import Laplace as Laplace
     from suffice.families.linear_gaussian_prior import LinearGaussianPrior as LinearGaussianPrior
     from suffice.families.lomax import Lomax as Lomax
     from suffice.families.multivariate_normal import MultivariateNormal as MultivariateNormal
@@ -53,6 +54,10 @@ if TYPE_CHECKING:
     from suffice.fitting import summarize as summarize
     from suffice.formats import read as read
     from suffice.models.bayesian_network import BayesianNetwork as BayesianNetwork
+    from suffice.models.feature import Feature as Feature
+    from suffice.models.glm import GLM as GLM
+    from suffice.models.markov_network import MarkovNetwork as MarkovNetwork
+    from suffice.models.node_kinds import NoisyOr as NoisyOr
     from suffice.report import Certificate as Certificate
     from suffice.report import Report as Report
     from suffice.statistics import Counts as Counts
@@ -68,6 +73,10 @@ __version__ = "0.1.0"
 _EXPORTS: dict[str, str] = {
     # models
     "BayesianNetwork": "suffice.models.bayesian_network",
+    "Feature": "suffice.models.feature",
+    "GLM": "suffice.models.glm",
+    "MarkovNetwork": "suffice.models.markov_network",
+    "NoisyOr": "suffice.models.node_kinds",
     # laws of one column or of several, which also serve as priors
     "Bernoulli": "suffice.families.bernoulli",
     "Beta": "suffice.families.beta",
@@ -77,6 +86,7 @@ _EXPORTS: dict[str, str] = {
     "Gamma": "suffice.families.gamma",
     "Geometric": "suffice.families.geometric",
     "InverseGamma": "suffice.families.inverse_gamma",
+    "Laplace": "suffice.families.laplace",
     "MultivariateNormal": "suffice.families.multivariate_normal",
     "NegativeBinomial": "suffice.families.negative_binomial",
     "Normal": "suffice.families.normal",

@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 from suffice import precise
 from suffice.domain import Domain
 from suffice.errors import DataError, FileFormatError, MergeError, SizeError, listing
+from suffice.precise import RESIDUE
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
 
 #: A table of at most this many cells is always dense; a larger one is dense once a quarter of its cells are in use.
 DENSE_CELLS = 65_536
-#: Relative size below which a difference of float weights counts as zero.
-RESIDUE = 1e-12
+#: Axes that an array can have; a table over more variables is sparse, however few its cells.
+MOST_AXES = 64
 
 
 class Answer(Protocol):
@@ -86,6 +87,14 @@ def without_residue(result: Floats, before: Floats, what: str) -> Floats:
     return result
 
 
+def check_moments_left(before: Any, left: Any, *, gone: bool) -> None:
+    """Raise where moments after a subtraction cannot be those of rows; `gone` where no weight is left of them."""
+    held, rest = ([getattr(moments, name) for name in moments.pairs] for moments in (before, left))
+    if not (precise.vanished(held, rest) if gone else precise.scatter_is_left(held, rest)):
+        found = "sums without rows" if gone else "negative squares"
+        raise MergeError(f"Taking these rows out would leave {found}: they were never in.")
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Counts
 # --------------------------------------------------------------------------------------------------------------------
@@ -134,6 +143,11 @@ class CountTable:
         """The full array; a table too large for memory is an error that says how large."""
         if self.cells is None:
             return self.values
+        if len(self.shape) > MOST_AXES:
+            raise SizeError(
+                f"A table over {len(self.shape)} variables has more axes than an array can have ({MOST_AXES}); read "
+                "its cells in use by items()."
+            )
         if self.size > 2**28:
             raise SizeError(
                 f"The table of shape {self.shape} has {self.size:,} cells; only {len(self.values):,} are in use."
@@ -198,8 +212,10 @@ class CountTable:
 
     def _normal(self) -> CountTable:
         """The one way this content is stored."""
+        if self.cells is None and self.values.size <= DENSE_CELLS:
+            return self
         used = len(self.values) if self.cells is not None else int(np.count_nonzero(self.values))
-        if self.size <= max(DENSE_CELLS, 4 * used):
+        if self.size <= max(DENSE_CELLS, 4 * used) and len(self.shape) <= MOST_AXES:
             return self if self.cells is None else CountTable(self.shape, self.dense())
         if self.cells is not None:
             keep = self.values != 0
@@ -273,7 +289,10 @@ class PairSums:
         left = self._map(precise.subtract, other)
         if left.weight < -RESIDUE * self.weight:
             raise MergeError("Taking these rows out would leave a negative weight: they were never in.")
-        return left * 0.0 if left.weight <= RESIDUE * self.weight else left
+        gone = left.weight <= RESIDUE * self.weight
+        if "cross_pair" in self.pairs:
+            check_moments_left(self, left, gone=gone)
+        return left * 0.0 if gone else left
 
     def __mul__(self, factor: float) -> Self:
         """Every pair times a factor."""

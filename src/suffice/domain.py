@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -21,14 +21,21 @@ from suffice.errors import FileFormatError, MergeError, MissingColumnError, Opti
 Kind = Literal["discrete", "real", "count"]
 Origin = Literal["declared", "category", "seen"]
 
+#: The types of most states, with their names in `state_key`: what needs no closer look.
+_PLAIN: Mapping[type, str] = {str: "str", int: "number", bool: "bool"}
+
 
 def as_python(value: Any) -> Any:
     """A NumPy scalar as the Python value it stands for; anything else unchanged."""
+    if type(value) in _PLAIN:
+        return value
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
 def is_gap(value: Any) -> bool:
     """True for None, NaN, NaT and pandas' NA."""
+    if type(value) in _PLAIN:
+        return False
     if value is None:
         return True
     if isinstance(value, float | np.floating):
@@ -44,6 +51,8 @@ def state_key(value: Hashable) -> tuple[str, Hashable]:
     Python holds ``1 == True`` and hashes them alike, so states are told apart by type as well. Numbers of any width are
     one type: an integer column that a gap has turned into floats still matches its integer states.
     """
+    if type(value) in _PLAIN:
+        return (_PLAIN[type(value)], value)
     value = as_python(value)
     if isinstance(value, bool):
         return ("bool", value)
@@ -90,6 +99,7 @@ class Variable:
     kind: Kind
     states: tuple[Hashable, ...] = ()
     origin: Origin = "seen"
+    _codes: dict[Hashable, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check that states belong to a discrete variable and differ."""
@@ -97,6 +107,7 @@ class Variable:
             raise OptionError(f"Variable {self.name!r} has kind {self.kind!r}; expected 'discrete', 'real' or 'count'.")
         if self.kind != "discrete" and self.states:
             raise OptionError(f"Variable {self.name!r} is {self.kind} and cannot have states.")
+        object.__setattr__(self, "_codes", {state_key(state): code for code, state in enumerate(self.states)})
         if len(self._codes) != len(self.states):
             raise OptionError(
                 f"Variable {self.name!r} declares a state twice: {listing(self.states)}. States must differ."
@@ -107,8 +118,8 @@ class Variable:
         """A variable with the given states, in the given order."""
         if isinstance(states, str):
             raise OptionError(f"The states of {name!r} are the string {states!r}; give a list of states.")
-        found = tuple(as_python(state) for state in states)
-        if any(is_gap(state) for state in found):
+        found = tuple(map(as_python, states))
+        if any(map(is_gap, found)):
             raise OptionError(f"The states of {name!r} contain a gap (None or NaN); a gap is not a state.")
         return cls(name, "discrete", found, origin)
 
@@ -117,12 +128,10 @@ class Variable:
         """Number of states."""
         return len(self.states)
 
-    @cached_property
-    def _codes(self) -> dict[Hashable, int]:
-        return {state_key(state): code for code, state in enumerate(self.states)}
-
     def __eq__(self, other: object) -> bool:
         """Same name, kind and states in the same order, told apart by type; the origin does not count."""
+        if self is other:
+            return True
         if not isinstance(other, Variable):
             return NotImplemented
         mine, theirs = (self.name, self.kind, tuple(self._codes)), (other.name, other.kind, tuple(other._codes))
@@ -203,18 +212,27 @@ class Domain(Mapping[Hashable, Variable]):
 
     def __init__(self, variables: Iterable[Variable] = ()) -> None:
         """Keep the variables in order; names must differ."""
-        self._variables: dict[Hashable, Variable] = {}
+        found: dict[Hashable, Variable] = {}
         for variable in variables:
             if not isinstance(variable, Variable):
                 raise OptionError(f"A Domain holds Variables; found {variable!r}. Use Variable.discrete(name, states).")
-            if variable.name in self._variables:
+            if variable.name in found:
                 raise OptionError(f"Two variables are named {variable.name!r}; names must differ.")
-            self._variables[variable.name] = variable
+            found[variable.name] = variable
+        self._keep(found)
 
-    @property
-    def names(self) -> tuple[Hashable, ...]:
-        """Names in order."""
-        return tuple(self._variables)
+    def _keep(self, variables: dict[Hashable, Variable]) -> None:
+        self._variables = variables
+        self._selected: dict[tuple[Hashable, ...], Domain] = {}
+        #: Names in order.
+        self.names: tuple[Hashable, ...] = tuple(variables)
+        #: Variables in order.
+        self.variables: tuple[Variable, ...] = tuple(variables.values())
+
+    @cached_property
+    def numbers(self) -> tuple[Hashable, ...]:
+        """Names of the real and count variables, in order."""
+        return tuple(variable.name for variable in self.variables if variable.kind != "discrete")
 
     def __getitem__(self, name: Hashable) -> Variable:
         """The variable of that name."""
@@ -243,6 +261,10 @@ class Domain(Mapping[Hashable, Variable]):
         """Hash by content."""
         return hash(frozenset(self._variables.items()))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the variables alone."""
+        return (Domain, (self.variables,))
+
     def __repr__(self) -> str:
         """Short, one line."""
         kinds = (f"{v.name!r}: {v.card if v.kind == 'discrete' else v.kind}" for v in self.variables)
@@ -260,14 +282,9 @@ class Domain(Mapping[Hashable, Variable]):
             raise FileFormatError("A domain is a list of variables; the file holds something else.")
         return cls(variables)
 
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        """Variables in order."""
-        return tuple(self._variables.values())
-
     def shape(self, names: Sequence[Hashable]) -> tuple[int, ...]:
         """Numbers of states of the named variables."""
-        return tuple(self[name].card for name in names)
+        return tuple([len(self[name].states) for name in names])
 
     def names_of(self, variables: Any) -> list[Hashable]:
         """One name or several, as a list of known names; a tuple that is itself a name is one name."""
@@ -281,11 +298,20 @@ class Domain(Mapping[Hashable, Variable]):
 
     def select(self, names: Iterable[Hashable]) -> Domain:
         """The named variables, in the order asked."""
-        return Domain(self[name] for name in names)
+        asked = tuple(names)
+        if asked in self._selected:  # A domain never changes, and a fit asks for the same families several times.
+            return self._selected[asked]
+        found = {name: self[name] for name in asked}
+        if len(found) != len(asked):
+            raise OptionError(f"A variable is asked for twice: {listing(asked)}.")
+        selected = Domain.__new__(Domain)
+        selected._keep(found)
+        self._selected[asked] = selected
+        return selected
 
     def merge(self, other: Domain) -> Domain:
         """Variables of both; those in both are merged by label."""
-        if self._variables == other._variables:
+        if not other._variables or self._variables == other._variables:
             return self
         joined = [v.merge(other[v.name]) if v.name in other else v for v in self.variables]
         return Domain([*joined, *(v for v in other.variables if v.name not in self)])
@@ -295,8 +321,8 @@ def declare(name: Hashable, states: Any) -> Variable:
     """A variable from what a user declares: a list of states, ``"real"``, ``"count"`` or a `Variable`."""
     if isinstance(states, Variable):
         return replace(states, name=name)
-    if isinstance(states, str):
-        if states in ("real", "count"):
-            return Variable(name, states)  # type: ignore[arg-type]
+    if isinstance(states, str) and states in ("real", "count"):
+        return Variable(name, states)  # type: ignore[arg-type]
+    if isinstance(states, str) or not isinstance(states, Iterable):
         raise OptionError(f"states[{name!r}] is {states!r}; expected a list of states, 'real', 'count' or a Variable.")
     return Variable.discrete(name, states)

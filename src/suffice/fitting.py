@@ -13,18 +13,23 @@ import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable, declare
-from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
+from suffice.errors import DataError, FileFormatError, NotFittedError, OptionError, listing
 from suffice.iteration import Control, Outcome
 from suffice.report import Certificate, Report
 from suffice.statistics import Statistic, Summary
 
 Floats = NDArray[np.float64]
+
+#: Why rows are read again: to join those learned or leave them, or to be compared with the model.
+Purpose = Literal["join", "compare"]
+#: What a report says about columns that are read as states, though their type is float.
+_WIDENED = "{} holds whole numbers and gaps: read as states. Declare it 'real' in states= to have it read as numbers"
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Estimator:
 
     report_: Report
     summary_: Summary
+    #: What reading the rows has to say; part of the next report.
+    _read_notes: tuple[str, ...] = ()
 
     def __init__(self, **options: Any) -> None:
         """Keep the options as they were given."""
@@ -61,6 +68,10 @@ class Estimator:
     def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
         """The variables to read, by column; None leaves the kind to the column."""
         raise NotImplementedError
+
+    def _wanted_again(self, columns: Sequence[Hashable], purpose: Purpose) -> Mapping[Hashable, Variable | None]:
+        """The variables to read, by column, of rows that join those learned, leave them, or are compared with them."""
+        return self._wanted(columns)
 
     def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
         """The statistics that the fit needs."""
@@ -104,6 +115,7 @@ class Estimator:
         Returns:
             self
         """
+        self._read_notes = ()
         summary, passes = self._summary_of(data, sample_weight, columns)
         return self._learn(self._own(summary), passes)
 
@@ -112,7 +124,8 @@ class Estimator:
 
         `keep` below 1 weights the earlier rows down first (forgetting).
         """
-        summary, passes = self._joining_summary(data, sample_weight, columns)
+        with self._reading("join"):
+            summary, passes = self._joining_summary(data, sample_weight, columns)
         earlier = self.__dict__.get("summary_")
         return self._learn(summary if earlier is None else earlier * keep + summary, passes)
 
@@ -120,15 +133,26 @@ class Estimator:
         """Take rows out again; the result equals a fit that never saw them."""
         if "summary_" not in self.__dict__:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
-        summary, passes = self._joining_summary(data, sample_weight, columns)
+        with self._reading("join"):
+            summary, passes = self._joining_summary(data, sample_weight, columns)
         return self._learn(self.summary_ - summary, passes)
 
     def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
-        summary, _ = self._joining_summary(data, sample_weight, columns)
+        with self._reading("compare"):
+            summary, _ = self._joining_summary(data, sample_weight, columns)
         if summary.weight <= 0:
             raise OptionError("The score of no rows is undefined: the data have no weight.")
         return self._log_likelihood(self._aligned(summary)) / summary.weight
+
+    @contextmanager
+    def _reading(self, purpose: Purpose) -> Iterator[None]:
+        """While rows are read to join those learned or to be compared with them."""
+        self._purpose = purpose
+        try:
+            yield
+        finally:
+            del self._purpose
 
     def _own(self, summary: Summary) -> Summary:
         """The summary, where it is one of the columns that the model describes; another one is an error."""
@@ -151,11 +175,12 @@ class Estimator:
         if isinstance(data, Summary):
             if sample_weight is not None or columns is not None:
                 raise OptionError("A Summary already holds weights and columns; give neither beside it.")
+            self._read_notes = ()
             return data, 0
         from suffice.sources import open_source
 
         source = open_source(data, columns=columns, sample_weight=sample_weight)
-        return summarize(self, source), max(source.passes, 1)
+        return _answered(self, source), max(source.passes, 1)
 
     def _learn(self, summary: Summary, passes: int) -> Self:
         """Solve on a copy, so that a fit that fails leaves the model as it was."""
@@ -196,7 +221,7 @@ class Estimator:
             plan=solution.plan,
             log_evidence=solution.log_evidence,
             empirical_entropy=self._empirical_entropy(summary),
-            warnings=solution.warnings,
+            warnings=(*self._read_notes, *solution.warnings),
             **ended,  # type: ignore[arg-type]
         )
 
@@ -355,12 +380,31 @@ def summarize(
     >>> summary[Counts(("x",))].dense()
     array([2., 1.])
     """
-    from suffice.sources import open_source, summarize_source
+    asked = questions if isinstance(questions, Estimator) else _Questions(questions, states)
+    if isinstance(data, Summary):
+        raise DataError("The data are a Summary already. Fit it, or add it to others.")
+    # A copy: what a model notes about the rows it reads belongs to its own fits.
+    return copy.copy(asked)._summary_of(data, sample_weight, columns)[0]
 
-    source = open_source(data, columns=columns, sample_weight=sample_weight)
-    asked = _Questions(questions, states) if not isinstance(questions, Estimator) else questions
-    wanted = asked._wanted(source.columns)
-    domain = source.infer(list(wanted), {name: v for name, v in wanted.items() if v is not None})
+
+def settled_domain(source: Any, wanted: Mapping[Hashable, Variable | None]) -> Domain:
+    """What the columns of a source hold: as wanted, and where nothing is said as their types and whole numbers say."""
+    domain: Domain = source.infer(list(wanted), {name: v for name, v in wanted.items() if v is not None})
+    inferred = {name: "real" if v is None else "discrete" for name, v in wanted.items() if v is None or not v.states}
+    unsure = [n for n, kind in inferred.items() if domain[n].kind == kind and domain[n].origin == "seen"]
+    found: Domain = source.narrow(domain, unsure)
+    return found
+
+
+def _answered(asked: Estimator, source: Any) -> Summary:
+    """The statistics that a model asks for, from one pass over an open source."""
+    from suffice.sources import summarize_source
+
+    purpose = asked.__dict__.get("_purpose")
+    wanted = asked._wanted(source.columns) if purpose is None else asked._wanted_again(source.columns, purpose)
+    domain = settled_domain(source, wanted)
+    unsaid = [name for name in source.whole if wanted.get(name, domain[name]) is None]
+    asked._read_notes = (_WIDENED.format(listing([n for n in wanted if n in unsaid])),) if unsaid else ()
     with _rows_bar(bool(asked._options.get("progress", False))) as progress:
         return summarize_source(source, domain, asked._ask(domain), progress=progress)
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice import precise
-from suffice.answers import RESIDUE, MomentSums, checked_floats, same_bits
+from suffice.answers import MomentSums, check_moments_left, checked_floats, same_bits
 from suffice.domain import Domain
 from suffice.errors import FileFormatError, MergeError, listing
+from suffice.precise import RESIDUE
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -46,12 +47,12 @@ class MomentsByTable:
         """Total weight of each joint state (k,)."""
         return self.weight_pair[0]
 
-    @property
+    @cached_property
     def mean(self) -> Floats:
         """Weighted means (k, d)."""
         return precise.divide(self.total_pair, self.weight_pair[..., None])[0]
 
-    @property
+    @cached_property
     def scatter(self) -> Floats:
         """Centred cross-products (k, d, d)."""
         return precise.centred(self.weight_pair, self.total_pair, self.cross_pair)
@@ -79,11 +80,14 @@ class MomentsByTable:
 
     def __sub__(self, other: MomentsByTable) -> MomentsByTable:
         """Joint state by joint state; those without weight left are gone, a negative weight is an error."""
-        before = _together((self, other * 0.0), precise.add, other.cells).weight
+        before = _together((self, other * 0.0), precise.add, other.cells)
         left = _together((self, other), precise.subtract)
-        if (left.weight < -RESIDUE * before).any():
+        if (left.weight < -RESIDUE * before.weight).any():
             raise MergeError("Taking these rows out would leave a negative weight: they were never in.")
-        return left._kept(left.weight > RESIDUE * before)
+        stays = left.weight > RESIDUE * before.weight
+        for gone, some in ((False, stays), (True, ~stays)):
+            check_moments_left(before._kept(some), left._kept(some), gone=gone)
+        return left._kept(stays)
 
     def __mul__(self, factor: float) -> MomentsByTable:
         """Every pair times a factor; joint states of no weight vanish."""

@@ -66,6 +66,8 @@ class Control:
         if self.callback is not None and not callable(self.callback):
             raise OptionError(f"callback is {self.callback!r}; expected a function of the state, or None.")
         if self.checkpoint is not None:
+            if not isinstance(self.checkpoint, str | os.PathLike):
+                raise OptionError(f"checkpoint is {self.checkpoint!r}; expected the path of a file, or None.")
             folder = Path(self.checkpoint).absolute().parent
             if not folder.is_dir() or not os.access(folder, os.W_OK):
                 raise OptionError(
@@ -187,8 +189,8 @@ def _resume(path: str | Path | None, problem: str) -> tuple[State, State, list[f
         raise FileFormatError(f"{path} is not a checkpoint. Choose another path for checkpoint=.")
     if tree["checkpoint"] != problem:
         raise OptionError(
-            f"The checkpoint {path} belongs to another fit (other data or other options). Delete it, or choose "
-            "another path."
+            f"The checkpoint {path} belongs to another fit (other data, another solver or other options). Delete it, "
+            "or choose another path."
         )
     try:
         return State(**tree["state"]), State(**tree["best"]), [float(value) for value in tree["history"]]

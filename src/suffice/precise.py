@@ -11,6 +11,7 @@ The building blocks are error-free: `two_sum` and `two_product` return the round
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +28,13 @@ SUM_BLOCK = 1 << 15
 
 NOISE = 2.0**-96
 """Relative size below which a centred sum of squares is rounding noise of its raw double-double sums."""
+
+RESIDUE = 1e-12
+"""Relative size below which a difference of weights or of variances counts as zero."""
+
+LEAST_SHARE = 1e-9
+"""Relative size below which a sum or a direction of the scatter that a subtraction should leave empty counts as zero.
+"""
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -174,3 +182,28 @@ def centred(weight: Floats, total: Floats, cross: Floats) -> Floats:
     noise = np.abs(scatter) <= NOISE * size[..., :, None] * size[..., None, :]
     scatter = np.where(noise, 0.0, scatter)
     return np.asarray((scatter + scatter.swapaxes(-1, -2)) / 2)
+
+
+def scatter_is_left(before: Sequence[Floats], left: Sequence[Floats]) -> bool:
+    """Whether moments after a subtraction have a scatter without negative directions, as those of rows have.
+
+    Both are (weight, total, cross) as in `centred`, and have some weight everywhere. Directions are those of the
+    correlations, so that the answer does not depend on units.
+    """
+    scatter = centred(left[0], left[1], left[2])
+    was, now = (np.diagonal(s, axis1=-2, axis2=-1) for s in (centred(before[0], before[1], before[2]), scatter))
+    squares = np.abs(np.diagonal(before[2][0], axis1=-2, axis2=-1))
+    slack = RESIDUE * np.maximum(was, 0.0) + RESIDUE**2 * squares
+    unit = np.sqrt(np.maximum(now, 0.0) + slack)
+    unit = np.where(unit > 0, unit, 1.0)
+    directions = np.linalg.eigvalsh(scatter / unit[..., :, None] / unit[..., None, :])
+    return bool((now >= -slack).all() and (directions >= -LEAST_SHARE).all())
+
+
+def vanished(before: Sequence[Floats], left: Sequence[Floats]) -> bool:
+    """Whether all sums are gone with the weight; both are (weight, total, cross) as in `centred`."""
+    size = np.sqrt(np.abs(np.diagonal(before[2][0], axis1=-2, axis2=-1)))
+    totals = np.sqrt(before[0][0])[..., None] * size
+    crosses = size[..., :, None] * size[..., None, :]
+    gone = ((np.abs(left[1][0]) <= LEAST_SHARE * totals).all(), (np.abs(left[2][0]) <= LEAST_SHARE * crosses).all())
+    return all(map(bool, gone))

@@ -51,7 +51,8 @@ class Certificate:
 class Report:
     """The receipt of a fit.
 
-    `log_likelihood` is the sum over rows, natural logarithm. ``aic = 2 k - 2 log_likelihood`` and
+    `log_likelihood` is the sum over rows, natural logarithm; `objective` is what was maximised, with a prior the
+    log-likelihood and the log prior up to a constant. ``aic = 2 k - 2 log_likelihood`` and
     ``bic = k log(weight) - 2 log_likelihood``: smaller is better. `bic_score` is ``-bic / 2``, the score that structure
     learners maximise. `kl_divergence` is KL(empirical || model) in nats a row for discrete data; it equals
     ``-empirical_entropy - log_likelihood / weight``.
@@ -80,14 +81,19 @@ class Report:
     @property
     def aic(self) -> float:
         """Akaike's criterion, 2 k - 2 log-likelihood: smaller is better."""
-        return 2.0 * self.n_params - 2.0 * self.log_likelihood
+        return 2.0 * self._size - 2.0 * self.log_likelihood
 
     @property
     def bic(self) -> float | None:
         """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."""
         if self.weight <= 0:
             return None
-        return self.n_params * math.log(self.weight) - 2.0 * self.log_likelihood
+        return self._size * math.log(self.weight) - 2.0 * self.log_likelihood
+
+    @property
+    def _size(self) -> float:
+        """The number of parameters as a float; inf for tables of more cells than floats can count."""
+        return float(self.n_params) if self.n_params.bit_length() < 1024 else math.inf
 
     @property
     def bic_score(self) -> float | None:

@@ -35,10 +35,13 @@ class Statistic:
         given: Any = self.variables
         if isinstance(given, str):
             raise OptionError(f"{type(self).__name__}({self.variables!r}) takes several names: give a list of them.")
-        object.__setattr__(self, "variables", tuple(self.variables))
-        if not all(isinstance(name, Hashable) for name in self.variables):
-            raise OptionError(f"{type(self).__name__}{self.variables!r} has a name that cannot be a column.")
-        if len(set(self.variables)) != len(self.variables):
+        if type(given) is not tuple:
+            object.__setattr__(self, "variables", tuple(given))
+        try:
+            distinct = len(set(self.variables))
+        except TypeError:
+            raise OptionError(f"{type(self).__name__}{self.variables!r} has a name that cannot be a column.") from None
+        if distinct != len(self.variables):
             raise OptionError(f"{type(self).__name__}{self.variables!r} names a variable twice.")
 
     @property
@@ -242,6 +245,14 @@ class Summary:
             raise MergeError(f"A summary can only be merged with a summary, not with {type(other).__name__}.")
         if set(self.answers) != set(other.answers):
             odd = set(self.answers) ^ set(other.answers)
+            rows = [[type(key) for key in side.answers] == [Patterns] for side in (self, other)]
+            if rows[0] != rows[1]:
+                names = next(key.variables for key in odd if isinstance(key, Patterns))
+                raise MergeError(
+                    "One summary holds distinct rows, as gaps and hidden variables need them; the other holds the "
+                    "counts or sums of complete rows, from which the rows cannot be had again. Fit all rows together, "
+                    f"or summarise both parts by summarize(Patterns({names!r}), data) and fit the sum."
+                )
             raise MergeError(f"The summaries answer different questions; only one of them answers {listing(odd, 3)}.")
         domain = self.domain.merge(other.domain)
         return self.align(domain).answers, other.align(domain).answers, domain

@@ -14,8 +14,10 @@ from itertools import product
 import numpy as np
 
 from suffice.engines.junction_tree import plan_tree
+from suffice.engines.tree_covariance import TreeCovariance
+from suffice.engines.tree_scaling import TreeScaling
 from suffice.errors import MissingExtraError
-from suffice.kernels import choice, coding, counting, grouped_moments, moments, patterns
+from suffice.kernels import choice, coding, counting, grouped_moments, moments, patterns, row_laws
 
 Call = tuple[str, Callable[[], object]]
 
@@ -42,6 +44,7 @@ def calls() -> Iterator[Call]:
     yield from _patterns()
     yield from _coding()
     yield from _junction_tree()
+    yield "logistic rows", partial(row_laws.logistic_rows, np.zeros(2), np.ones(2))
 
 
 def _counting() -> Iterator[Call]:
@@ -81,6 +84,8 @@ def _junction_tree() -> Iterator[Call]:
     yield "junction tree rows", partial(tree.solve_rows, rows, ("a", "b", "c"), scopes=[("a",)])
     yield "junction tree expected counts", partial(tree.expect, rows, ("a", "b", "c"), weights=np.ones(2))
     yield "junction tree moments", partial(plan.moments(), np.zeros(8))
+    yield "junction tree scaling", lambda: TreeScaling(plan, [np.full((2, 2), 0.25)] * 2).sweep()
+    yield "junction tree covariances", lambda: TreeCovariance(plan).covariance(np.zeros(8))
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ def test_blas_is_held_to_one_thread() -> None:
     def blas() -> list[int]:
         return [entry["num_threads"] for entry in threadpoolctl.threadpool_info() if entry["user_api"] == "blas"]
 
-    threads._blas_controller.cache_clear()  # Libraries that other tests have loaded since count too.
+    threads._controller_of.cache_clear()  # Libraries that other tests have loaded since count too.
     before = blas()
     with threads.one_blas_thread():
         assert set(blas()) <= {1}

@@ -343,7 +343,8 @@ def test_joint_states_without_rows() -> None:
     assert np.isnan(gone.weights_[3]).all()
     assert np.isnan(gone.variance_).sum() == 3
     nowhere = {"g": np.array([3]), "h": np.array([0]), "a": np.array([1.0])}
-    assert np.isnan(gone.sample(nowhere, np.random.default_rng(0), 1)[0])
+    with pytest.raises(sf.EstimateError, match="undefined"):
+        gone.sample(nowhere, np.random.default_rng(0), 1)
     with pytest.raises(sf.EstimateError, match="Give a prior=, or unseen="):
         learn(frame, names, states, unseen="raise")
     with pytest.raises(sf.EstimateError, match="no rows to learn 'y'"):

@@ -239,8 +239,11 @@ def test_intervals_are_those_of_student_and_inverse_gamma() -> None:
     assert node.at(g="z") == pytest.approx({"(intercept)": 0.0, "a": 0.0, "(variance)": 1.0})
     assert node.posterior_law(g="z").alpha_ == 2.0
     assert node.standard_errors_[3].tolist() == pytest.approx([1.0, 1.0])
-    with pytest.raises(sf.OptionError, match="one posterior for each joint state of 'g'"):
-        _ = node.posterior_
+    table = node.posterior_
+    assert table.at(g="v").weights_.tolist() == law.weights_.tolist()
+    intervals = table.intervals(0.9)
+    np.testing.assert_allclose(intervals["weights"][1].T, expected, rtol=1e-10)
+    np.testing.assert_allclose(intervals["variance"][1], variance, rtol=1e-10)
 
 
 def test_no_rows() -> None:

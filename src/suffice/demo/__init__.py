@@ -1,6 +1,7 @@
 """The main job on bundled data: from a file to fitted, certified, saved models.
 
-The data are 5,000 visits to a clinic, drawn with a fixed seed by ``tools/make_demo_data.py``.
+The data are 5,000 visits to a clinic, drawn with a fixed seed by ``tools/make_demo_data.py``; so are those of the
+network in `infections`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import suffice as sf
+from suffice.demo import infections
 from suffice.families.exponential import ExponentialFamily
 
 DATA = Path(__file__).with_name("clinic.csv.gz")
@@ -32,8 +34,11 @@ def run(folder: Path, say: Callable[[str], None]) -> None:
         say(f"{law.report_}\n")
     _beyond_a_point(laws["temperature"], say)
     _summaries(say)
-    say(f"\nThe fitted models are in {folder}{'' if str(folder).endswith('/') else '/'}. Try next:")
+    say("")
+    infections.run(folder, say)
+    say(f"The fitted models are in {folder}{'' if str(folder).endswith('/') else '/'}. Try next:")
     say(f"  python -c \"import suffice as sf; print(sf.read('{folder / 'wait.json'}').quantile([0.5, 0.95]))\"")
+    say(f"  python -c \"import suffice as sf; print(sf.read('{folder / 'infections.bif'}').query('infection'))\"")
 
 
 def _parameters(law: ExponentialFamily) -> str:

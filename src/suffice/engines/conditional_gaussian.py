@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from suffice.engines.calibration import Calibration
 from suffice.engines.gaussian_components import Answers, Component, cut
-from suffice.engines.junction_tree import plan_tree
+from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.likelihood_weighting import WeightedSamples, weigh_samples
 from suffice.engines.mixed_network import MixedNetwork
 from suffice.engines.mixtures import Mixture
@@ -33,6 +33,8 @@ from suffice.graphs.nodes import Node
 UNDERFLOW = 1500.0
 #: Joint states of discrete variables that are enumerated for a component of real ones.
 LIMIT = 2**16
+#: Junction trees that are kept for the next question of the same kind.
+KEPT_PLANS = 32
 
 
 class ConditionalGaussian:
@@ -49,10 +51,26 @@ class ConditionalGaussian:
         """Take the network; `limit` bounds the joint states that are enumerated."""
         self.network = network
         self.limit = limit
+        self._plans: dict[Any, TreePlan] = {}
 
-    def condition(self, evidence: Mapping[Any, Any] | None = None) -> Posterior:
-        """The law of all nodes given states (by index) and values of some; what is asked of it decides the work."""
-        return Posterior(self, *self.network.split(evidence or {}))
+    def plan(self, nodes: Sequence[Node], more: Sequence[tuple[Node, ...]]) -> TreePlan:
+        """The junction tree of the tables of some nodes and of further scopes; the last few are kept."""
+        key = (tuple(nodes), tuple(more))
+        plan = self._plans.get(key)
+        if plan is None:
+            scopes = [*((*self.network.tables[node].parents, node) for node in nodes), *more]
+            plan = plan_tree({node: self.network.cards[node] for node in nodes}, scopes)
+            self._plans = dict([*self._plans.items(), (key, plan)][-KEPT_PLANS:])
+        return plan
+
+    def condition(
+        self, evidence: Mapping[Any, Any] | None = None, likelihoods: Mapping[Any, Floats] | None = None
+    ) -> Posterior:
+        """The law of all nodes given states (by index) and values of some; what is asked of it decides the work.
+
+        likelihoods: soft evidence on discrete nodes, one number (card,) for each state.
+        """
+        return Posterior(self, *self.network.split(evidence or {}), likelihoods or {})
 
     def approximate(
         self,
@@ -87,8 +105,14 @@ class Posterior:
     real ones depend on have too many joint states.
     """
 
-    def __init__(self, engine: ConditionalGaussian, states: Mapping[Node, int], values: Mapping[Node, float]) -> None:
-        self._engine, self._states, self._values = engine, states, values
+    def __init__(
+        self,
+        engine: ConditionalGaussian,
+        states: Mapping[Node, int],
+        values: Mapping[Node, float],
+        likelihoods: Mapping[Node, Floats],
+    ) -> None:
+        self._engine, self._states, self._values, self._likelihoods = engine, states, values, likelihoods
         self._columns = {node: np.array([value]) for node, value in values.items()}
         self._cache: dict[frozenset[Node], Solved] = {}
 
@@ -111,21 +135,55 @@ class Posterior:
         discrete = [node for node in names if node in self._engine.network.tables]
         if discrete:
             raise OptionError(f"A mixture is of real variables; {listing(discrete)} is discrete. Ask for its table.")
-        solved = self._possible(names)
-        parts = [part for part in solved.components if set(part.hidden) & set(names)]
-        union = tuple(dict.fromkeys(name for part in parts for name in part.interface))
+        return self.mixture_by((), names)[1]
+
+    def mixture_by(self, discrete: Sequence[Node], reals: Sequence[Node]) -> tuple[NDArray[np.intp], Mixture]:
+        """The joint law of discrete and real variables: normal laws, and the cell (c,) that each of them belongs to.
+
+        Cells number the joint states of the discrete variables, the last one fastest. The weights of a cell add up to
+        its probability.
+        """
+        solved = self._possible([*discrete, *reals])
+        parts = [part for part in solved.components if set(part.hidden) & set(reals)]
+        union = tuple(dict.fromkeys([*discrete, *(name for part in parts for name in part.interface)]))
         shape = tuple(self._engine.network.cards[name] for name in union)
         if math.prod(shape) > self._engine.limit:
             raise SizeError(
-                f"The real variables {listing(names)} depend together on {listing(union)}, which have "
+                f"The real variables {listing(reals)} depend together on {listing(union)}, which have "
                 f"{math.prod(shape):,} joint states; the limit is {self._engine.limit:,}. Ask for fewer of them "
                 "together, or raise the limit."
             )
         weights = solved.law.marginal(union).ravel()
         used = np.flatnonzero(weights > 0)
         places = np.array(np.unravel_index(used, shape or (1,)))
-        found = [self._part(part, names, places[[union.index(name) for name in part.interface]]) for part in parts]
-        return _assembled(tuple(names), weights[used], found, self._values)
+        found = [self._part(part, reals, places[[union.index(name) for name in part.interface]]) for part in parts]
+        cells = used // math.prod(shape[len(discrete) :])
+        return cells, _assembled(tuple(reals), weights[used], found, self._values)
+
+    def sample(self, n: int = 1, random_state: Any = None) -> dict[Node, NDArray[Any]]:
+        """`n` draws (n,) by node: discrete nodes from their exact law, real ones from the normal laws given these."""
+        rng = np.random.default_rng(random_state)
+        solved = self._possible(self._engine.network.order)
+        codes = solved.law.sample(n, random_state=rng)
+        drawn: dict[Node, NDArray[Any]] = {node: codes[:, at] for at, node in enumerate(solved.law.space.nodes)}
+        drawn |= {node: np.full(n, value) for node, value in self._values.items()}
+        for part in solved.components:
+            if part.hidden:
+                drawn |= zip(part.hidden, self._draw(part, drawn, n, rng).T, strict=True)
+        return drawn
+
+    def _draw(self, part: Component, drawn: Mapping[Node, NDArray[Any]], n: int, rng: np.random.Generator) -> Floats:
+        """The unobserved nodes of a component (n, u), given the states drawn for its interface."""
+        answers = part.solve(self._columns, 1, part.hidden)
+        states = tuple(drawn[name] for name in part.interface)
+        at = np.ravel_multi_index(states, part.shape) if states else np.zeros(n, dtype=np.intp)
+        z = rng.standard_normal((n, answers.root.shape[2]))
+        found: Floats = answers.means[at, 0]
+        order = np.argsort(at, kind="stable")
+        ends = np.flatnonzero(np.diff(at[order])) + 1
+        for rows in np.split(order, ends) if n else ():
+            found[rows] += z[rows] @ answers.root[at[rows[0]]].T
+        return found
 
     def _part(
         self, part: Component, names: Sequence[Node], places: NDArray[Any]
@@ -146,7 +204,7 @@ class Posterior:
 
     def _solve(self, names: Sequence[Node]) -> Solved:
         network = self._engine.network
-        relevant = frozenset(network.above([*names, *self._states, *self._values]))
+        relevant = frozenset(network.above([*names, *self._states, *self._values, *self._likelihoods]))
         if relevant not in self._cache:
             self._cache[relevant] = self._solved(relevant)
         return self._cache[relevant]
@@ -160,18 +218,17 @@ class Posterior:
         informed = [component for component in components if component.observed]
         found = [component.solve(self._columns, 1) for component in informed]
         tables = {node: table for node, table in network.tables.items() if node in relevant}
-        lift, logs = lifted(found, tables.values())
-        scopes = [*((*above, node) for node, (above, _) in tables.items()), *(part.interface for part in informed)]
+        lift, logs = lifted(found, [table for _, table in tables.values()] + list(self._likelihoods.values()))
         with np.errstate(divide="ignore"):
             factors = [np.log(np.asarray(table, dtype=np.float64)) for _, table in tables.values()]
         factors += [log[0].reshape(part.shape) for log, part in zip(logs, informed, strict=True)]
-        tree = plan_tree({node: network.cards[node] for node in tables}, scopes).load(factors, log=True)
-        law = tree.condition(self._states)
+        plan = self._engine.plan(tuple(tables), [part.interface for part in informed])
+        law = plan.load(factors, log=True).condition(self._states, self._likelihoods)
         points = int(points_of(found, lift, np.array([law.log_partition]))[0])
         return Solved(components, law, law.log_partition - lift * points, points)
 
 
-def lifted(found: Sequence[Answers], tables: Any) -> tuple[float, list[Floats]]:
+def lifted(found: Sequence[Answers], tables: Sequence[ArrayLike]) -> tuple[float, list[Floats]]:
     """Log densities (n, c) of components, raised by an amount for each point mass, and that amount.
 
     The amount is larger than any difference between log densities and between log probabilities of joint states, so
@@ -183,7 +240,7 @@ def lifted(found: Sequence[Answers], tables: Any) -> tuple[float, list[Floats]]:
     for answers in found:
         finite = answers.log_density[np.isfinite(answers.log_density)]
         lift += 2 * float(np.abs(finite).max(initial=0.0))
-    for _, table in tables:
+    for table in tables:
         positive = np.asarray(table, dtype=np.float64)
         lift += 2 * float(np.abs(np.log(positive[positive > 0])).max(initial=0.0)) + 2 * math.log(positive.size)
     return lift, [answers.log_density + lift * answers.points for answers in found]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.conditional_gaussian import ConditionalGaussian, lifted, points_of
 from suffice.engines.gaussian_components import Component, cut
-from suffice.engines.junction_tree import JunctionTree, plan_tree
+from suffice.engines.junction_tree import JunctionTree
 from suffice.engines.square_root import Floats
 from suffice.errors import DataError
 from suffice.graphs.nodes import Node
@@ -61,11 +61,14 @@ def solve_rows(
     *,
     scopes: Sequence[Sequence[Node]] = (),
     targets: Sequence[Node] | None = None,
+    threads: int = 1,
+    calls: int | None = None,
 ) -> Iterator[RowGroup]:
-    """Condition on each row.
+    """Condition on each row; the hidden nodes of the real parts are the targets among them.
 
     columns (n,) by node: codes with -1 for a gap, numbers with NaN for a gap; nodes without a column are hidden.
     scopes: sets of discrete variables whose joint law is asked. targets: nodes whose law is wanted (default: all).
+    calls: as in `TreePlan.rows`.
     """
     network, asked = engine.network, [tuple(scope) for scope in scopes]
     trees: dict[Any, JunctionTree] = {}
@@ -80,14 +83,17 @@ def solve_rows(
         if (tables, interfaces) not in trees:
             trees[tables, interfaces] = _tree(engine, tables, [*interfaces, *asked])
         some = {node: np.asarray(columns[node])[rows] for node in (*discrete, *observed)}
-        solved = _solved(engine, trees[tables, interfaces], components, some, len(rows), asked)
-        yield RowGroup(rows, states, *solved)
+        hidden = [[node for node in part.hidden if targets is None or node in targets] for part in components]
+        asking = _Asking(asked, hidden, threads, calls)
+        yield RowGroup(rows, states, *_solved(engine, trees[tables, interfaces], components, some, len(rows), asking))
 
 
-def log_evidence(engine: ConditionalGaussian, columns: Columns) -> Floats:
+def log_evidence(
+    engine: ConditionalGaussian, columns: Columns, *, threads: int = 1, calls: int | None = None
+) -> Floats:
     """Log evidence of each row (n,), gaps summed and integrated out; columns as in `solve_rows`."""
     found = np.zeros(_length(columns))
-    for group in solve_rows(engine, columns, targets=()):
+    for group in solve_rows(engine, columns, targets=(), threads=threads, calls=calls):
         found[group.rows] = group.log_evidence
     return found
 
@@ -122,9 +128,17 @@ def _groups(
 def _tree(engine: ConditionalGaussian, nodes: Sequence[Node], more: Sequence[tuple[Node, ...]]) -> JunctionTree:
     """The tables of some nodes, with further scopes that belong together."""
     tables = engine.network.tables
-    scopes = [*((*tables[node].parents, node) for node in nodes), *more]
-    plan = plan_tree({node: engine.network.cards[node] for node in nodes}, scopes)
-    return plan.load([*(tables[node].table for node in nodes), *(None for _ in more)])
+    return engine.plan(nodes, more).load([*(tables[node].table for node in nodes), *(None for _ in more)])
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """What is asked of each group: laws of discrete scopes, hidden nodes of each component; threads and calls."""
+
+    scopes: Sequence[tuple[Node, ...]]
+    hidden: Sequence[Sequence[Node]]
+    threads: int
+    calls: int | None
 
 
 def _solved(
@@ -133,31 +147,34 @@ def _solved(
     components: Sequence[Component],
     columns: Columns,
     n: int,
-    asked: Sequence[tuple[Node, ...]],
+    asking: _Asking,
 ) -> tuple[Floats, dict[tuple[Node, ...], Floats], tuple[RealPart, ...]]:
     """Log evidence, laws of the scopes asked, and real parts of a group of n rows."""
-    found = [component.solve(columns, n, component.hidden) for component in components]
-    lift, logs = lifted(found, [engine.network.tables[node] for node in tree.plan.space.nodes])
+    found = [part.solve(columns, n, hidden) for part, hidden in zip(components, asking.hidden, strict=True)]
+    lift, logs = lifted(found, [engine.network.tables[node].table for node in tree.plan.space.nodes])
     factors: dict[tuple[Node, ...], Floats] = {}
     for component, log in zip(components, logs, strict=True):
+        if not component.observed:
+            continue  # Its density is 1; without factors, equal rows are worked on once.
         scope, shaped = component.interface, log.reshape(n, *component.shape)
         factors[scope] = factors[scope] + shaped if scope in factors else shaped
     discrete = [node for node in columns if node in engine.network.tables]
     codes = np.stack([columns[node] for node in discrete], axis=1) if discrete else np.zeros((n, 0))
-    scopes = list(dict.fromkeys([*asked, *(component.interface for component in components)]))
-    answers = tree.solve_rows(codes.astype(np.int64), discrete, scopes=scopes, row_factors=factors)
+    scopes = list(dict.fromkeys([*asking.scopes, *(component.interface for component in components)]))
+    rows = tree.plan.rows(codes.astype(np.int64), discrete, factors, calls=asking.calls)
+    answers = tree.solve_rows(rows, scopes=scopes, threads=asking.threads)
     points = points_of(found, lift, answers.log_partition)
     parts = [
         RealPart(
             tuple(node for node in component.nodes if node in component.observed),
-            component.hidden,
+            tuple(hidden),
             component.interface,
             component.shape,
             answers.marginals[component.interface].reshape(n, -1),
             solved.means,
             solved.root @ solved.root.swapaxes(-1, -2),
         )
-        for component, solved in zip(components, found, strict=True)
+        for component, hidden, solved in zip(components, asking.hidden, found, strict=True)
     ]
-    marginals = {scope: answers.marginals[scope] for scope in asked}
+    marginals = {scope: answers.marginals[scope] for scope in asking.scopes}
     return answers.log_partition - lift * points, marginals, tuple(parts)

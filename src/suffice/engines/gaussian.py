@@ -64,6 +64,11 @@ class GaussianJoint:
         return law
 
     @classmethod
+    def from_root(cls, names: Sequence[Hashable], mean: Floats, root: Floats) -> Self:
+        """The law of mean + root z with independent standard z: covariance root root', mean (d,) and root (d, r)."""
+        return cls._with(names, mean, root @ root.T, root)
+
+    @classmethod
     def from_network(cls, nodes: Mapping[Any, Regression]) -> Self:
         """The joint law of a linear-Gaussian network, given as ``{node: (parents, weights, variance)}``."""
         order, parents, weights, variances = _in_order(nodes)

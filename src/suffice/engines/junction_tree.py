@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ from suffice.graphs.clique_tree import CliqueTree, clique_tree
 from suffice.graphs.nodes import Node
 from suffice.graphs.triangulation import best_triangulation
 from suffice.graphs.undirected import graph_of_scopes
+from suffice.kernels.choice import REPEATED
 from suffice.kernels.junction_tree import Likelihoods, calibrate, log_sum, maximize
 from suffice.kernels.junction_tree_cases import Cases, maximize_cases, solve_cases
 from suffice.kernels.junction_tree_layout import Layout, arrange
@@ -110,7 +111,8 @@ class TreePlan:
         return 8 * (self.cells + separators + self.largest)
 
     def __str__(self) -> str:
-        return f"junction tree: width {self.width}, largest table {self.largest:,} cells, {in_words(self.bytes)}"
+        width = max(self.width, 0)  # A plan without scopes has no table that could be wide.
+        return f"junction tree: width {width}, largest table {self.largest:,} cells, {in_words(self.bytes)}"
 
     def describe(self) -> str:
         """The plan with all cliques, the largest first."""
@@ -126,8 +128,7 @@ class TreePlan:
         return (
             f"The junction tree needs {in_words(self.bytes)}, and the limit is {in_words(self.limit_bytes)}. "
             f"Its largest clique has {len(clique)} variables and {size:,} cells ({in_words(8 * size)}): "
-            f"{listing(clique)}. Use an approximate method such as Gibbs sampling, a structure with fewer joined "
-            "variables, or a larger limit_bytes."
+            f"{listing(clique)}. Use a structure with fewer joined variables, or a larger limit_bytes."
         )
 
     def load(self, factors: Sequence[ArrayLike | None], *, log: bool = False) -> JunctionTree:
@@ -151,9 +152,14 @@ class TreePlan:
         rows: ArrayLike,
         nodes: Sequence[Node] | None = None,
         row_factors: Mapping[Any, ArrayLike] | None = None,
+        *,
+        calls: int | None = REPEATED,
     ) -> Rows:
-        """Check rows once, for many calls of `JunctionTree.expect` or `solve_rows`, which take the result as rows."""
-        return Rows.of(self.space, rows, nodes, row_factors)
+        """Check rows once, for many calls of `JunctionTree.expect` or `solve_rows`, which take the result as rows.
+
+        The digits of these calls do not depend on what the process did before; calls is their number, by estimate.
+        """
+        return replace(Rows.of(self.space, rows, nodes, row_factors), calls=calls)
 
     def moments(self) -> TreeMoments:
         """The map from log-potentials of all scopes, as one vector, to log Z and the marginals of all scopes."""
@@ -164,25 +170,29 @@ class TreeMoments:
     """log Z of a log-linear model as a function of its log-potentials, with its gradient.
 
     Vectors hold the tables of all scopes of the plan one after another, axes in the order of the scope. Made for many
-    calls, one after the other.
+    calls, one after the other. `inner` is the same for the scopes that have a variable of two states or more, and
+    `live` (n,) tells which numbers belong to those.
     """
 
     def __init__(self, plan: TreePlan) -> None:
         self.sizes = [plan.space.size(scope) for scope in plan.scopes]
-        self._live = np.repeat(np.array([bool(numbers) for numbers in plan.numbers], np.bool_), self.sizes)
-        self._moments = Moments(plan.layout, [numbers for numbers in plan.numbers if numbers])
+        self.live = np.repeat(np.array([bool(numbers) for numbers in plan.numbers], np.bool_), self.sizes)
+        self._whole = bool(self.live.all())
+        self.inner = Moments(plan.layout, [numbers for numbers in plan.numbers if numbers])
 
     def __call__(self, log_potentials: ArrayLike) -> tuple[float, Floats]:
         """Return log Z, and the marginals of all scopes (numbers,)."""
-        logs = np.asarray(log_potentials, dtype=np.float64)
-        if logs.shape != self._live.shape:
-            raise OptionError(f"Log-potentials have shape {logs.shape}; expected {self._live.shape}.")
-        if np.isnan(logs).any() or (logs == np.inf).any():
+        logs = np.ascontiguousarray(log_potentials, dtype=np.float64)
+        if logs.shape != self.live.shape:
+            raise OptionError(f"Log-potentials have shape {logs.shape}; expected {self.live.shape}.")
+        if not np.maximum.reduce(logs, initial=0.0) < np.inf:  # NaN if any is.
             raise OptionError("Log-potentials hold NaN or +inf; use finite numbers and -inf.")
-        log_z, marginals = self._moments(logs[self._live])
+        if self._whole:
+            return self.inner(logs)
+        log_z, marginals = self.inner(logs[self.live])
         answer = np.ones(len(logs))
-        answer[self._live] = marginals
-        return log_z + float(logs[~self._live].sum()), answer
+        answer[self.live] = marginals
+        return log_z + float(logs[~self.live].sum()), answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +263,9 @@ class JunctionTree:
         known = rows if isinstance(rows, Rows) else self.plan.rows(rows, nodes, row_factors)
         asked = {scope: self._inside(scope) for scope in map(space.scope, scopes)}
         outputs = [numbers for numbers in asked.values() if numbers]
-        answers = solve_cases(self.potentials, self._cases(known), outputs, threads=self._threads(threads))
+        answers = solve_cases(
+            self.potentials, self._cases(known), outputs, threads=self._threads(threads), calls=_calls(rows)
+        )
         log_z = answers.log_z[known.label] + known.constants + self.constant
         possible = (log_z > -np.inf).astype(np.float64)[:, None]
         marginals: dict[Nodes, Floats] = {}
@@ -296,7 +308,9 @@ class JunctionTree:
         space, layout = self.plan.space, self.plan.layout
         known = rows if isinstance(rows, Rows) else self.plan.rows(rows, nodes, row_factors)
         weight = known.weights(weights, possible=known.constants + self.constant > -np.inf)
-        answers = solve_cases(self.potentials, self._cases(known), (), weight, threads=self._threads(threads))
+        answers = solve_cases(
+            self.potentials, self._cases(known), (), weight, threads=self._threads(threads), calls=_calls(rows)
+        )
         log_z = answers.log_z[known.label] + known.constants + self.constant
         total = weight[answers.log_z > -np.inf].sum()
         found = []
@@ -352,3 +366,8 @@ class JunctionTree:
             else:
                 constant += scaled.log_of_constant
         return known, constant
+
+
+def _calls(rows: ArrayLike | Rows) -> int | None:
+    """Rows that were checked once are worked on many times; of others nothing is known."""
+    return rows.calls if isinstance(rows, Rows) else None

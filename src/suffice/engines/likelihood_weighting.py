@@ -7,7 +7,7 @@ there. Point masses outweigh densities, as in exact inference.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from suffice.engines.mixtures import Mixture
 from suffice.engines.square_root import LOG_2PI, ON_POINT, Floats
 from suffice.errors import DataError, OptionError, listing
 from suffice.graphs.nodes import Node
+
+Draws = Mapping[Node, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -73,23 +75,36 @@ def weigh_samples(
     wanted = list(network.order if targets is None else targets)
     relevant = network.above([*wanted, *known])
     rng = np.random.default_rng(random_state)
+
+    def take(node: Node, draws: Draws) -> tuple[NDArray[Any], Any, Any]:
+        return _take(network, node, draws, known.get(node), (rng, n))
+
+    draws, weights, log_evidence = draw_weighted([node for node in network.order if node in relevant], take, n)
+    cards = {node: card for node, card in network.cards.items() if node in wanted}
+    return WeightedSamples(cards, {node: draws[node] for node in wanted}, weights, log_evidence)
+
+
+def draw_weighted(
+    order: Sequence[Node], take: Callable[[Node, Draws], tuple[NDArray[Any], Any, Any]], n: int
+) -> tuple[dict[Node, NDArray[Any]], Floats, float]:
+    """Draws (n,) by node, weights (n,) that add up to one, and the estimate of the log evidence.
+
+    `take` is called for each node of the order, parents first, with the draws so far. It returns the values of the
+    node (n,), drawn or observed; the log weights of observing it; and where it is observed on a point mass.
+    """
     draws: dict[Node, NDArray[Any]] = {}
     logs, points = np.zeros(n), np.zeros(n, dtype=np.intp)
-    for node in network.order:
-        if node in relevant:
-            value, log, point = _take(network, node, draws, known.get(node), (rng, n))
-            draws[node] = value
-            logs += log
-            points += point
+    for node in order:
+        draws[node], log, point = take(node, draws)
+        logs += log
+        points += point
     possible = np.isfinite(logs)
     if not possible.any():
         raise DataError(f"None of {n:,} samples agrees with the evidence. Use more samples, or exact inference.")
     logs[~(possible & (points == points[possible].max()))] = -np.inf
     top = float(logs.max())
     weights = np.exp(logs - top)
-    cards = {node: card for node, card in network.cards.items() if node in wanted}
-    log_evidence = top + math.log(weights.sum() / n)
-    return WeightedSamples(cards, {node: draws[node] for node in wanted}, weights / weights.sum(), log_evidence)
+    return draws, weights / weights.sum(), top + math.log(weights.sum() / n)
 
 
 def _take(

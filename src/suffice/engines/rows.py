@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.engines.space import Floats, Scope, Space
 from suffice.errors import DataError
 from suffice.graphs.nodes import Node
+from suffice.kernels.choice import REPEATED
 
 _WORD = 1 << 63
 
@@ -22,7 +23,9 @@ class Rows:
 
     codes (k, d): the distinct rows, columns for the numbered variables `variables`; label (n,): the distinct row that
     each row equals; factors: scopes with the log-factors (n, numbers) of the rows, with which no two rows are equal;
-    constants (n,): log-factors without variables.
+    constants (n,): log-factors without variables. calls: how often they are to be worked on, by estimate; the path of
+    the kernels is chosen by it and by the rows alone, so that the digits do not depend on earlier work. None where
+    nothing is known about it.
     """
 
     variables: tuple[int, ...]
@@ -30,6 +33,7 @@ class Rows:
     label: NDArray[np.intp]
     factors: tuple[tuple[Scope, Floats], ...]
     constants: Floats
+    calls: int | None = REPEATED
 
     @classmethod
     def of(

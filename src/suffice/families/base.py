@@ -24,7 +24,12 @@ SUM_TOLERANCE = 1e-9
 
 def generator(random_state: Any) -> np.random.Generator:
     """A generator from a seed (0 is a seed), a Generator, or None; the global generator is never touched."""
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise OptionError(
+            f"random_state is {random_state!r}; expected a whole number of at least 0, a NumPy Generator, or None."
+        ) from None
 
 
 def as_floats(values: ArrayLike, name: str) -> Floats:

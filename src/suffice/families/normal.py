@@ -48,8 +48,8 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def __init__(
         self,
-        mean: float | None = None,
-        variance: float | None = None,
+        mean: ArrayLike | None = None,
+        variance: ArrayLike | None = None,
         *,
         prior: Any = None,
         estimate: str | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class NormalWishart(GivenLaw, ConjugatePrior):
 
     T is the INVERSE of the usual Wishart scale: it adds up with the scatter of the rows, and ``T / (dof - n - 1)`` is
     the mean of the covariance. `strength` is the number of rows that the belief in the mean is worth; `dof` is above
-    n - 1.
+    n - 1. `names` are the columns of the dimensions, in their order: a network reads its joint prior by them.
 
     >>> law = NormalWishart(mean=[0, 0], strength=1, dof=5, inverse_scale=[[2, 0], [0, 4]])
     >>> law.mean()["covariance"]
@@ -42,9 +42,19 @@ class NormalWishart(GivenLaw, ConjugatePrior):
 
     parameter_names = ("mean", "strength", "dof", "inverse_scale")
 
-    def __init__(self, mean: ArrayLike, strength: float, dof: float, inverse_scale: ArrayLike) -> None:
+    def __init__(
+        self,
+        mean: ArrayLike,
+        strength: float,
+        dof: float,
+        inverse_scale: ArrayLike,
+        names: Sequence[Hashable] | None = None,
+    ) -> None:
         """See the class."""
-        super().__init__(mean=mean, strength=strength, dof=dof, inverse_scale=inverse_scale)
+        super().__init__(mean=mean, strength=strength, dof=dof, inverse_scale=inverse_scale, names=names)
+        count = len(self.mean_)
+        if names is not None and (isinstance(names, str) or len(set(names)) != len(names) or len(names) != count):
+            raise OptionError(f"names is {names!r}; expected {count} different names, one for each dimension.")
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -58,6 +68,16 @@ class NormalWishart(GivenLaw, ConjugatePrior):
             "dof": as_float(parameters["dof"], "dof", above=len(mean) - 1),
             "inverse_scale": as_positive_definite(parameters["inverse_scale"], "inverse_scale", len(mean)),
         }
+
+    def _fixed_options(self) -> Sequence[str]:
+        return ("names",)
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether the law is the same for every order of the dimensions: equal means, variances and covariances."""
+        scale, n = self.inverse_scale_, len(self.mean_)
+        apart = scale[~np.eye(n, dtype=bool)]
+        return all(len(np.unique(part)) <= 1 for part in (self.mean_, np.diag(scale), apart))
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -140,6 +160,7 @@ class NormalWishart(GivenLaw, ConjugatePrior):
             strength=self.strength_,
             dof=self.dof_ - n + len(places),
             inverse_scale=self.inverse_scale_[np.ix_(places, places)],
+            names=None if self.names is None else [self.names[place] for place in places],
         )
 
     # -- as a prior --------------------------------------------------------------------------------------------------
@@ -162,6 +183,7 @@ class NormalWishart(GivenLaw, ConjugatePrior):
             strength=strength,
             dof=self.dof_ + weight,
             inverse_scale=self.inverse_scale_ + scatter + self.strength_ * weight / strength * np.outer(away, away),
+            names=self.names,
         )
 
     def _predictive_law(self) -> MultivariateStudentT:

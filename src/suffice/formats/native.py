@@ -12,7 +12,7 @@ from typing import Any
 
 from suffice import storage
 from suffice.domain import Domain
-from suffice.errors import FileFormatError, OptionError
+from suffice.errors import FileFormatError, OptionError, listing
 from suffice.formats.networks import TableNetwork
 from suffice.models.bayesian_network import BayesianNetwork
 
@@ -73,6 +73,12 @@ def to_table_network(model: Any) -> TableNetwork:
     if not isinstance(model, BayesianNetwork):
         raise OptionError(
             f"This format holds Bayesian networks; a {type(model).__name__} goes to '.json' or '.suffice'."
+        )
+    real = [node for node in model.nodes if model.node(node).domain[node].kind != "discrete"]
+    if real:
+        raise OptionError(
+            f"{listing(real)} hold numbers; this format has discrete nodes only. Write the network to '.json' or "
+            "'.suffice'."
         )
     tables = {node: model.table(node).values for node in model.nodes}
     domain = Domain(model.node(node).domain[node] for node in model.nodes)

@@ -5,6 +5,9 @@ known, as data comes in batches. So the rule is that of renting until one has pa
 on the NumPy path until this process has spent `PRICE` seconds there, and is compiled from then on. No choice made
 without knowing the future is better in the worst case, and small problems never load Numba.
 
+Work that is known to come back many times, such as a step of EM, is decided by its own size instead: the two paths may
+differ in the last bit, and a fit must not depend on what the process did before it.
+
 The environment variable `SUFFICE_KERNELS` overrides the rule: `numpy`, `compiled`, or `auto` (the default).
 """
 
@@ -22,22 +25,28 @@ from suffice.errors import OptionError
 PRICE = 0.5
 """Seconds of NumPy work, by estimate, after which a kernel is worth loading."""
 
+REPEATED = 100
+"""Calls to expect of work that is prepared once for many calls."""
+
 _MODES = ("auto", "numpy", "compiled")
 _spent: defaultdict[str, float] = defaultdict(float)
 _forced: list[str] = []
 
 
-def use_compiled(kernel: str, seconds: float) -> bool:
+def use_compiled(kernel: str, seconds: float, *, calls: int | None = None) -> bool:
     """Say which path the next call takes.
 
     kernel names one compiled specialisation, e.g. ``"count uint8"``; seconds is the estimated time of this call on the
-    NumPy path.
+    NumPy path. calls: how many calls like this one are to be expected; the answer is then a function of the arguments
+    alone, and the account of the process is left as it is.
     """
     mode = _mode()
     if mode == "numpy" or not numba_installed():
         return False
     if mode == "compiled":
         return True
+    if calls is not None:
+        return seconds * calls > PRICE
     _spent[kernel] += seconds
     return _spent[kernel] > PRICE
 

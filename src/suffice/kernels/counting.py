@@ -33,7 +33,8 @@ NARROW = 1 << 16
 DENSE_LIMIT = 1 << 31
 """No dense table may have more cells; `count_sparse` has no such limit."""
 
-_GROUPED_ROWS = 50_000  # Below, summing super-tables out costs more than it saves.
+_GROUPED_ROWS = 4096  # Below, summing super-tables out costs more than it saves.
+_ROWS_A_CELL = 32  # Rows for each cell of a super-table: with fewer, clearing and summing the cells out shows.
 _BLOCK = 32768
 _CHUNK = 8  # Blocks that a thread takes at a time.
 _FOLD_ROWS = 1 << 31  # Counts in uint32 are folded into int64 before they could overflow.
@@ -80,6 +81,22 @@ class CountPlan:
         return tuple(sorted({variable for index in self.narrow for variable in self.groups[index]}))
 
     @cached_property
+    def views(self) -> tuple[tuple[slice, tuple[int, ...], tuple[int, ...], tuple[int, ...] | None], ...]:
+        """Of each family: its super-table in the flat array, the shape, the axes to sum out, and the order of the rest.
+
+        The order is None where the super-table is the table of the family as it is.
+        """
+        found = []
+        for family, home in zip(self.families, self.homes, strict=True):
+            group = self.groups[home]
+            kept = [variable for variable in group if variable in family]
+            gone = tuple(axis for axis, variable in enumerate(group) if variable not in family)
+            order = None if group == family else tuple(kept.index(variable) for variable in family)
+            shape = tuple(self.cards[variable] for variable in group)
+            found.append((slice(self.offsets[home], self.offsets[home + 1]), shape, gone, order))
+        return tuple(found)
+
+    @cached_property
     def block(self) -> int:
         """Rows whose weights are added before the double-double sums are touched."""
         narrow_cells = sum(self.sizes[index] for index in self.narrow)
@@ -107,7 +124,8 @@ def plan_counts(cards: Sequence[int], families: Sequence[Sequence[int]], rows: i
         if cells > DENSE_LIMIT:
             raise SizeError(f"The table of family {family} would have {cells:,} cells; use count_sparse for it.")
     wanted = [frozenset(family) for family in asked]
-    groups = group_families(cards, wanted) if rows >= _GROUPED_ROWS else list(dict.fromkeys(wanted))
+    limit = min(CELL_LIMIT, rows // _ROWS_A_CELL)
+    groups = group_families(cards, wanted, limit) if rows >= _GROUPED_ROWS else list(dict.fromkeys(wanted))
     first = {frozenset(family): family for family in reversed(asked)}
     ordered = tuple(first.get(group, tuple(sorted(group))) for group in groups)
     by_size = sorted(range(len(groups)), key=lambda index: math.prod(cards[variable] for variable in groups[index]))
@@ -132,14 +150,11 @@ def count(codes: Codes, plan: CountPlan, weights: Weights = None, *, threads: in
 
 
 def tables(plan: CountPlan, cells: NDArray[Any]) -> list[NDArray[Any]]:
-    """Sum the super-tables in cells (plan.cells,) out to one table for each family."""
+    """Sum the super-tables in cells (plan.cells,) out to one table for each family; some share the memory of cells."""
     found = []
-    for family, home in zip(plan.families, plan.homes, strict=True):
-        group = plan.groups[home]
-        table = cells[plan.offsets[home] : plan.offsets[home + 1]].reshape([plan.cards[v] for v in group])
-        kept = [variable for variable in group if variable in family]
-        table = table.sum(axis=tuple(axis for axis, variable in enumerate(group) if variable not in family))
-        found.append(np.array(np.transpose(table, [kept.index(variable) for variable in family]), order="C"))
+    for place, shape, gone, order in plan.views:
+        table = cells[place].reshape(shape)
+        found.append(table if order is None else np.array(table.sum(axis=gone).transpose(order), order="C"))
     return found
 
 
@@ -281,13 +296,14 @@ def _layout(plan: CountPlan, weighted: bool) -> tuple[NDArray[Any], ...]:
         np.array(sizes, np.int64),
         np.array(plan.used, np.int64),
         np.array([plan.cards[variable] for variable in plan.used], np.int64),
+        np.array([plan.offsets[index] for index in plan.narrow], np.int64),
     )
 
 
 def _compiled_narrow(codes: Codes, plan: CountPlan, weights: Weights, cells: NDArray[Any], threads: int) -> None:
     if not plan.narrow:
         return
-    from suffice.kernels.compiled.counting import count_rows, weigh_blocks
+    from suffice.kernels.compiled.counting import count_rows, fold_counts, weigh_blocks
 
     layout = _layout(plan, weights is not None)
     step = _CHUNK * plan.block
@@ -307,17 +323,10 @@ def _compiled_narrow(codes: Codes, plan: CountPlan, weights: Weights, cells: NDA
     for start in range(0, codes.shape[1], _FOLD_ROWS):
         run(task, range(start, min(start + _FOLD_ROWS, codes.shape[1]), step), threads)
         if weights is None:
-            _fold_counts(plan, layout[3], tables, cells)
+            fold_counts(tables, layout, cells)
             tables[:] = 0
     if weights is not None:
         _place(plan, rounded(reduce(add, sums)), cells)
-
-
-def _fold_counts(plan: CountPlan, places: NDArray[Any], tables: NDArray[Any], cells: NDArray[Any]) -> None:
-    """Add the replicas of all workers (threads, cells of all replicas) to cells."""
-    for index, begin, end in zip(plan.narrow, places[:-1], places[1:], strict=True):
-        copies = tables[:, begin:end].reshape(-1, plan.sizes[index])
-        cells[plan.offsets[index] : plan.offsets[index + 1]] += copies.sum(axis=0, dtype=np.int64)
 
 
 def _place(plan: CountPlan, narrow: NDArray[Any], cells: NDArray[Any]) -> None:

@@ -56,9 +56,9 @@ def _compiled(columns: Floats, labels: Labels, groups: int, weights: Floats | No
 
 def _one_by_one(columns: Floats, labels: Labels, groups: int, weights: Floats | None) -> Sums:
     """Each group by itself."""
-    if groups == 1:
+    if groups <= 1:  # without rows there is no group at all
         weight, total, cross = moment_sums(columns, weights)
-        return weight[:, None], total[:, None], cross[:, None]
+        return weight[:, None][:, :groups], total[:, None][:, :groups], cross[:, None][:, :groups]
     order, ends = _order(labels, groups)
     found = []
     for start, end in pairwise(ends.tolist()):

@@ -99,8 +99,9 @@ def solve_cases(
     weights: Floats | None = None,
     *,
     threads: int = 1,
+    calls: int | None = None,
 ) -> Answers:
-    """Solve all cases; with weights (n,) also add up their beliefs."""
+    """Solve all cases; with weights (n,) also add up their beliefs; calls as in `use_compiled`."""
     layout = potentials.layout
     width = sum(layout.size(scope) for scope in outputs)
     answers = Answers(
@@ -111,7 +112,7 @@ def solve_cases(
     work = _Work(potentials, cases, tuple(outputs), weights, answers)
     block = _numpy_block(layout)
     blocks = math.ceil(len(cases) / block)
-    if use_compiled(KERNEL, blocks * numpy_seconds(layout, block)):
+    if use_compiled(KERNEL, blocks * numpy_seconds(layout, block), calls=calls):
         sums = work.compiled(threads)
     else:
         sums = work.in_numpy(np.arange(len(cases)), logarithms=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,8 @@ from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree import ENOUGH, KERNEL, calibrate, numpy_seconds
 from suffice.kernels.junction_tree_layout import Layout, Scope
 from suffice.kernels.junction_tree_numpy import project
-from suffice.kernels.junction_tree_potentials import Potentials, scale_parts
-from suffice.kernels.junction_tree_program import Program, Wiring, program_for
+from suffice.kernels.junction_tree_potentials import Potentials
+from suffice.kernels.junction_tree_program import Numbers, Program, Wiring, program_for
 
 Floats = NDArray[np.float64]
 
@@ -27,43 +28,53 @@ class Moments:
     def __init__(self, layout: Layout, scopes: Sequence[Scope]) -> None:
         self.layout = layout
         self.scopes = tuple(scopes)
+        self.homes = [layout.home(scope) for scope in self.scopes]
         self.ends = np.cumsum([0, *(layout.size(scope) for scope in self.scopes)])
-        self._work: tuple[Program, Floats] | None = None
+        self._seconds = numpy_seconds(layout)
+
+    @cached_property
+    def program(self) -> Program:
+        """The program whose entries and exits are the scopes, and whose potentials lie apart from the beliefs."""
+        return program_for(self.layout, Wiring(1, self.scopes, self.scopes, separate=True))
 
     def __call__(self, logs: Floats) -> tuple[float, Floats]:
         """Return log Z and the marginals (numbers,) of log-potentials (numbers,), none of them NaN or plus infinity."""
-        if use_compiled(KERNEL, numpy_seconds(self.layout)):
-            values, shifts, leasts = scale_parts(logs, self.ends, log=True)
-            found = self._compiled(values) if leasts.min(initial=1.0) > 0.0 else None
-            if found is not None:
-                return found[0] + float(shifts.sum()), found[1]
-        return self._general(logs)
+        found = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
+        if found is not None:
+            return found
+        log_z, tables = self._general(logs)
+        marginals = [
+            project(tables[home], self.layout.cliques[home], scope).ravel()
+            for scope, home in zip(self.scopes, self.homes, strict=True)
+        ]
+        return log_z, np.concatenate([np.zeros(0), *marginals])
 
-    def _compiled(self, values: Floats) -> tuple[float, Floats] | None:
+    def beliefs(self, logs: Floats, out: Floats) -> float:
+        """Write the laws of all cliques to out (cells of the program,), each at its start; returns log Z."""
+        program = self.program
+        found = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
+        if found is not None:
+            out[:] = self._work[0][: program.cells]
+            return found[0]
+        log_z, tables = self._general(logs)
+        for start, table in zip(program.starts, tables, strict=True):
+            out[start : start + table.size] = table.ravel()
+        return log_z
+
+    def _compiled(self, logs: Floats) -> tuple[float, Floats] | None:
         from suffice.kernels.compiled import junction_tree as loops
 
-        program, buffer = self._work or self._prepared()
-        buffer[program.inputs : program.inputs + len(values)] = values
-        floors = np.ones(len(self.layout.cliques))
-        floor = loops.calibrate(program.numbers, program.offsets, buffer, floors, program.entries.ravel(), True)
-        if floor < ENOUGH:
-            return None
-        loops.leave(program.numbers, program.offsets, buffer, program.exits.ravel())
-        marginals = buffer[program.outputs : program.outputs + len(values)].copy()
-        return float(buffer[program.logs] * np.log(2.0)), marginals
+        program, (buffer, floors, entries, exits) = self.program, self._work
+        buffer[program.inputs : program.inputs + len(logs)] = logs
+        log_z, floor = loops.moments(program.numbers, program.offsets, buffer, floors, entries, exits)
+        return (log_z, buffer[program.outputs : program.outputs + len(logs)].copy()) if floor >= ENOUGH else None
 
-    def _prepared(self) -> tuple[Program, Floats]:
-        """The program and a buffer whose potentials are ones."""
-        program = program_for(self.layout, Wiring(1, self.scopes, self.scopes, separate=True))
-        self._work = program, np.ones(program.length)
-        return self._work
+    @cached_property
+    def _work(self) -> tuple[Floats, Floats, Numbers, Numbers]:
+        """A buffer whose potentials are ones, their floors, and the rows of entries and exits."""
+        program, floors = self.program, np.ones(len(self.layout.cliques))
+        return np.ones(program.length), floors, program.entries.ravel(), program.exits.ravel()
 
-    def _general(self, logs: Floats) -> tuple[float, Floats]:
-        layout = self.layout
-        potentials = Potentials(layout, self.scopes, logs, log=True)
-        beliefs = calibrate(potentials, {})
-        marginals = [
-            project(beliefs.tables[home], layout.cliques[home], scope).ravel()
-            for scope, home in zip(self.scopes, potentials.homes, strict=True)
-        ]
-        return beliefs.log_z, np.concatenate([np.zeros(0), *marginals])
+    def _general(self, logs: Floats) -> tuple[float, Sequence[Floats]]:
+        found = calibrate(Potentials(self.layout, self.scopes, logs, log=True), {})
+        return found.log_z, found.tables

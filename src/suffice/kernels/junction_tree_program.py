@@ -38,9 +38,10 @@ class Wiring:
 class Program:
     """Positions of all tables in a buffer, and what happens to them; see `suffice.kernels.compiled.junction_tree`.
 
-    `numbers`, `offsets`, `entries` (inputs, ROW) and `exits` (outputs, ROW) are what the loops read; `length` is how
+    `numbers`, `offsets`, `entries` (inputs, ROW) and `exits` (outputs, ROW) are what the loops read; `messages` (edges,
+    numbers of a message) are those that `numbers` ends with, in the order of the edges of the layout. `length` is how
     many float64 the buffer has, the first `cells` of them for beliefs; `starts` and `origins` of the cliques, `inputs`,
-    `outputs` and `logs` are positions in it.
+    `outputs`, `scratch`, `fresh`, room for one message, and `logs` are positions in it.
     """
 
     def __init__(self, layout: Layout, wiring: Wiring) -> None:
@@ -67,6 +68,8 @@ class Program:
         scratch, fresh = self._take(self._wide), self._take(max(layout.separator_sizes, default=1) * lanes)
         floors, powers, origins = self._take(count), self._take(count * lanes), self._take(count)
         self.logs = self._take(lanes)
+        self.scratch, self.fresh = scratch, fresh
+        self.messages = np.array(messages, np.uint64).reshape(-1, _MESSAGE)
         self.numbers = self._numbers((scratch, fresh, floors, powers, origins, self.logs), messages)
         self.offsets = np.concatenate([np.zeros(1, np.uint32), *self._pieces])
 

@@ -24,6 +24,7 @@ Words = NDArray[np.uint64]
 
 _BLOCK = 32768
 _PIECE = 1 << 16
+_MOST_AXES = 64  # Of a NumPy array.
 _WORD = 1 << 64
 _SIGN = np.uint64(1 << 63)
 _SECONDS = 5e-8  # NumPy path: sorting a word.
@@ -110,13 +111,16 @@ def _distinct(
 
 
 def _packing(lows: Sequence[int], highs: Sequence[int]) -> Packing:
-    """Fill each piece with as many columns as fit, and each word with as many pieces as fit."""
+    """Fill each piece with as many columns as fit, and each word with as many pieces as fit.
+
+    Columns of one value take no room, so their number in a piece is bounded by the axes that an array can have.
+    """
     words: Packing = [[]]
     room = _WORD
     piece = _Piece((), (), ())
     for column, (low, high) in enumerate(zip(lows, highs, strict=True)):
         radix = high - low + 1
-        if not piece.columns or radix * piece.size > _PIECE or radix > room:
+        if len(piece.columns) in (0, _MOST_AXES) or radix * piece.size > _PIECE or radix > room:
             if radix > room:
                 words.append([])
                 room = _WORD

@@ -7,6 +7,7 @@ calling thread works too: nothing can deadlock when a task itself calls `run`, a
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -124,8 +125,14 @@ def blas_threads(threads: int) -> int:
     return threads if _blas_controller() is not None else 1
 
 
-@cache
 def _blas_controller() -> Any:
+    """What holds BLAS to a number of threads; None without threadpoolctl."""
+    return _controller_of("scipy.linalg" in sys.modules)
+
+
+@cache
+def _controller_of(scipy_loaded: bool) -> Any:
+    """One for each state of the process: a controller knows the libraries that were loaded when it was made."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:

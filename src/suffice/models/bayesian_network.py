@@ -9,55 +9,88 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.answers import PatternTable
-from suffice.domain import Domain, Variable, declare
-from suffice.errors import FileFormatError, MissingColumnError, MissingValueError, OptionError, listing, require
+from suffice.domain import Domain
+from suffice.errors import (
+    EstimateError,
+    FileFormatError,
+    MissingColumnError,
+    MissingValueError,
+    OptionError,
+    listing,
+    require,
+)
 from suffice.fitting import Estimator, Solution
 from suffice.iteration import Outcome
-from suffice.models.linear_gaussian_batch import learn_together
-from suffice.models.linear_gaussian_learner import LinearGaussianLearner
-from suffice.models.linear_gaussian_node import LinearGaussianNode
+from suffice.models.figures import Figures
+from suffice.models.labelled_values import as_tables
 from suffice.models.network_answers import NetworkAnswers
-from suffice.models.network_em import TableEM
-from suffice.models.network_priors import linear_prior, table_prior
-from suffice.models.nodes import Node
-from suffice.models.structure import read_structure
-from suffice.models.table_node import TableLearner, TableNode
+from suffice.models.network_gaps import NetworkGaps
+from suffice.models.network_learning import check_range, plain_fixed, read_fixed
+from suffice.models.network_options import check_mappings, check_options
+from suffice.models.network_posterior import NetworkPosterior
+from suffice.models.network_priors import check_prior
+from suffice.models.network_reading import NetworkReading
+from suffice.models.network_rows import check_start, has_gaps, read_rows
+from suffice.models.node_kinds import NODES
+from suffice.models.structure import declared_states, open_structure, read_structure
+from suffice.models.table_node import TableNode
 from suffice.report import Certificate
 from suffice.statistics import Patterns, Statistic, Summary
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
 
-UNSEEN = ("uniform", "nan", "raise")
-MISSING = ("em", "raise")
+#: How a report names the estimates of nodes, and what EM makes of them: the posterior mean of complete rows as M-step
+#: climbs to a mode, that of the Dirichlet posterior with one pseudo-count more in each cell.
+ESTIMATES = {"mle": "maximum likelihood", "mean": "posterior mean", "map": "MAP", "given": "given"}
+BY_EM = ESTIMATES | {
+    "mean": "penalised maximum likelihood, by steps of the posterior mean: of tables the MAP under pseudo-counts + 1"
+}
 
-#: The kinds of node, by the name that files give them.
-KINDS: dict[str, type[Node]] = {TableNode.kind: TableNode, LinearGaussianNode.kind: LinearGaussianNode}
+#: What a report says where `start` was given to no purpose.
+START_UNUSED = "start= was not used: nothing is hidden or missing, so the estimate has a closed form"
 
 
-class BayesianNetwork(NetworkAnswers, Estimator):
+class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPosterior, Estimator):
     """P(x) = product over nodes of P(node | parents); the structure is given, the tables are learned.
 
-    Complete data have a closed form. Hidden nodes and gaps (None, NaN, NA) are learned by EM with exact expectations.
+    Complete data have a closed form. Hidden nodes and gaps (None, NaN, NA) are learned by EM with exact expectations,
+    whatever the kinds of the nodes: latent classes, Gaussian mixtures and mixtures of regressions are networks like any
+    other. The summary then holds the distinct rows, and `partial_fit` and `unlearn` run EM anew.
 
     Args:
-        structure: edges ``(parent, child)``, a dict ``{child: parents}``, a networkx DiGraph, or another network.
-        states: declared states by node; a declared state that never occurs keeps its place.
-        prior: a number of pseudo-counts for every cell, ``"bdeu"``, ``"k2"``, ``"jeffreys"``, a dict by node, a
-            labelled table, or a fitted network (BDe).
+        structure: edges ``(parent, child)``, a dict ``{child: parents}``, a networkx DiGraph, another network, or the
+            path of a file that holds one; the last two also give the states that they declare.
+        states: declared states by node, or ``"real"``; a declared state that never occurs keeps its place. Where
+            nothing is declared, columns of floats are real, and all others hold states; floats that are whole numbers
+            and gaps are read as states too, since a gap turns whole numbers into floats. `partial_fit`, `unlearn` and
+            `score` read columns as they were learned.
+        nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, or a kind with options such as
+            ``NoisyOr(leak=False)``. Without it, columns of states have tables and columns of numbers regressions.
+        tied: groups of nodes that share one set of parameters; their families have the same states place by place.
+        prior: a number of pseudo-counts for every cell, ``"bdeu"``, ``"k2"``, ``"jeffreys"``, a fitted network (BDe),
+            a `LinearGaussianPrior` or `NormalWishart`, or a dict of priors by node: these, an array with axes (parents,
+            node), a `Table`, a DataFrame (index: parents, columns: states), or a dict or Series by state of a root.
         equivalent_sample_size: the weight of ``"bdeu"`` and of a prior network, in rows.
         estimate: ``"mean"`` (default with a prior) or ``"map"``.
         unseen: the row of a parent configuration without data and without prior: ``"uniform"``, ``"nan"`` or
             ``"raise"``.
-        fixed: tables by node that stay as they are.
-        hidden: number of states, or list of states, of nodes that are never observed.
+        fixed: nodes that stay as they are, by name: a table (with labels or without), (weights, variance) of a
+            linear-Gaussian node, leak and inhibitors of a noisy-OR node, or a fitted node of another network.
+        hidden: number of states, list of states, or ``"real"``, of nodes that are never observed; columns of their
+            names are not read.
         missing: what gaps in the data do: ``"em"`` or ``"raise"``.
-        n_init: number of EM runs from random starts where nodes are hidden; the best is kept.
+        start: parameters to begin EM with, by node, as in `fixed`, or a fitted network; used as they are.
+        n_init: number of EM runs from random starts where nodes are hidden; the best is kept. The first begins at
+            `start` where it is given.
         random_state: seed of the random starts.
+        acceleration: None, or ``"squarem"``: fewer steps where much is missing; the objective still never falls.
+        variance_floor: share of the variance of a column below which EM lets no variance of it fall. A hidden state
+            that shrinks onto one row stops there, and the certificate says so; 0 makes it an error.
+        threads: threads of the E-step of a network of tables; the result does not depend on them.
         max_iter: most EM steps of a run.
-        tolerance: EM stops when no probability changes by more.
-        max_seconds: most seconds of a run.
+        tolerance: EM stops when no probability changes by more, nor any weight or log variance in units of its columns.
+        max_seconds: most seconds of all runs together.
         progress: show a bar.
         callback: called with the state after each EM step; True stops.
         checkpoint: file from which an interrupted EM goes on.
@@ -72,14 +105,14 @@ class BayesianNetwork(NetworkAnswers, Estimator):
     _fitted: dict[Hashable, Any]
     #: What a reader of files changed, such as rows that were divided by their sum.
     notes_: tuple[str, ...] = ()
-    #: Objective of each EM run.
-    scores_: tuple[float, ...]
 
     def __init__(
         self,
         structure: Any,
         *,
         states: Mapping[Any, Any] | None = None,
+        nodes: Mapping[Any, Any] | None = None,
+        tied: Any = None,
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
         estimate: str | None = None,
@@ -87,8 +120,12 @@ class BayesianNetwork(NetworkAnswers, Estimator):
         fixed: Mapping[Any, Any] | None = None,
         hidden: Mapping[Any, Any] | None = None,
         missing: str = "em",
+        start: Any = None,
         n_init: int = 1,
         random_state: Any = 0,
+        acceleration: str | None = None,
+        variance_floor: float = 1e-6,
+        threads: int = 1,
         max_iter: int = 1000,
         tolerance: float = 1e-6,
         max_seconds: float | None = None,
@@ -99,16 +136,13 @@ class BayesianNetwork(NetworkAnswers, Estimator):
         """See the class."""
         options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__(**options)
-        self._parents = read_structure(structure, extra=states or ())
-        for option in ("states", "fixed", "hidden"):
-            unknown = [name for name in self._options[option] or () if name not in self._parents]
-            if unknown:
-                raise OptionError(
-                    f"{option}= names {listing(unknown)}, which is no node; the nodes are {listing(self.nodes)}."
-                )
-        for option, value, known in (("unseen", unseen, UNSEEN), ("missing", missing, MISSING)):
-            if value not in known:
-                raise OptionError(f"{option} is {value!r}; expected one of {listing(known)}.")
+        check_mappings(options)
+        opened = open_structure(structure)
+        self._parents = read_structure(opened, extra=states or ())
+        self._declared = declared_states(opened) | dict(states or {})
+        check_options(options, self.nodes)
+        self._groups()
+        check_start(start, self.nodes)
 
     @classmethod
     def from_tables(cls, domain: Domain, parents: Mapping[Any, Sequence[Any]], tables: Mapping[Any, Any]) -> Self:
@@ -133,35 +167,21 @@ class BayesianNetwork(NetworkAnswers, Estimator):
 
     def states(self, node: Hashable) -> tuple[Hashable, ...]:
         """The states of a node."""
-        return self.node(node).domain[node].states
+        found: tuple[Hashable, ...] = self.node(node).domain[node].states
+        return found
 
     def to_networkx(self) -> Any:
         """The structure as a networkx DiGraph."""
-        graph = require("networkx", extra="test", purpose="to_networkx").DiGraph()
+        graph = require("networkx", extra="graphs", purpose="to_networkx").DiGraph()
         graph.add_nodes_from(self.nodes)
         graph.add_edges_from(self.edges)
         return graph
 
     # -- what the fit asks -------------------------------------------------------------------------------------------
 
-    @property
-    def _hidden(self) -> dict[Hashable, Variable]:
-        found = self._options["hidden"] or {}
-        listed = {name: range(value) if isinstance(value, int) else value for name, value in found.items()}
-        return {name: Variable.discrete(name, states) for name, states in listed.items()}
-
-    def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
-        declared = self._options["states"] or {}
-        names = [node for node in self.nodes if node not in self._hidden]
-        return {n: declare(n, declared[n]) if n in declared else None for n in names}
-
     def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
-        if self._hidden or self.__dict__.get("_gaps", False):
-            real = [variable.name for variable in domain.variables if variable.kind != "discrete"]
-            if real:
-                raise OptionError(
-                    f"EM takes networks of tables; {listing(real)} hold numbers. Fill the gaps, or declare states=."
-                )
+        # Rows to be scored may lack columns, which are then summed out like gaps.
+        if len(domain) < len(self.nodes) or self.__dict__.get("_gaps", False):
             return (Patterns(domain.names),)
         asked = [
             q for n in self.nodes for q in self._learner(n, domain, plain=True).statistics(self._family(n, domain))
@@ -172,50 +192,31 @@ class BayesianNetwork(NetworkAnswers, Estimator):
         """One pass for the counts; where gaps turn up, a pass for the distinct rows instead."""
         if isinstance(data, Summary):
             return super()._summary_of(data, sample_weight, columns)
-        self._gaps = any(isinstance(q, Patterns) for q in getattr(self.__dict__.get("summary_"), "answers", ()))
+        if isinstance(sample_weight, str | tuple) and sample_weight in self._parents:
+            raise OptionError(
+                f"sample_weight names {sample_weight!r}, which is a node of the network; expected one weight a row, or "
+                "a column that holds weights and is no node."
+            )
+        from suffice.sources import open_source
+
+        # Opened once, so that the source counts the passes of both attempts.
+        source = open_source(data, columns=columns, sample_weight=sample_weight)
+        self._gaps = "summary_" in self.__dict__ and has_gaps(self.summary_)
         try:
-            return super()._summary_of(data, sample_weight, columns)
+            found = super()._summary_of(source, None, None)
         except MissingValueError:
             if self._options["missing"] == "raise":
                 raise
             self._gaps = True
-            return super()._summary_of(data, sample_weight, columns)
-
-    def _family(self, node: Hashable, domain: Domain) -> Domain:
-        return domain.select([*self._parents[node], node])
-
-    def _learner(self, node: Hashable, domain: Domain, *, plain: bool = False) -> TableLearner | LinearGaussianLearner:
-        """How a node is learned: a table, or a regression where it holds numbers; `plain` leaves the prior out."""
-        family, given = self._family(node, domain), None if plain else self._options["prior"]
-        if domain[node].kind != "discrete":
-            pool = tuple(v.name for v in domain.variables if v.kind != "discrete")
-            prior = linear_prior(given, node, pool)
-            return LinearGaussianLearner(prior, self._estimate(), self._options["unseen"], pool)
-        real = [name for name in self._parents[node] if domain[name].kind != "discrete"]
-        if real:
-            raise OptionError(
-                f"{node!r} is discrete and has the real parents {listing(real)}; a table needs discrete parents. "
-                "Declare the "
-                "states of the parents, or turn the edge."
-            )
-        table = table_prior(given, family, self._options["equivalent_sample_size"])
-        return TableLearner(table, self._estimate(), self._options["unseen"])
+            found = super()._summary_of(source, None, None)
+        self._read_notes += self._notes_on_columns(source.columns)
+        return found
 
     def _estimate(self) -> str:
         estimate, prior = self._options["estimate"], self._options["prior"]
-        if estimate not in (None, "mean", "map"):
-            raise OptionError(f"estimate is {estimate!r}; expected 'mean' or 'map'.")
         if estimate is not None and prior is None:
             raise OptionError(f"estimate={estimate!r} needs a prior=.")
         return estimate or "mean"
-
-    def _given_nodes(self, domain: Domain) -> dict[Hashable, TableNode]:
-        found = {}
-        for name, values in (self._options["fixed"] or {}).items():
-            family = self._family(name, domain)
-            array = values.transpose(family.names).values if isinstance(values, Table) else values
-            found[name] = TableNode.given(family, array)
-        return found
 
     # -- solving -----------------------------------------------------------------------------------------------------
 
@@ -224,116 +225,106 @@ class BayesianNetwork(NetworkAnswers, Estimator):
         for variable in domain.variables:
             if variable.kind == "discrete" and variable.card == 0:
                 raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
-        self.__dict__.pop("_inference", None)
+        check_range(summary)
+        for stale in ("_inference", "_errors"):
+            self.__dict__.pop(stale, None)
         given = self._given_nodes(domain)
-        learners = {node: self._learner(node, domain) for node in self.nodes}
+        self._estimate()
+        check_prior(self._options["prior"], domain)
+        learners = self._learners(domain)
+        self._check_weight(summary, given)
         outcome: Outcome | None = None
-        if any(isinstance(question, Patterns) for question in summary.answers):
-            self._fitted, outcome = self._run_em(summary, domain, learners, given)
+        if has_gaps(summary):
+            notes = self._notes_on_gaps(summary, given)
+            self._fitted, outcome, more = self._run_em(summary, self._control())
+            notes += more
         else:
+            notes = () if self._options["start"] is None else (START_UNUSED,)
             self._fitted = self._learned(summary, domain, learners, given)
-        return self._solution(outcome)
+        return self._solution(outcome, notes)
 
-    def _learned(
-        self, summary: Summary, domain: Domain, learners: Mapping[Hashable, Any], given: Mapping[Hashable, TableNode]
-    ) -> dict[Hashable, Any]:
-        """Tables one by one, regressions together."""
-        families = {node: self._family(node, domain) for node in self.nodes if node not in given}
-        linear = [node for node in families if isinstance(learners[node], LinearGaussianLearner)]
-        found: dict[Hashable, Any] = dict(given)
-        together = (
-            learn_together([learners[n] for n in linear], [families[n] for n in linear], summary) if linear else []
-        )
-        found |= dict(zip(linear, together, strict=True))
-        found |= {n: learners[n].learn(family, summary) for n, family in families.items() if n not in found}
-        return {node: found[node] for node in self.nodes}
+    def _check_weight(self, summary: Summary, given: Mapping[Hashable, Any]) -> None:
+        """Refuse to learn from nothing: without rows and without a prior no estimate exists."""
+        learned = [name for name in self.nodes if name not in given]
+        told = self._options["prior"] is not None or self._options["unseen"] == "nan"
+        if learned and not told and not summary.weight > 0:
+            raise EstimateError(
+                f"There are no rows to learn {listing(learned)} from: the data have no weight. Give rows, or a prior=."
+            )
 
-    def _run_em(
-        self,
-        summary: Summary,
-        domain: Domain,
-        learners: Mapping[Hashable, Any],
-        given: Mapping[Hashable, TableNode],
-    ) -> tuple[dict[Hashable, TableNode], Outcome]:
-        names = summary.domain.names
-        patterns: PatternTable = summary[Patterns(names)]
-        families = {node: self._family(node, domain) for node in self.nodes}
-        problem = TableEM(names, patterns.rows.astype(np.int32), patterns.weights, families, learners, given)
-        rng = np.random.default_rng(self._options["random_state"])
-        hidden = frozenset(self._hidden)
-        runs = []
-        for _ in range(max(1, self._options["n_init"]) if hidden else 1):
-            runs.append(problem.run(problem.start(rng, hidden), self._control()))
-        self.scores_ = tuple(outcome.state.objective for _, outcome in runs)
-        return max(runs, key=lambda run: run[1].state.objective)
-
-    def _solution(self, outcome: Outcome | None) -> Solution:
+    def _solution(self, outcome: Outcome | None, notes: tuple[str, ...] = ()) -> Solution:
+        names = ESTIMATES if outcome is None else BY_EM
         prior = self._options["prior"]
-        unseen = sum(node.n_unseen for name, node in self._fitted.items() if name not in (self._options["fixed"] or {}))
+        leading = self._leading().values()
+        # Regressions say in their own notes what joint states without rows get.
+        unseen = sum(getattr(node, "n_unseen", 0) for node in leading if node.kind == TableNode.kind)
         filled = self._options["unseen"] if prior is None else "those of the prior"
-        evidence = [node.log_evidence() for node in self._fitted.values()]
+        evidence = [node.log_evidence() for node in leading]
         complete = outcome is None and prior is not None and not self._options["fixed"]
+        newton = [node.name for node in leading if getattr(node, "method", None)]
+        closed = "closed form: each row of each table by itself" + (f"; Newton for {listing(newton)}" if newton else "")
+        plan = None if outcome is None else getattr(self._infer(), "plan", None)
         return Solution(
-            method="closed form: each row of each table by itself" if outcome is None else "EM, exact expected counts",
-            estimate="maximum likelihood"
-            if prior is None
-            else {"mean": "posterior mean", "map": "MAP"}[self._estimate()],
+            method=closed if outcome is None else "EM, exact expected statistics",
+            estimate=" and ".join(dict.fromkeys(names[node.estimate] for node in leading)) or names["given"],
             parameterisation=None if prior is None else "in the probabilities of each row",
             outcome=outcome,
-            plan=None if outcome is None else str(self._infer().plan),
-            log_evidence=float(sum(value for value in evidence if value is not None)) if complete else None,
+            plan=None if plan is None else str(plan),
+            log_evidence=float(sum(evidence)) if complete and None not in evidence else None,
             warnings=(
+                *notes,
                 *((f"{unseen} parent configurations never occur; their rows are {filled}",) if unseen else ()),
-                *(note for node in self._fitted.values() for note in getattr(node, "notes", ())),
+                *(note for node in leading for note in getattr(node, "notes", ())),
             ),
         )
 
     def _log_likelihood(self, summary: Summary) -> float:
-        for question in summary.answers:
-            if isinstance(question, Patterns):
-                patterns: PatternTable = summary[question]
-                codes = dict(zip(question.variables, patterns.rows.T.astype(np.int32), strict=True))
-                return float(patterns.weights @ self._infer().log_likelihood(codes, len(patterns.rows)))
-        return float(sum(node.log_likelihood(summary) for node in self._nodes().values()))
+        if has_gaps(summary):
+            rows = read_rows(summary, summary.domain)
+            # The digits of a report do not depend on earlier work of the process.
+            return float(rows.weights @ self._infer().log_likelihood(rows.columns, len(rows.weights), calls=1))
+        return float(sum(Figures([(node, summary) for node in self._nodes().values()]).log_likelihoods()))
 
     def _certify(self, summary: Summary) -> Certificate:
-        if any(isinstance(question, Patterns) for question in summary.answers):
-            gap = max(node.stationarity() for node in self._nodes().values())
-            return Certificate(gap, exists=None, scale="change of a probability by one more EM step")
-        free = [node for name, node in self._nodes().items() if name not in (self._options["fixed"] or {})]
-        gap = max((node.gap(summary) for node in free), default=0.0)
-        edges = tuple(direction for node in free for direction in getattr(node, "directions", ()))
-        loss = None
-        if self._options["prior"] is None and summary.weight > 0 and all(isinstance(node, TableNode) for node in free):
-            shortfall = (node.best_log_likelihood(summary) - node.log_likelihood(summary) for node in free)
-            loss = max(0.0, sum(shortfall)) / summary.weight
+        if has_gaps(summary):
+            return self._em_certificate(summary)
+        leading = [(node, self._evidence_of(name, summary)) for name, node in self._leading().items()]
+        figures = Figures(leading)
+        # Maxima of NumPy, which are NaN where a figure is: what cannot be judged is not certified.
+        gap = float(np.max(figures.gaps(), initial=0.0))
+        value = float(sum(figures.log_likelihoods()))
         scale = "slope of the objective of each node, a row"
+        if np.isnan(gap) or np.isnan(value):
+            return Certificate(np.nan, scale=scale)
+        edges = tuple(direction for node, _ in leading for direction in getattr(node, "directions", ()))
+        loss = None
+        if self._options["prior"] is None and summary.weight > 0:
+            best = [value for value in figures.best_log_likelihoods() if value is not None]
+            if len(best) == len(leading):
+                loss = float(np.maximum(0.0, sum(best) - value)) / summary.weight
         return Certificate(gap, loss, bound=loss is not None, exists=not edges, directions=edges, scale=scale)
 
     def _aligned(self, summary: Summary) -> Summary:
-        return summary.align(summary.domain.merge(Domain(self._variable(name) for name in summary.domain.names)))
+        # The order of states is the network's: a category column of the rows may list the same states in another.
+        mine = Domain(self._variable(name) for name in summary.domain.names)
+        return summary.align(mine.merge(summary.domain))
 
     def _nodes(self) -> dict[Hashable, Any]:
         if "_fitted" not in self.__dict__:
             self.fitted_  # noqa: B018  not there: raises NotFittedError
         return self._fitted
 
-    def _variable(self, node: Hashable) -> Variable:
-        variable: Variable = self._nodes()[node].domain[node]
-        return Variable.discrete(node, variable.states) if variable.kind == "discrete" else variable
-
     @property
     def n_params_(self) -> int:
-        """Free parameters of all nodes that are not fixed."""
-        fixed = self._options["fixed"] or {}
-        return sum(node.n_params for name, node in self._nodes().items() if name not in fixed)
+        """Free parameters of all nodes that are not fixed; those that tied nodes share count once."""
+        return sum(node.n_params for node in self._leading().values())
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def node(self, node: Hashable) -> Any:
         """The fitted node."""
         self.parents(node)
-        return self._nodes()[node]
+        return self._with_errors(self._nodes()[node])
 
     def table(self, node: Hashable) -> Table:
         """P(node | parents) with axes (parents in declared order, node); the last axis sums to one.
@@ -349,6 +340,10 @@ class BayesianNetwork(NetworkAnswers, Estimator):
         """Options, tables, summary and report as plain data."""
         plain = super().to_plain()
         plain["options"]["structure"] = {node: list(self._parents[node]) for node in self.nodes}
+        plain["options"]["states"] = self._declared or None
+        if "_fitted" in self.__dict__:
+            plain["options"] |= {n: as_tables(self._options[n], self._fitted) for n in ("prior", "fixed", "start")}
+        plain["options"]["fixed"] = plain_fixed(plain["options"]["fixed"])
         if "_fitted" in self.__dict__ and plain["fitted"] is None:
             plain["tables"] = self._fitted_state()
         return plain
@@ -357,15 +352,23 @@ class BayesianNetwork(NetworkAnswers, Estimator):
         return {"nodes": [node.to_plain() for node in self._nodes().values()]}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        found: list[Any] = [KINDS[plain["kind"]].from_plain(plain) for plain in state["nodes"]]
+        unknown = {plain["kind"] for plain in state["nodes"]} - set(NODES)
+        if unknown:
+            raise FileFormatError(f"The file holds nodes of the kinds {listing(unknown)}; known: {listing(NODES)}.")
+        found: list[Any] = [NODES[plain["kind"]].from_plain(plain) for plain in state["nodes"]]
         self._fitted = {node.name: node for node in found}
         if {n: node.parents for n, node in self._fitted.items()} != self._parents:
             raise FileFormatError("The tables do not belong to the structure of the network.")
+        for first, *others in self._groups():
+            mine = self._fitted[first].parameters()
+            if not all(np.array_equal(mine, self._fitted[n].parameters(), equal_nan=True) for n in others):
+                raise FileFormatError(f"{listing([first, *others])} are tied, and their parameters differ.")
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data."""
-        net = super().from_plain(plain)
+        options = {**plain["options"], "fixed": read_fixed(plain["options"]["fixed"])}
+        net = super().from_plain({**plain, "options": options})
         if plain.get("tables") is not None:
             net._restore(plain["tables"])
         return net

@@ -7,6 +7,7 @@ as many steps as a few.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,18 @@ from suffice.families.regression import Products, least_squares
 from suffice.models.linear_gaussian_learner import JointPrior, LinearGaussianLearner, maximum, posterior
 from suffice.models.linear_gaussian_node import LinearGaussianNode, gaps, log_likelihoods
 from suffice.statistics import Moments, Summary
+
+
+@dataclass(frozen=True)
+class BatchLearner(LinearGaussianLearner):
+    """A linear-Gaussian learner that learns several nodes in one solve."""
+
+    @classmethod
+    def learn_many(
+        cls, learners: Sequence[LinearGaussianLearner], domains: Sequence[Domain], summary: Summary
+    ) -> list[LinearGaussianNode]:
+        """Nodes with as many parents together."""
+        return learn_together(learners, domains, summary)
 
 
 def learn_together(

@@ -13,6 +13,7 @@ from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.families.linear_gaussian_prior import LinearGaussianPrior
 from suffice.families.matrices import log_determinant, solve
+from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.families.normal_wishart import NormalWishart
 from suffice.families.regression import LeastSquares, Products, least_squares
 from suffice.families.regression_law import PseudoRows
@@ -44,6 +45,30 @@ class JointPrior:
                 f"real columns: {listing(self.names)}."
             )
 
+    @classmethod
+    def of(cls, law: NormalWishart, columns: tuple[Hashable, ...]) -> JointPrior:
+        """The prior of some real columns, read by the names of the law.
+
+        A law without names is taken only where the order of its dimensions does not matter: the order in which a
+        structure happens to name its nodes is no meaning, and networks that stand for the same independences would
+        have different priors. A law of more columns than these is good too, as its marginal is a law of the same kind.
+        """
+        if law.names is None:
+            found = cls(law, columns)
+            if not law.exchangeable:
+                raise OptionError(
+                    "The NormalWishart prior does not say which column each dimension is. Give NormalWishart(..., "
+                    f"names=[...]) with the real columns {listing(columns)} in the order of its mean."
+                )
+            return found
+        absent = [name for name in columns if name not in law.names]
+        if absent:
+            raise OptionError(
+                f"The NormalWishart prior has the names {listing(law.names)}; the network has also the real columns "
+                f"{listing(absent)}."
+            )
+        return cls(law, tuple(law.names))
+
     def pseudo_rows(self, parents: tuple[Hashable, ...], node: Hashable) -> PseudoRows:
         """The prior of one regression; ``v ~ InverseGamma(dof / 2, T_yy.x / 2)`` with the marginal's dof."""
         law = self.law.marginal([self.names.index(name) for name in (*parents, node)])
@@ -65,7 +90,7 @@ class LinearGaussianLearner:
     whose moments serve several nodes without discrete parents, so that one pass over their products serves all.
     """
 
-    prior: LinearGaussianPrior | JointPrior | None = None
+    prior: LinearGaussianPrior | NormalInverseGamma | JointPrior | None = None
     estimate: str = "mean"
     unseen: str = "uniform"
     pool: tuple[Hashable, ...] = ()
@@ -90,6 +115,10 @@ class LinearGaussianLearner:
         *parents, node = (v.name for v in domain.variables if v.kind != "discrete")
         if isinstance(self.prior, JointPrior):
             return self.prior.pseudo_rows(tuple(parents), node)
+        if isinstance(self.prior, NormalInverseGamma):
+            law = self.prior
+            centre, scatter = np.array([law.delta_]), np.array([[2 * law.beta_]])
+            return PseudoRows(law.gamma_, centre, scatter, law.alpha_, law.beta_, 0, math.log(law.gamma_))
         return None if self.prior is None else self.prior.pseudo_rows(len(parents))
 
     def _without_rows(self, domain: Domain, cells: Codes) -> LinearGaussianNode:
@@ -147,7 +176,7 @@ def _pooled_default(
             f"{_unseen_text(domain, cells)}, so their regression is undefined. Give a prior=, or unseen=."
         )
     if learner.unseen == "nan":
-        return nothing, []
+        return nothing, [f"{_unseen_text(domain, cells)}; their regression is undefined (NaN)."]
     pooled = products.pooled()
     if not pooled.weight.any():
         raise EstimateError(f"There are no rows to learn {domain.names[-1]!r} from. Give rows, or a prior=.")
@@ -209,7 +238,8 @@ def _prior_default(
     nothing = np.full(products.mean.shape[1], np.nan), math.nan
     if not _unseen(domain, cells):
         return nothing, []
-    rows, notes = Products.none(products.mean.shape[1]), []
+    rows = Products.none(products.mean.shape[1])
+    notes = [f"{_unseen_text(domain, cells)}; they have the estimate of the prior alone."]
     if prior.flat:
         rows = products.pooled()
         notes = [f"{_unseen_text(domain, cells)}; their intercept has no prior, so they use all rows together."]

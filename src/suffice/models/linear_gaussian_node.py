@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,14 @@ from suffice.errors import EstimateError, FileFormatError, OptionError, listing
 from suffice.families.conjugate import tails
 from suffice.families.regression import Products
 from suffice.families.regression_law import PseudoRows, RegressionLaw, variance_quantiles, weight_quantiles
-from suffice.models.nodes import Columns
-from suffice.models.regressions import LOG_2PI, MOST_NUMBERS, Codes, Floats, Regressions, named
+from suffice.models.node_posterior import RegressionTable, RowLaws
+from suffice.models.nodes import NO_POSTERIOR, Columns
+from suffice.models.regressions import LOG_2PI, Codes, Floats, Regressions, named
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.models.em_coordinates import Coordinates, Units
 
 
 @dataclass(frozen=True)
@@ -44,16 +48,13 @@ class LinearGaussianNode(Regressions):
     pool: tuple[Hashable, ...] = ()
     notes: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()
+    #: Standard errors from the observed information, where rows had gaps.
+    observed: Any = field(default=None, compare=False, repr=False)
 
     @property
     def n_params(self) -> int:
-        """Free parameters: weights and a variance for each joint state of the discrete parents.
-
-        Where these are too many to be listed, only those with a regression of their own count.
-        """
-        each = len(self.default_weights) + 1
-        every = self.n_configurations * each
-        return every if every <= MOST_NUMBERS else len(self.weights) * each
+        """Free parameters: weights and a variance for each joint state of the discrete parents, seen or not."""
+        return self.n_configurations * (len(self.default_weights) + 1)
 
     @property
     def n_unseen(self) -> int:
@@ -74,6 +75,8 @@ class LinearGaussianNode(Regressions):
         Maximum likelihood: from the information at the estimate, with its variance (ddof 0). With a prior: posterior
         standard deviations, which need a posterior shape above 1.
         """
+        if self.observed is not None:
+            return np.asarray(self.observed.of(self.name)[..., :-1])
         if self.spread is None:
             raise EstimateError(f"{self.name!r} was not learned from rows, so its weights have no standard errors.")
         if self.prior is None:
@@ -97,6 +100,8 @@ class LinearGaussianNode(Regressions):
         """
         if self.prior is None or self.spread is None or self.posterior is None:
             raise EstimateError(f"{self.name!r} was fitted without a prior, so it has no posterior. Give prior=.")
+        if self.observed is not None:
+            raise EstimateError(NO_POSTERIOR)
         q = len(self.default_weights)
         weights, spread, figures = np.full((1, q), np.nan), np.full((1, q, q), np.nan), np.full((1, 2), np.nan)
         if not self.prior.flat:
@@ -122,14 +127,45 @@ class LinearGaussianNode(Regressions):
         return RegressionLaw(weights, spread, float(alpha), float(beta))
 
     @property
-    def posterior_(self) -> RegressionLaw:
-        """The posterior of weights and variance of a node without discrete parents."""
-        if self.discrete_parents:
-            raise OptionError(
-                f"{self.name!r} has one posterior for each joint state of {listing(self.discrete_parents)}; give the "
-                "states to posterior_law."
-            )
-        return self.posterior_law()
+    def posterior_(self) -> RegressionLaw | RegressionTable:
+        """The posterior of weights and variance: one law, or with discrete parents one for each joint state."""
+        if not self.discrete_parents:
+            return self.posterior_law()
+        weights, spread, alpha, beta = self._posteriors
+        q = weights.shape[1]
+        flat = self.dense(spread[:-1].reshape(-1, q * q), spread[-1].reshape(-1))
+        shapes = [self.dense(part[:-1, None], part[-1:])[..., 0] for part in (alpha, beta)]
+        laws = self.domain.select(self.discrete_parents)
+        centres = self.dense(weights[:-1], weights[-1])
+        return RegressionTable(laws, centres, flat.reshape(*flat.shape[:-1], q, q), *shapes)
+
+    @property
+    def variance_errors_(self) -> Any:
+        """Standard errors of the variance, in the shape of `variance_`.
+
+        Maximum likelihood: v sqrt(2 / N), from the information at the estimate. With a prior: posterior standard
+        deviations, which need a posterior shape above 2 and are inf below.
+        """
+        if self.observed is not None:
+            found = self.observed.of(self.name)[..., -1]
+            return found if self.discrete_parents else float(found)
+        if self.size is None:
+            raise EstimateError(f"{self.name!r} was not learned from rows, so its variance has no standard error.")
+        if self.prior is None:
+            with np.errstate(divide="ignore"):
+                errors, default = self.variance * np.sqrt(2 / self.size), np.inf
+        else:
+            _, _, alpha, beta = self._posteriors
+            with np.errstate(invalid="ignore", divide="ignore"):
+                every = np.where(alpha <= 2, np.inf, beta / (alpha - 1) / np.sqrt(np.maximum(alpha - 2, 0)))
+            errors, default = every[:-1], float(every[-1])
+        found = self.dense(errors[:, None], np.array([default]))[..., 0]
+        return found if self.discrete_parents else float(found)
+
+    def error_table(self) -> Table:
+        """The standard errors of weights and variance by label, laid out as `table_`."""
+        variance = np.asarray(self.variance_errors_)[..., None]
+        return self.table(np.concatenate([self.standard_errors_, variance], axis=-1))
 
     def credible_intervals(self, level: float = 0.95) -> tuple[Table, Table]:
         """Lower and upper ends of the central posterior interval of each coefficient; needs a prior.
@@ -147,22 +183,24 @@ class LinearGaussianNode(Regressions):
 
     def predictive_log_prob(self, columns: Columns) -> Floats:
         """Log density of each row with weights and variance integrated out (Student-t); needs a prior."""
-        from scipy.special import gammaln
+        return self.laws_of_rows(columns).log_density(*self.design(columns))
 
+    def design(self, columns: Columns) -> tuple[Floats, Floats]:
+        """Intercept and real parents (n, q), and the node (n,), of each row."""
         y = np.asarray(columns[self.name], dtype=np.float64)
-        at = self.positions(self.parent_codes(columns, len(y)))
-        weights, spread, alpha, beta = self._posteriors_at(at)
-        x = np.stack([np.ones(len(y)), *(np.asarray(columns[name], dtype=np.float64) for name in self.real_parents)], 1)
-        scale = 2 * beta * (1 + np.einsum("ni,nij,nj->n", x, spread, x))
-        away = y - (x * weights).sum(axis=1)
-        centre = gammaln(alpha + 0.5) - gammaln(alpha) - 0.5 * np.log(math.pi * scale)
-        return np.asarray(centre - (alpha + 0.5) * np.log1p(away**2 / scale))
+        reals = (np.asarray(columns[name], dtype=np.float64) for name in self.real_parents)
+        return np.stack([np.ones(len(y)), *reals], axis=1), y
+
+    def laws_of_rows(self, columns: Columns) -> RowLaws:
+        """The posterior of weights and variance that holds in each row; needs a prior."""
+        codes = self.parent_codes(columns, len(columns[self.name]))
+        return RowLaws(*self._posteriors_at(self.positions(codes)))
 
     # -- the objective -----------------------------------------------------------------------------------------------
 
     def log_likelihood(self, summary: Summary) -> float:
         """Sum over rows of the log density; point masses count as in `log_prob`."""
-        products, cells = products_of(self.domain, summary, self.pool)
+        products, cells = self.products(summary)
         if not products.weight.any():
             return 0.0
         return float(log_likelihoods(products, *self._rows(self.positions(cells))).sum())
@@ -173,11 +211,101 @@ class LinearGaussianNode(Regressions):
         For the weights it is the correlation of the residuals with 1 and with each parent; for the variance, its
         relative distance from the (penalised) mean square.
         """
-        seen, cells = products_of(self.domain, summary, self.pool)
+        seen, cells = self.products(summary)
         if not seen.weight.any() or self.estimate == "given":
             return 0.0
         found = gaps(seen, self.prior, self.estimate, *self._rows(self.positions(cells)))
         return float((found * (seen.weight / seen.weight.sum())).max())
+
+    def log_prior(self) -> float:
+        """Log prior density up to a constant, as learning maximises it, of the joint states with a regression.
+
+        The posterior mean of the variance is the mode under a prior with another power of it.
+        """
+        if self.prior is None:
+            return 0.0
+        k, q = self.weights.shape
+        rows = self.prior.added_to(Products.none(q)[np.zeros(k, dtype=np.intp)])
+        power = self.prior.divisor(np.zeros(k), self.estimate)
+        return float(-0.5 * (power * np.log(self.variance) + rows.squares(self.weights) / self.variance).sum())
+
+    def products(self, summary: Summary) -> tuple[Products, Codes]:
+        """Sums of products of (real parents, node) for the joint states of the discrete parents seen, and these."""
+        return products_of(self.domain, summary, self.pool)
+
+    def point_masses(self, columns: Columns, n: int) -> NDArray[np.bool_]:
+        """Where the variance given the parents is 0 (n,)."""
+        at = self.positions(self.parent_codes(columns, n))
+        return np.append(self.variance, self.default_variance)[at] == 0
+
+    def held(self, least: float) -> LinearGaussianNode:
+        """The node with variances of `least` or more; a variance that shrinks to 0 is an error where `least` is 0."""
+        low = self.variance <= least
+        if not low.any():
+            return self
+        where = f" in {int(low.sum())} of {self.n_configurations} joint states" if self.discrete_parents else ""
+        if not least > 0:
+            raise EstimateError(
+                f"The variance of {self.name!r} shrinks to 0{where}: the likelihood has no maximum there. Give a "
+                "prior=, a positive variance_floor=, or fewer hidden states."
+            )
+        default = self.default_variance
+        return replace(
+            self,
+            variance=np.where(low, least, self.variance),
+            default_variance=least if default <= least else default,
+            notes=(f"The variance of {self.name!r} is held at {least:.3g}{where}, see variance_floor=.",),
+            directions=(f"variance of {self.name!r} -> 0{where}",),
+        )
+
+    def in_units(self, vector: Floats, units: Units, *, forward: bool) -> Floats:
+        """Weights about the means and in units of the columns, and log variances in units of the node; or back."""
+        q = len(self.default_weights)
+        count = len(vector) // (q + 1)
+        weights, logs = vector[: count * q].reshape(count, q).copy(), vector[count * q :]
+        centre, scale = np.array([units[name] for name in (*self.real_parents, self.name)]).T
+        ratio = scale[:-1] / scale[-1]
+        if forward:
+            weights[:, 0] = (weights[:, 0] + weights[:, 1:] @ centre[:-1] - centre[-1]) / scale[-1]
+            weights[:, 1:] *= ratio
+        else:
+            weights[:, 1:] /= ratio
+            weights[:, 0] = weights[:, 0] * scale[-1] - weights[:, 1:] @ centre[:-1] + centre[-1]
+        shift = 2 * np.log(scale[-1]) * (-1 if forward else 1)
+        return np.concatenate([weights.ravel(), logs + shift])
+
+    def coordinates(self, units: Units) -> Coordinates:
+        """Value at the means, weights in units of the columns, and log variance."""
+        from suffice.models.em_coordinates import RegressionCoordinates
+
+        return RegressionCoordinates(self, units)
+
+    def without_prior(self) -> LinearGaussianNode:
+        """The same regressions without a prior."""
+        return replace(self, prior=None)
+
+    def parameters(self) -> Floats:
+        """Weights of all joint states of the discrete parents, then the logarithms of their variances."""
+        with np.errstate(divide="ignore"):
+            return np.concatenate([self.weights_.ravel(), np.log(np.asarray(self.variance_)).ravel()])
+
+    def with_parameters(self, vector: Floats) -> LinearGaussianNode:
+        """The node with other weights and variances."""
+        size, q = self.n_configurations, len(self.default_weights)
+        weights, variance = vector[: size * q].reshape(size, q), np.exp(vector[size * q :])
+        if not (np.isfinite(weights).all() and np.isfinite(variance).all() and (variance > 0).all()):
+            raise EstimateError(f"{self.name!r} would have weights that are not finite, or a variance of 0.")
+        own = self._numbers(self.configurations)
+        # All joint states without a regression share one.
+        rest = np.setdiff1d(np.arange(size), own)[:1] if len(own) < size else np.arange(0)
+        default = (weights[rest[0]], float(variance[rest[0]])) if len(rest) else (self.default_weights, math.nan)
+        return replace(
+            self, weights=weights[own], variance=variance[own], default_weights=default[0], default_variance=default[1]
+        )
+
+    def best_log_likelihood(self, summary: Summary) -> float | None:
+        """None: no bound is kept."""
+        return None
 
     def log_evidence(self) -> float | None:
         """Log marginal likelihood of the node's rows given its parents; None without a prior.
@@ -190,7 +318,7 @@ class LinearGaussianNode(Regressions):
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        found = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
         return {"kind": self.kind, **found, "prior": None if self.prior is None else self.prior.to_plain()}
 
     @classmethod
@@ -256,7 +384,8 @@ def gaps(seen: Products, prior: PseudoRows | None, estimate: str, weights: Float
     divisor = seen.weight if prior is None else prior.divisor(seen.weight, estimate)
     squares = products.squares(weights)
     diagonal = np.diagonal(products.scatter, axis1=1, axis2=2)
-    units = np.sqrt(np.concatenate([products.weight[:, None], diagonal[:, :-1]], axis=1) * diagonal[:, -1:])
+    # Root by root: the product of two sums of squares may leave the range of floats.
+    units = np.sqrt(np.concatenate([products.weight[:, None], diagonal[:, :-1]], axis=1)) * np.sqrt(diagonal[:, -1:])
     slopes = np.abs(products.slopes(weights)) / np.where(units > 0, units, 1.0)
     off = np.abs(squares / divisor / np.where(variance > 0, variance, 1.0) - 1)
     if not variance.all():

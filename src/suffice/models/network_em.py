@@ -1,162 +1,134 @@
-"""EM for networks of tables: hidden variables and gaps, by exact expected counts over the distinct rows.
+"""EM for networks of any kinds of node: hidden variables and gaps, by exact expectations.
 
-The E-step adds up P(family | what was seen) over the distinct rows of the data; the M-step is the closed form of the
-complete case. The observed log-likelihood (plus the log prior for MAP) never falls, which is checked at every step.
+The E-step answers the statistics that complete rows would answer, in expectation; the M-step is what complete rows are
+learned by. The observed log-likelihood (plus the log prior) never falls, which is checked at every step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.answers import CountTable
-from suffice.domain import Domain
-from suffice.engines.junction_tree import TreePlan, plan_tree
-from suffice.engines.rows import Rows
 from suffice.errors import EstimateError
-from suffice.iteration import Control, Outcome, State, iterate
-from suffice.models.table_node import TableLearner, TableNode
+from suffice.iteration import Control, Outcome
+from suffice.solvers.fixed_point import Climb, climb
+from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
+Nodes = dict[Hashable, Any]
 
-#: Relative fall of the objective that is still rounding.
-SLACK = 1e-9
+
+class Expectation(Protocol):
+    """The E-step."""
+
+    def expect(self, nodes: Mapping[Hashable, Any]) -> tuple[float, Summary]:
+        """Observed log-likelihood at some nodes, and the expected statistics."""
+        ...
 
 
 @dataclass(frozen=True)
-class TableEM:
-    """One EM problem: rows (k, d) of codes with -1 for gaps, their weights (k,), and how each family is learned.
+class NetworkEM:
+    """One EM problem.
 
-    `families` holds the domain (parents, node) of every node; nodes in `given` keep their table.
+    `maximise` learns all nodes from statistics; `free` names those that are not fixed, and `priors` those whose prior
+    counts (of nodes that share their parameters only one). `units` are centre and scale of each real variable: steps
+    are measured in them. Variances stay at `floor` times the variance of their column or more.
     """
 
-    names: tuple[Hashable, ...]
-    rows: NDArray[np.int32]
-    weights: Floats
-    families: Mapping[Hashable, Domain]
-    learners: Mapping[Hashable, TableLearner]
-    given: Mapping[Hashable, TableNode]
-
-    @cached_property
-    def plan(self) -> TreePlan:
-        """The junction tree of the families."""
-        cards = {name: domain[name].card for name, domain in self.families.items()}
-        return plan_tree(cards, [domain.names for domain in self.families.values()])
-
-    @cached_property
-    def checked(self) -> Rows:
-        """The rows as the tree takes them, checked once for all steps."""
-        return self.plan.rows(self.rows, self.names)
-
-    # -- start -------------------------------------------------------------------------------------------------------
-
-    def start(self, rng: np.random.Generator | None, hidden: frozenset[Hashable]) -> dict[Hashable, TableNode]:
-        """Tables to begin with.
-
-        Families without a hidden variable start at the counts of the rows that show all of the family, plus one in all
-        for each row; those with one start at random rows, because a symmetric start would never move.
-        """
-        found: dict[Hashable, TableNode] = {}
-        for name, domain in self.families.items():
-            if name in self.given:
-                found[name] = self.given[name]
-                continue
-            shape = domain.shape(domain.names)
-            if hidden & set(domain.names) and rng is not None:
-                counts = rng.dirichlet(np.full(shape[-1], 2.0), size=shape[:-1])
-            else:
-                counts = self._available(domain) + 1.0 / shape[-1]
-            learner = self.learners[name]
-            alpha = (
-                None
-                if learner.prior is None
-                else learner.prior.rows(None, shape[-1]) * np.ones((counts.size // shape[-1], 1))
-            )
-            node = replace(learner, prior=None).learn_from(domain, CountTable.of(counts))
-            found[name] = replace(node, alpha=alpha, estimate=learner.estimate)
-        return found
-
-    def _available(self, domain: Domain) -> Floats:
-        if not set(domain.names) <= set(self.names):
-            return np.zeros(domain.shape(domain.names))
-        cells = self.rows[:, [self.names.index(name) for name in domain.names]]
-        full = (cells >= 0).all(axis=1)
-        counts = np.zeros(domain.shape(domain.names))
-        np.add.at(counts, tuple(cells[full].T), self.weights[full])
-        return counts
+    expect: Callable[[Mapping[Hashable, Any]], tuple[float, Summary]]
+    maximise: Callable[[Summary], Nodes]
+    free: tuple[Hashable, ...]
+    priors: tuple[Hashable, ...]
+    units: Mapping[Hashable, tuple[float, float]]
+    floor: float = 0.0
+    size: float = 1.0
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    def expect(self, nodes: Mapping[Hashable, TableNode]) -> tuple[float, list[Floats]]:
-        """Observed log-likelihood at these tables, and the expected counts of every family."""
-        tree = self.plan.load([node.table_.values for node in nodes.values()])
-        answer = tree.expect(self.checked, weights=self.weights)
-        seen = self.weights > 0
-        return float(self.weights[seen] @ answer.log_partition[seen]), list(answer.tables)
+    def learned(self, summary: Summary) -> Nodes:
+        """The nodes of some statistics, variances held above their floors.
 
-    def maximise(self, counts: list[Floats]) -> dict[Hashable, TableNode]:
-        """The tables of the expected counts."""
-        return {
-            name: self.given[name]
-            if name in self.given
-            else self.learners[name].learn_from(domain, CountTable.of(table))
-            for (name, domain), table in zip(self.families.items(), counts, strict=True)
-        }
-
-    def log_prior(self, nodes: Mapping[Hashable, TableNode]) -> float:
-        """Log prior density of the tables up to a constant, as the M-step maximises it.
-
-        The posterior mean under alpha is the mode under alpha + 1, so both are MAP-EM for some Dirichlet.
+        The objective of a variance has one peak, so the best value above the floor is the floor where the peak is
+        below it.
         """
-        from scipy.special import xlogy
+        found = self.maximise(summary)
+        return {name: self._held(node) if name in self.free else node for name, node in found.items()}
 
-        total = 0.0
-        for node in nodes.values():
-            if node.alpha is not None:
-                total += float(xlogy(node.alpha - (1.0 if node.estimate == "map" else 0.0), node.rows).sum())
-        return total
+    def _held(self, node: Any) -> Any:
+        return node.held(self.floor * self.units.get(node.name, (0.0, 1.0))[1] ** 2)
 
-    def run(self, start: Mapping[Hashable, TableNode], control: Control) -> tuple[dict[Hashable, TableNode], Outcome]:
-        """Iterate from a start; the gap is the largest change of a probability."""
-        size = max(float(self.weights.sum()), 1.0)
+    def log_prior(self, nodes: Mapping[Hashable, Any]) -> float:
+        """Log prior density of the parameters up to a constant, as the M-step maximises it."""
+        return float(sum(nodes[name].log_prior() for name in self.priors))
 
-        def state_of(nodes: Mapping[Hashable, TableNode], gap: float) -> State:
-            log_likelihood, counts = self.expect(nodes)
-            flat = np.concatenate([node.rows.ravel() for node in nodes.values()])
-            memory = {f"counts{k}": table for k, table in enumerate(counts)} | {"log_likelihood": log_likelihood}
-            return State(flat, log_likelihood + self.log_prior(nodes), gap, memory=memory)
+    # -- parameters as one vector ------------------------------------------------------------------------------------
 
-        def step(state: State) -> State:
-            counts = [state.memory[f"counts{k}"] for k in range(len(self.families))]
-            nodes = self.maximise(counts)
-            flat = np.concatenate([node.rows.ravel() for node in nodes.values()])
-            moved = state_of(nodes, float(np.abs(flat - state.parameters).max(initial=0.0)))
-            fall = state.objective - moved.objective
-            if fall > SLACK * max(abs(state.objective), size):
-                raise EstimateError(
-                    f"Iteration {state.iteration + 1} lowered the objective by {fall:.3g}; EM never does."
-                )
-            return moved
+    def vector(self, nodes: Mapping[Hashable, Any]) -> Floats:
+        """Parameters of the free nodes one after another, regressions in units of their columns."""
+        parts = [nodes[name].in_units(nodes[name].parameters(), self.units, forward=True) for name in self.free]
+        return np.concatenate([np.zeros(0), *parts])
 
-        outcome = iterate(step, state_of(dict(start), np.inf), control)
-        counts = [outcome.state.memory[f"counts{k}"] for k in range(len(self.families))]
-        return self._nodes_at(outcome.state, counts, start), outcome
-
-    def _nodes_at(
-        self, state: State, counts: list[Floats], like: Mapping[Hashable, TableNode]
-    ) -> dict[Hashable, TableNode]:
-        """The nodes whose tables are the parameters of a state, with its expected counts."""
-        found: dict[Hashable, TableNode] = {}
-        at = 0
-        fitted = self.maximise(counts)
-        for (name, node), table in zip(like.items(), counts, strict=True):
-            rows = state.parameters[at : at + node.rows.size].reshape(node.rows.shape)
-            at += node.rows.size
-            found[name] = (
-                node if name in self.given else replace(fitted[name], rows=rows, counts=table.reshape(rows.shape))
-            )
+    def nodes_at(self, vector: Floats, like: Mapping[Hashable, Any]) -> Nodes:
+        """The nodes with these parameters; EstimateError where some are outside their range."""
+        found, at = dict(like), 0
+        for name in self.free:
+            size = like[name].parameters().size
+            part = like[name].in_units(vector[at : at + size], self.units, forward=False)
+            found[name] = like[name].with_parameters(part)
+            at += size
         return found
+
+    # -- runs --------------------------------------------------------------------------------------------------------
+
+    def run(
+        self, start: Mapping[Hashable, Any], control: Control, *, acceleration: str | None, fingerprint: str
+    ) -> tuple[Nodes, Outcome]:
+        """Climb from a start; returns the nodes where it ended and how."""
+        like = self.learned(self.expect(start)[1])
+
+        def evaluate(vector: Floats) -> tuple[float, Floats]:
+            nodes = self.nodes_at(vector, like)
+            value, summary = self.expect(nodes)
+            if value == -np.inf:
+                return value, vector
+            return value + self.log_prior(nodes), self.vector(self.learned(summary))
+
+        def inside(vector: Floats) -> bool:
+            try:
+                nodes = self.nodes_at(vector, like)
+            except EstimateError:
+                return False
+            return all(self._held(nodes[name]) is nodes[name] for name in self.free)
+
+        begun = {name: like[name].with_parameters(start[name].parameters()) for name in self.free}
+        first = self.vector(begun)
+        problem = Climb(evaluate, inside, self.size)
+        outcome = climb(problem, first, control, acceleration=acceleration, fingerprint=fingerprint)
+        return self.nodes_at(outcome.state.parameters, like), outcome
+
+    def resumed(self, start: Mapping[Hashable, Any], outcome: Outcome) -> tuple[Nodes, Outcome]:
+        """A run that was finished before, from the same start."""
+        like = self.learned(self.expect(start)[1])
+        return self.nodes_at(outcome.state.parameters, like), outcome
+
+    def finished(self, nodes: Mapping[Hashable, Any], maximise: Callable[[Summary], Nodes]) -> Nodes:
+        """The nodes with what learning from the expected statistics says about them besides their parameters."""
+        _, summary = self.expect(nodes)
+        found = replace(self, maximise=maximise).learned(summary)
+        for name in self.free:
+            if not np.isnan(found[name].parameters()).any():
+                found[name] = found[name].with_parameters(nodes[name].parameters())
+        return found
+
+
+def shared(learners: Mapping[Hashable, Any], free: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """The free nodes, of those that share their parameters only the first."""
+    seen: dict[Hashable, Hashable] = {}
+    for name in free:
+        members = getattr(learners[name], "members", None)
+        seen.setdefault(name if members is None else ("tied", members[0].names), name)
+    return tuple(seen.values())

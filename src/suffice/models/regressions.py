@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable
-from suffice.errors import OptionError, SizeError, listing
+from suffice.errors import EstimateError, OptionError, SizeError, listing
 from suffice.families.base import as_floats
 from suffice.models.lookup import row_positions
 from suffice.models.nodes import Columns
@@ -51,6 +51,7 @@ class Regressions:
     default_variance: float
 
     kind: ClassVar[str] = "linear-gaussian"
+    linear: ClassVar[bool] = True
 
     @classmethod
     def given(cls, domain: Domain, weights: ArrayLike, variance: ArrayLike) -> Self:
@@ -59,11 +60,13 @@ class Regressions:
         cards = tuple(v.card for v in domain.variables[:-1] if v.kind == "discrete")
         name, q = domain.names[-1], len(reals) + 1
         w, v = as_floats(weights, f"The weights of {name!r}"), as_floats(variance, f"The variance of {name!r}")
-        if w.shape != (*cards, q) or v.shape != cards or (v < 0).any():
+        if w.shape != (*cards, q) or v.shape != cards:
             raise OptionError(
                 f"{name!r} has weights of shape {w.shape} and variances of shape {v.shape}; expected {(*cards, q)}, "
-                f"intercept first, and {cards}, not negative."
+                f"intercept first, and {cards}."
             )
+        if (v < 0).any():
+            raise OptionError(f"{name!r} has the variance {float(v.min()):g}; expected numbers that are not negative.")
         places = np.array(list(np.ndindex(*cards)), dtype=np.int32).reshape(math.prod(cards), len(cards))
         return cls(domain, places, w.reshape(-1, q), v.reshape(-1), np.full(q, np.nan), math.nan)
 
@@ -141,12 +144,12 @@ class Regressions:
     def coefficients(self) -> tuple[Hashable, ...]:
         """Names of the weights and of the variance."""
         taken = set(self.real_parents)
-        return (_fresh("(intercept)", taken), *self.real_parents, _fresh("(variance)", taken))
+        return (fresh_name("(intercept)", taken), *self.real_parents, fresh_name("(variance)", taken))
 
     def table(self, values: Floats) -> Table:
         """Values (cards..., q + 1) of weights and variance, by label."""
         outer = self.domain.select(self.discrete_parents).variables
-        inner = Variable.discrete(_fresh("coefficient", set(self.parents)), self.coefficients)
+        inner = Variable.discrete(fresh_name("coefficient", set(self.parents)), self.coefficients)
         return Table(Domain([*outer, inner]), values)
 
     def dense(self, rows: Floats, default: Floats) -> Floats:
@@ -225,6 +228,14 @@ class Regressions:
     def sample(self, columns: Columns, rng: np.random.Generator, n: int) -> Floats:
         """One value for each of n rows of the parents."""
         mean, variance, _ = self._means(columns, n)
+        if np.isnan(variance).any():
+            codes = self.parent_codes(columns, n)[np.isnan(variance)][0].tolist()
+            parents = (self.domain[name] for name in self.discrete_parents)
+            where = {v.name: v.states[code] for v, code in zip(parents, codes, strict=True)}
+            raise EstimateError(
+                f"The regression of {self.name!r} at {where!r} is undefined (unseen='nan'), so nothing can be drawn "
+                "from it. Fit with a prior=, or unseen='uniform'."
+            )
         return np.asarray(mean + np.sqrt(variance) * rng.standard_normal(n))
 
 
@@ -234,7 +245,7 @@ def named(where: Mapping[Hashable, Hashable] | None, states: Mapping[str, Hashab
     return together | dict(states)
 
 
-def _fresh(name: str, taken: set[Hashable]) -> str:
+def fresh_name(name: str, taken: set[Hashable]) -> str:
     """A label that no variable has."""
     while name in taken:
         name = f"({name})"

@@ -1,7 +1,9 @@
-"""The structure of a directed model, from whatever a person has: edges, parents, a networkx graph, another model."""
+"""The structure of a directed model, from whatever a person has: edges, parents, a graph, another model, a file."""
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -9,6 +11,27 @@ from suffice.errors import OptionError
 from suffice.graphs.directed import check_acyclic, parents_of
 
 Parents = dict[Hashable, tuple[Hashable, ...]]
+
+EXPECTED = (
+    "expected edges [(parent, child), ...], a dict {child: parents}, a networkx DiGraph, a Bayesian network, or the "
+    "path of a file that holds one"
+)
+
+
+def open_structure(structure: Any) -> Any:
+    """The structure, or the model in the file that it names."""
+    if not isinstance(structure, str | os.PathLike):
+        return structure
+    path = os.fspath(structure)
+    if not os.path.exists(path):
+        raise OptionError(f"The structure is {path!r}, and there is no such file; {EXPECTED}.")
+    # By name: formats look at models from outside, so nothing below them may import them.
+    return importlib.import_module("suffice.formats").read(path)
+
+
+def declared_states(structure: Any) -> dict[Hashable, Any]:
+    """The states that a model declares, by node; none for edges and graphs."""
+    return dict(getattr(structure, "_declared", {}))
 
 
 def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
@@ -22,16 +45,14 @@ def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
         found = _from_mapping(structure)
     elif hasattr(structure, "is_directed") and hasattr(structure, "edges"):
         found = _from_networkx(structure)
-    elif hasattr(structure, "nodes") and callable(getattr(structure, "parents", None)):
+    elif _is_network(structure):
         found = {node: tuple(structure.parents(node)) for node in structure.nodes}
-    elif isinstance(structure, str | bytes) or not isinstance(structure, Iterable):
-        raise OptionError(
-            f"The structure is {structure!r}; expected edges [(parent, child), ...], a dict {{child: parents}}, a "
-            "networkx "
-            "DiGraph or a model."
-        )
+    elif hasattr(structure, "get_params"):
+        raise OptionError(f"The structure is a {type(structure).__name__}, which has no directed edges; {EXPECTED}.")
+    elif isinstance(structure, bytes) or not isinstance(structure, Iterable):
+        raise OptionError(f"The structure is {structure!r}; {EXPECTED}.")
     else:
-        found = parents_of([tuple(edge) if isinstance(edge, list) else edge for edge in structure])
+        found = parents_of([_hashable(tuple(edge) if isinstance(edge, list) else edge) for edge in structure])
     for node in extra:
         found.setdefault(node, ())
     if not found:
@@ -40,12 +61,31 @@ def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
     return found
 
 
+def _hashable(names: Any) -> Any:
+    """The names of nodes, which must be hashable."""
+    for name in names if isinstance(names, tuple) else ():
+        try:
+            hash(name)
+        except TypeError:
+            raise OptionError(
+                f"A node is named {name!r}; a name must be hashable, such as a text or a number."
+            ) from None
+    return names
+
+
+def _is_network(structure: Any) -> bool:
+    """Whether it is a directed model: nodes, and parents of each."""
+    return isinstance(getattr(structure, "nodes", None), tuple) and callable(getattr(structure, "parents", None))
+
+
 def _from_mapping(structure: Mapping[Hashable, Any]) -> Parents:
     found: Parents = {}
     for child, parents in structure.items():
         if isinstance(parents, str) or not isinstance(parents, Iterable):
-            raise OptionError(f"The parents of {child!r} are {parents!r}; expected a list of names.")
-        found[child] = tuple(parents)
+            raise OptionError(
+                f"The parents of {child!r} are {parents!r}; expected a list of names, such as [{parents!r}]."
+            )
+        found[child] = _hashable(tuple(parents))
     for parent in [name for parents in found.values() for name in parents]:
         found.setdefault(parent, ())
     return found
@@ -55,6 +95,6 @@ def _from_networkx(graph: Any) -> Parents:
     if not graph.is_directed():
         raise OptionError("The graph has no directions; a Bayesian network needs a directed graph (networkx.DiGraph).")
     found: dict[Hashable, list[Hashable]] = {node: [] for node in graph.nodes}
-    for parent, child in graph.edges():
+    for parent, child in graph.edges():  # Of a multigraph too: an edge given twice is then a parent twice.
         found[child].append(parent)
     return {node: tuple(parents) for node, parents in found.items()}

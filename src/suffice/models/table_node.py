@@ -6,34 +6,50 @@ the rows of the data, not the product of the cards. Configurations that are not 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.answers import CountTable
+from suffice.answers import MOST_AXES, CountTable
 from suffice.domain import Domain
+from suffice.engines.memory import default_limit, in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.models.lookup import row_positions
-from suffice.models.nodes import Columns
+from suffice.models.node_posterior import DirichletTable
+from suffice.models.nodes import NO_POSTERIOR, Alone, Columns, Factor, UnitFree
 from suffice.statistics import Counts, Statistic, Summary
 from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.models.em_coordinates import Coordinates
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 #: Tables of at most this many cells keep a row for every parent configuration.
 DENSE_CELLS = 2**22
+#: Arrays of the size of a table that learning makes: counts, rows, pseudo-counts and those in between.
+ARRAYS = 5
+#: Cells of the largest table that is written out.
+MOST_CELLS = 2**24
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DirichletRows:
     """Dirichlet pseudo-counts of a table: one number for all cells, or an array with axes (parents, node)."""
 
     alpha: Floats
+
+    def __eq__(self, other: object) -> bool:
+        """Same pseudo-counts to the bit."""
+        return isinstance(other, DirichletRows) and np.array_equal(self.alpha, other.alpha)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def rows(self, codes: Codes | None, card: int) -> Floats:
         """Pseudo-counts (k, card) of parent configurations (k, p); all of them, in order, for None."""
@@ -46,7 +62,7 @@ class DirichletRows:
 
 
 @dataclass(frozen=True)
-class TableLearner:
+class TableLearner(Alone):
     """Learns a table from the counts of its family."""
 
     prior: DirichletRows | None = None
@@ -67,7 +83,7 @@ class TableLearner:
 
 
 @dataclass(frozen=True)
-class TableNode:
+class TableNode(UnitFree):
     """A fitted table.
 
     `rows` (k, card) holds the probabilities of the kept parent configurations: all of them in lexicographic order
@@ -82,6 +98,8 @@ class TableNode:
     configurations: Codes | None = None
     alpha: Floats | None = None
     estimate: str = "mle"
+    #: Standard errors from the observed information, where rows had gaps.
+    observed: Any = field(default=None, compare=False, repr=False)
 
     kind: ClassVar[str] = "table"
 
@@ -110,33 +128,46 @@ class TableNode:
     @classmethod
     def given(cls, domain: Domain, values: Any) -> TableNode:
         """A table whose probabilities are given, axes (parents, node); every row must add up to one."""
-        found = np.asarray(values, dtype=np.float64)
         name = domain.names[-1]
+        try:
+            found = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise OptionError(
+                f"The table of {name!r} is {values!r}; expected numbers of shape {domain.shape(domain.names)} "
+                "(parents, node)."
+            ) from None
         if found.shape != domain.shape(domain.names):
             raise OptionError(f"The table of {name!r} has shape {found.shape}; expected {domain.shape(domain.names)}.")
         rows = found.reshape(-1, domain.variables[-1].card)
-        if not (rows >= 0).all() or np.abs(rows.sum(axis=1) - 1).max(initial=0.0) > 1e-6:
+        wrong = ~((rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) <= 1e-6))
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            places = np.unravel_index(first, domain.shape(domain.names[:-1])) if len(domain) > 1 else ()
+            where = {v.name: v.states[int(code)] for v, code in zip(domain.variables, places, strict=False)}
             raise OptionError(
-                f"The table of {name!r} has a row that is not a distribution: negative, or not adding up to 1."
+                f"The table of {name!r} has a row that is not a distribution{f' at {where!r}' if where else ''}: "
+                f"{listing(rows[first].tolist())}, which adds up to {rows[first].sum():g}; expected numbers of at "
+                "least 0 that add up to 1."
             )
         return cls(domain, rows, np.zeros_like(rows), np.full(rows.shape[1], 1.0 / rows.shape[1]))
 
     @property
     def n_params(self) -> int:
-        """Free parameters: card - 1 for each parent configuration that has a row of its own."""
-        return (self.card - 1) * len(self.rows)
+        """Free parameters: card - 1 for each parent configuration, seen or not, however many rows are kept."""
+        return (self.card - 1) * self.n_configurations
 
     @property
     def n_unseen(self) -> int:
         """Number of parent configurations without any weight in the data."""
-        return self.n_configurations - int((self.counts.sum(axis=1) > 0).sum())
+        configurations = len(self.rows) if self.configurations is None else self.n_configurations
+        return configurations - int(np.count_nonzero(self.counts.any(axis=1)))
 
     def unseen(self, most: int = 100) -> list[dict[Hashable, Hashable]]:
         """The first parent configurations without any weight, by label."""
         found: list[dict[Hashable, Hashable]] = []
         seen = {tuple(c) for c in self._kept()[self.counts.sum(axis=1) > 0].tolist()}
         parents = self.domain.variables[:-1]
-        for place in np.ndindex(*(p.card for p in parents)):
+        for place in itertools.product(*(range(p.card) for p in parents)):
             if len(found) == most:
                 break
             if place not in seen:
@@ -146,7 +177,8 @@ class TableNode:
     def _kept(self) -> Codes:
         if self.configurations is not None:
             return self.configurations
-        return np.array(list(np.ndindex(*self.domain.shape(self.parents))), dtype=np.int32).reshape(len(self.rows), -1)
+        every = list(itertools.product(*map(range, self.domain.shape(self.parents))))
+        return np.array(every, dtype=np.int32).reshape(len(self.rows), -1)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -160,12 +192,12 @@ class TableNode:
         shape = self.domain.shape(self.domain.names)
         if self.configurations is None:
             return rows.reshape(shape)
-        if math.prod(shape) > 2**24:
+        if math.prod(shape) > MOST_CELLS or len(shape) > MOST_AXES:
             raise SizeError(
                 f"The table of {self.name!r} given {listing(self.parents)} has {math.prod(shape):,} cells "
-                f"({8 * math.prod(shape) / 2**20:,.0f} MB); {len(self.rows):,} of {self.n_configurations:,} "
-                "parent configurations "
-                "have a row. Read those through node(name).rows and .configurations."
+                f"({8 * math.prod(shape) / 2**20:,.0f} MB) and {len(shape)} axes; {len(self.rows):,} of "
+                f"{self.n_configurations:,} parent configurations have a row. Read those through node(name).rows and "
+                ".configurations."
             )
         full = np.broadcast_to(default, shape).copy()
         full[tuple(self.configurations.T)] = rows
@@ -174,27 +206,50 @@ class TableNode:
     @property
     def standard_errors_(self) -> Table:
         """Of each probability: sqrt(p (1 - p) / n) for maximum likelihood, else the posterior standard deviation."""
+        if self.observed is not None:
+            return Table(self.domain, self.observed.of(self.name))
         if self.alpha is None:
             size = self.counts.sum(axis=1, keepdims=True)
             with np.errstate(divide="ignore", invalid="ignore"):
                 errors = np.where(size > 0, np.sqrt(self.rows * (1 - self.rows) / size), np.inf)
             return Table(self.domain, self.dense(errors, np.full(self.card, np.inf)))
-        total = (self.counts + self.alpha).sum(axis=1, keepdims=True)
-        mean = (self.counts + self.alpha) / total
-        errors = np.sqrt(mean * (1 - mean) / (total + 1))
-        return Table(self.domain, self.dense(errors, errors[0] if len(errors) else np.zeros(self.card)))
+        deviations = np.sqrt(self.posterior_.variance().values)
+        return Table(self.domain, deviations)
+
+    def error_table(self) -> Table:
+        """The standard errors by label."""
+        return self.standard_errors_
+
+    @property
+    def posterior_(self) -> DirichletTable:
+        """The Dirichlet laws of the rows after the data; needs a prior. Configurations without rows keep the prior."""
+        return DirichletTable(Table(self.domain, self.dense(*self._posterior_rows())))
+
+    def _posterior_rows(self) -> tuple[Floats, Floats]:
+        """Pseudo-counts after the data of the kept rows (k, card), and of all other configurations (card,)."""
+        if self.alpha is None:
+            raise EstimateError(f"{self.name!r} was fitted without a prior, so it has no posterior. Give prior=.")
+        if self.observed is not None:
+            raise EstimateError(NO_POSTERIOR)
+        # Tables with rows left out have one pseudo-count for all cells.
+        return self.counts + self.alpha, self.alpha[0] if len(self.alpha) else np.full(self.card, np.nan)
 
     def credible_intervals(self, level: float = 0.95) -> tuple[Table, Table]:
         """Lower and upper ends of the central posterior interval of each probability; needs a prior."""
-        from scipy.special import betaincinv
+        return self.posterior_.intervals(level)
 
-        if self.alpha is None:
-            raise EstimateError(f"{self.name!r} was fitted without a prior, so it has no posterior. Give prior=.")
-        posterior = self.counts + self.alpha
-        rest = posterior.sum(axis=1, keepdims=True) - posterior
-        ends = [betaincinv(posterior, rest, q) for q in ((1 - level) / 2, (1 + level) / 2)]
-        low, high = (Table(self.domain, self.dense(end, end[0])) for end in ends)
-        return low, high
+    def factors(self) -> list[Factor]:
+        """The table itself; of one with too many axes, without the parents that have one state."""
+        if len(self.domain) <= MOST_AXES or self.configurations is None:
+            return [(self.domain.names, self.table_.values)]
+        several = [at for at, parent in enumerate(self.domain.variables[:-1]) if parent.card > 1]
+        names = [*(self.parents[at] for at in several), self.name]
+        small = replace(self, domain=self.domain.select(names), configurations=self.configurations[:, several])
+        return [(small.domain.names, small.table_.values)]
+
+    def expectation_factors(self) -> list[Factor]:
+        """The table itself."""
+        return [(self.domain.names, self.table_.values)]
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -204,21 +259,18 @@ class TableNode:
     ) -> TableNode:
         """By row: n / sum n, or with pseudo-counts."""
         card = domain.variables[-1].card
-        if table.size <= DENSE_CELLS:
+        if keeps_all(table) or (prior is not None and prior.alpha.ndim > 0):
             codes, counts = None, table.dense().reshape(-1, card)
         else:
-            codes, counts = _by_row(table, card)
+            codes, counts = _by_row(table, card, domain)
         alpha = None if prior is None else prior.rows(codes, card) * np.ones((len(counts), 1))
         fallback = np.full(card, 1.0 / card)
         if prior is None:
-            rows = _maximum(counts)
-            gone = ~(counts.sum(axis=1) > 0)
-            if unseen == "uniform":
-                rows[gone] = fallback
             fallback = np.full(card, np.nan) if unseen == "nan" else fallback
+            rows = maximum_rows(counts, fallback)
         else:
             assert alpha is not None
-            rows = _smoothed(counts, alpha, estimate, domain)
+            rows = smoothed_rows(counts, alpha, estimate, domain)
         node = cls(domain, rows, counts, fallback, codes, alpha, "mle" if prior is None else estimate)
         if unseen == "raise" and prior is None and node.n_unseen:
             first = node.unseen(3)
@@ -252,29 +304,58 @@ class TableNode:
     def gap(self, summary: Summary) -> float:
         """Slope of the objective in the probabilities: (counts + pseudo-counts) - p sum, a row of the data."""
         table: CountTable = summary[Counts(self.domain.names)]
-        _, counts = (
-            (None, table.dense().reshape(-1, self.card)) if self.configurations is None else _by_row(table, self.card)
-        )
+        counts = self._counts_of(table)
         pseudo = 0.0 if self.alpha is None else self.alpha - (1.0 if self.estimate == "map" else 0.0)
         total = (counts + pseudo).sum(axis=1, keepdims=True)
         slope = (counts + pseudo) - np.nan_to_num(self.rows) * total
         return float(np.abs(slope).max(initial=0.0) / max(summary.weight, 1.0))
 
-    def best_log_likelihood(self, summary: Summary) -> float:
+    def best_log_likelihood(self, summary: Summary) -> float | None:
         """The log-likelihood that no table can exceed: sum n log(n / row sum), from the counts alone."""
         from scipy.special import xlogy
 
         table: CountTable = summary[Counts(self.domain.names)]
-        counts = table.dense().reshape(-1, self.card) if self.configurations is None else _by_row(table, self.card)[1]
+        counts = self._counts_of(table)
         return float(xlogy(counts, counts).sum() - xlogy(counts.sum(axis=1), counts.sum(axis=1)).sum())
 
-    def stationarity(self) -> float:
-        """How much one more M-step from the expected counts would move a probability."""
-        pseudo = 0.0 if self.alpha is None else self.alpha - (1.0 if self.estimate == "map" else 0.0)
-        both = self.counts + pseudo
-        total = both.sum(axis=1, keepdims=True)
-        moved = np.where(total > 0, both / np.where(total > 0, total, 1.0), self.rows)
-        return float(np.abs(moved - self.rows).max(initial=0.0))
+    def _counts_of(self, table: CountTable) -> Floats:
+        """Weights (k, card) of rows of the data, by the parent configurations that have a row."""
+        if self.configurations is None:
+            return table.dense().reshape(-1, self.card)
+        return _by_row(table, self.card, self.domain)[1]
+
+    def log_prior(self) -> float:
+        """Log prior density up to a constant, as learning maximises it: sum (alpha - 1) log p.
+
+        The posterior mean under alpha is the mode under alpha + 1, so both maximise some Dirichlet posterior.
+        """
+        if self.alpha is None:
+            return 0.0
+        from scipy.special import xlogy
+
+        return float(xlogy(self.alpha - (1.0 if self.estimate == "map" else 0.0), self.rows).sum())
+
+    def parameters(self) -> Floats:
+        """The probabilities, row by row."""
+        return self.rows.ravel()
+
+    def with_parameters(self, vector: Floats) -> Self:
+        """The table with other probabilities; rows that add up to one but for rounding are divided by their sum."""
+        rows = vector.reshape(self.rows.shape)
+        total = rows.sum(axis=1, keepdims=True)
+        if not ((rows >= 0).all() and (np.abs(total - 1) < 1e-6).all()):
+            raise EstimateError(f"The table of {self.name!r} would have a row that is not a distribution.")
+        return replace(self, rows=rows / total)
+
+    def coordinates(self, units: Any) -> Coordinates:
+        """Logarithms of the probabilities of each row, relative to its largest one."""
+        from suffice.models.em_coordinates import TableCoordinates
+
+        return TableCoordinates(self)
+
+    def without_prior(self) -> Self:
+        """The same table without pseudo-counts."""
+        return replace(self, alpha=None)
 
     def log_evidence(self) -> float | None:
         """Log marginal likelihood of the family under its Dirichlet rows; None without a prior."""
@@ -294,22 +375,41 @@ class TableNode:
         with np.errstate(divide="ignore"):
             return np.log(self.probability_of(cells))
 
+    def predictive_log_prob(self, columns: Columns) -> Floats:
+        """Log P(node | parents, rows learned) of each row: the posterior mean; needs a prior."""
+        codes = np.stack([columns[name] for name in self.domain.names], axis=1)
+        weights = self.posterior_weights(codes[:, :-1])
+        return np.asarray(np.log(weights[np.arange(len(codes)), codes[:, -1]] / weights.sum(axis=1)))
+
+    def posterior_weights(self, configurations: NDArray[Any]) -> Floats:
+        """Pseudo-counts after the data (n, card) at parent configurations (n, p); needs a prior."""
+        rows, default = self._posterior_rows()
+        return replace(self, rows=rows, default=default)._rows_of(configurations)
+
     def sample(self, columns: Columns, rng: np.random.Generator, n: int) -> NDArray[Any]:
         """One code for each row, by inverting the cumulative row."""
         above = (
             np.stack([columns[name] for name in self.parents], axis=1) if self.parents else np.zeros((n, 0), np.int32)
         )
         cumulative = np.cumsum(self._rows_of(above), axis=1)
+        undefined = np.isnan(cumulative[:, -1])
+        if undefined.any():
+            parents, codes = self.domain.variables[:-1], above[undefined][0].tolist()
+            where = {v.name: v.states[code] for v, code in zip(parents, codes, strict=True)}
+            raise EstimateError(
+                f"The row of {self.name!r} at {where!r} is undefined (unseen='nan'), so nothing can be drawn from it. "
+                "Fit with a prior=, or unseen='uniform'."
+            )
         return (rng.random(n)[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1).astype(np.int32)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {"kind": self.kind, **vars(self)}
+        return {"kind": self.kind, **{name: value for name, value in vars(self).items() if name != "observed"}}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> TableNode:
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data, checking shapes and probabilities."""
         node = cls(**{key: value for key, value in plain.items() if key != "kind"})
         arrays = (node.rows, node.counts)
@@ -324,25 +424,42 @@ class TableNode:
         return node
 
 
-def _by_row(table: CountTable, card: int) -> tuple[Codes, Floats]:
-    """Seen parent configurations (k, p) and their counts (k, card), from cells in lexicographic order."""
+def keeps_all(table: CountTable) -> bool:
+    """Whether a node with these counts keeps a row for every parent configuration."""
+    return table.size <= DENSE_CELLS and len(table.shape) <= MOST_AXES
+
+
+def _by_row(table: CountTable, card: int, domain: Domain) -> tuple[Codes, Floats]:
+    """Seen parent configurations (k, p) and their counts (k, card), from cells in lexicographic order.
+
+    Rows that would not fit, as those of columns that number the rows, are an error before any allocation.
+    """
     cells, weights = table.items()
     above = cells[:, :-1]
     new = np.ones(len(cells), dtype=bool)
     new[1:] = (above[1:] != above[:-1]).any(axis=1)
-    counts = np.zeros((int(new.sum()), card))
+    kept = int(new.sum())
+    needed = 8 * ARRAYS * kept * card
+    if needed > default_limit():
+        raise SizeError(
+            f"The table of {domain.names[-1]!r} given {listing(domain.names[:-1])} would keep {kept:,} rows of "
+            f"{card:,} states and take {in_words(needed)}; the limit is {in_words(default_limit())}. Columns that "
+            "number the rows are no states: leave them out, group their values, or declare them real "
+            f"(states={{{domain.names[-1]!r}: 'real'}})."
+        )
+    counts = np.zeros((kept, card))
     counts[np.cumsum(new) - 1, cells[:, -1]] = weights
     return above[new], counts
 
 
-def _maximum(counts: Floats) -> Floats:
-    """Counts over their row sums; NaN where a row has no weight."""
+def maximum_rows(counts: Floats, fallback: Floats) -> Floats:
+    """Counts (k, card) over their row sums; the fallback (card,) where a row has no weight."""
     total = counts.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(total > 0, counts / total, np.nan)
+    seen = total > 0
+    return np.where(seen, counts / np.where(seen, total, 1.0), fallback)
 
 
-def _smoothed(counts: Floats, alpha: Floats, estimate: str, domain: Domain) -> Floats:
+def smoothed_rows(counts: Floats, alpha: Floats, estimate: str, domain: Domain) -> Floats:
     """Posterior mean (n + alpha) / sum, or mode (n + alpha - 1) / sum, of each row."""
     both = counts + alpha
     if estimate == "mean":

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError
 from suffice.iteration import Control, Outcome, State, iterate
+from suffice.solvers.line_search import Objective, Point, Scale, begin, diagonal_of, search
 
 Floats = NDArray[np.float64]
 
@@ -20,6 +22,8 @@ QUADRATIC = 1e-5
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 #: Half the steps 2^-k are tried before the ascent counts as stalled.
 HALVINGS = 60
+#: Iterations without any progress after which a truncated Newton method counts as stalled.
+IDLE = 5
 
 Concave = Callable[[Floats], tuple[float, Floats, Floats]]
 
@@ -72,3 +76,147 @@ def newton(
         if first is None:
             raise EstimateError(f"The objective is not finite at the start {start!r}; choose another start.")
         return iterate(step, first, control, problem=problem)
+
+
+# Information that may be singular -------------------------------------------------------------------------------------
+
+
+def damped_newton(
+    objective: Objective,
+    information: Callable[[Floats], Floats],
+    start: ArrayLike,
+    control: Control,
+    *,
+    problem: str = "",
+) -> Outcome:
+    """Maximise a concave function whose information may be singular, as that of overcomplete parameters is.
+
+    `objective(x)` returns value and gradient (k,), `information(x)` minus the Hessian (k, k). Of all Newton directions
+    the shortest is taken, so that parameters the data says nothing about stay as they are. The gap is the largest
+    component of the gradient; ``state.memory["decrement"]`` is ``sqrt(g' I^+ g)``, half of whose square estimates how
+    much the value can still rise, and ``state.memory["rank"]`` the rank of the information.
+    """
+
+    def state(point: Point, magnitude: float) -> State:
+        direction, rank = shortest_direction(information(point.x), point.gradient, control.tolerance)
+        decrement = math.sqrt(max(0.0, float(point.gradient @ direction)))
+        kept = {"gradient": point.gradient, "direction": direction, "decrement": decrement, "rank": rank}
+        return State(point.x, point.value, point.gap, memory={**kept, "magnitude": max(magnitude, abs(point.value))})
+
+    def step(before: State) -> State:
+        point = Point(before.parameters, before.objective, before.memory["gradient"])
+        found = search(objective, point, before.memory["direction"], 1.0, magnitude=before.memory["magnitude"])
+        if found is None:
+            return replace(before, memory={**before.memory, "stalled": True})
+        return state(found.point, before.memory["magnitude"])
+
+    with np.errstate(all="ignore"):
+        return iterate(step, state(begin(objective, start), 0.0), control, problem=problem)
+
+
+def shortest_direction(information: Floats, gradient: Floats, tolerance: float = 0.0) -> tuple[Floats, int]:
+    """The shortest solution d of ``I d = g``, and the rank of I, for a symmetric I that is not negative.
+
+    Eigenvalues below the rounding of the largest one count as 0. Where the gradient all the same has a component of
+    more than `tolerance` along such an eigenvector, the maximum lies far away or at infinity: it is followed with the
+    least curvature that can be told from 0.
+    """
+    values, vectors = np.linalg.eigh(information)
+    least = len(values) * float(np.finfo(np.float64).eps) * float(np.abs(values).max(initial=0.0))
+    curved = values > least
+    along = vectors.T @ gradient
+    followed = curved | (np.abs(along) > tolerance)
+    shares = np.divide(along, np.maximum(values, least or 1.0), out=np.zeros_like(along), where=followed)
+    return vectors @ shares, int(np.count_nonzero(curved))
+
+
+def newton_cg(
+    objective: Objective,
+    information: Callable[[Floats], Callable[[Floats], Floats]],
+    start: ArrayLike,
+    control: Control,
+    *,
+    scale: Scale = None,
+    problem: str = "",
+) -> Outcome:
+    """Maximise by Newton's method whose equations are solved by conjugate gradients, as far as it pays.
+
+    `information(x)` returns a function that multiplies minus the Hessian at x by a vector (k,); it is asked once for
+    each iteration. How exactly the equations are solved follows Eisenstat and Walker (1996). scale: a guess of the
+    diagonal of the inverse of the information, numbers (k,) or a function of x and gradient. Gap and decrement are as
+    in `damped_newton`; the decrement is that of the inexact direction, which at the end is exact to four digits.
+    """
+    diagonal_at = diagonal_of(scale)
+
+    def state(point: Point, before: State | None) -> State:
+        diagonal = diagonal_at(point)
+        length = math.sqrt(float(point.gradient @ (diagonal * point.gradient)))
+        forcing = 0.5
+        magnitude = abs(point.value)
+        if before is not None:
+            forcing = _forcing(length, float(before.memory["length"]), float(before.memory["forcing"]))
+            magnitude = max(magnitude, float(before.memory["magnitude"]))
+        if point.gap <= control.tolerance:
+            forcing = min(forcing, 1e-4)
+        direction = solve_truncated(information(point.x), point.gradient, diagonal, forcing)
+        kept: dict[str, Any] = {"gradient": point.gradient, "direction": direction, "length": length}
+        kept |= {"forcing": forcing, "idle": _idle(point, before)}
+        kept["stalled"] = kept["idle"] >= IDLE
+        kept["decrement"] = math.sqrt(max(0.0, float(point.gradient @ direction)))
+        return State(point.x, point.value, point.gap, memory={**kept, "magnitude": magnitude})
+
+    def step(before: State) -> State:
+        point = Point(before.parameters, before.objective, before.memory["gradient"])
+        found = search(objective, point, before.memory["direction"], 1.0, magnitude=before.memory["magnitude"])
+        if found is None:
+            return replace(before, memory={**before.memory, "stalled": True})
+        return state(found.point, before)
+
+    return iterate(step, state(begin(objective, start), None), control, problem=problem)
+
+
+def solve_truncated(product: Callable[[Floats], Floats], gradient: Floats, diagonal: Floats, forcing: float) -> Floats:
+    """Solve ``I d = g`` by conjugate gradients until the residual is `forcing` times g, or I shows no curvature.
+
+    d is always a direction of ascent, and 0 only if g is.
+    """
+    solution = np.zeros_like(gradient)
+    residual = gradient.copy()
+    direction = diagonal * residual
+    length = float(residual @ direction)
+    goal = forcing**2 * length
+    steepest = 0.0  # The largest curvature met, in the units of the diagonal: what is tiny beside it is rounding.
+    for _ in range(2 * len(gradient) + 10):
+        if length <= goal:
+            break
+        image = product(direction)
+        curvature = float(direction @ image)
+        size = float(direction @ (direction / diagonal))
+        steepest = max(steepest, curvature / size)
+        noise = max(ROUNDING * float(np.abs(direction) @ np.abs(image)), ROUNDING * steepest * size)
+        if curvature <= noise or not math.isfinite(curvature):
+            return solution if solution.any() else direction
+        share = length / curvature
+        solution += share * direction
+        residual -= share * image
+        ahead = diagonal * residual
+        following = float(residual @ ahead)
+        direction = ahead + following / length * direction
+        length = following
+    return solution
+
+
+def _idle(point: Point, before: State | None) -> int:
+    """For how many iterations neither the value nor the gradient has moved by more than rounding."""
+    if before is None:
+        return 0
+    slack = ROUNDING * max(abs(point.value), float(before.memory["magnitude"]))
+    moved = point.value - before.objective > slack or point.gap < (1.0 - 1e-3) * before.gap
+    return 0 if moved else int(before.memory["idle"]) + 1
+
+
+def _forcing(length: float, before: float, last: float) -> float:
+    """The second choice of Eisenstat and Walker: the square of the shrinking of the gradient, with their safeguard."""
+    share = 0.9 * (length / before) ** 2 if before > 0.0 else 0.5
+    guard = 0.9 * last**2
+    return min(0.5, max(share, guard) if guard > 0.1 else share)

@@ -159,7 +159,7 @@ def _code_integers(values: NDArray[Any], gaps: NDArray[np.bool_] | None) -> Code
     """Whole numbers: by distance from the smallest if the span is small, else sorted."""
     if len(values) == 0:
         return Coded(np.empty(0, np.uint8), ())
-    low, high = int(values.min()), int(values.max())
+    low, high = 0 if values.dtype == np.uint8 else int(values.min()), int(values.max())
     if 0 <= low and high <= 0xFF:
         low = 0
     span = high - low + 1

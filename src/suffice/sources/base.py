@@ -83,6 +83,8 @@ class Source(ABC):
         """Keep the names; they must differ."""
         self.columns = tuple(columns)
         self.passes = 0
+        #: Columns of floats that are read as whole numbers; see `narrow`.
+        self.whole: frozenset[Hashable] = frozenset()
         check_names(self.columns)
 
     @property
@@ -127,6 +129,21 @@ class Source(ABC):
         inferred = self._infer(name)
         return inferred if declared is None or inferred.kind == "discrete" else declared
 
+    def narrow(self, domain: Domain, names: Iterable[Hashable]) -> Domain:
+        """The domain in which float columns that hold whole numbers and gaps alone are columns of whole numbers.
+
+        Many tables have no whole numbers with gaps and widen them to floats. `names` are the columns to look at: those
+        whose kind, or whose states, nobody declared. Columns without gaps stay as they are, and so do those of data
+        that can be read only once and of Spark, by whose types whole numbers may have gaps.
+        """
+        floats = [name for name in names if domain[name].kind == "real" or self._infer(name).kind == "real"]
+        self.whole |= self._whole_numbers(floats)
+        return Domain(Variable(v.name, "discrete") if v.name in self.whole else v for v in domain.variables)
+
+    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """Those of some float columns that hold whole numbers and gaps alone."""
+        return frozenset()
+
     def batches(self, domain: Domain) -> Iterator[Batch]:
         """The rows of the variables of a domain, batch by batch: one pass."""
         self.check_columns(domain)
@@ -158,7 +175,8 @@ class Source(ABC):
 
     def check_columns(self, names: Iterable[Hashable]) -> None:
         """Raise unless there are columns of these names."""
-        missing = [name for name in dict.fromkeys(names) if name not in self.columns]
+        known = set(self.columns)
+        missing = [name for name in dict.fromkeys(names) if name not in known]
         if missing:
             raise missing_columns(missing, self.columns)
 

@@ -102,6 +102,46 @@ class Column(ABC):
         )
 
 
+class WholeNumbers:
+    """Whether the floats of a column are whole numbers and gaps: integers that a gap has widened.
+
+    Told block by block; `undecided` is false from the first value that is not whole on.
+    """
+
+    def __init__(self) -> None:
+        """Nothing read yet."""
+        self.undecided = True
+        self._gap = self._value = False
+
+    def read(self, values: Floats) -> None:
+        """Some more rows."""
+        gaps = np.isnan(values)
+        whole = gaps | (values == np.floor(values)) & (np.abs(values) < 2**53)
+        self.undecided = bool(whole.all())
+        self._gap |= bool(gaps.any())
+        self._value |= not gaps.all()
+
+    @property
+    def found(self) -> bool:
+        """Whether there was a gap, a value, and no value that is not whole."""
+        return self.undecided and self._gap and self._value
+
+
+def holds_whole_numbers(column: Column) -> bool:
+    """Whether a column of numbers holds whole numbers and gaps alone; most other columns are told by a few rows."""
+    found = WholeNumbers()
+    for block in blocks(len(column)):
+        found.read(column.floats(block))
+        if not found.undecided:
+            break
+    return found.found
+
+
+def with_whole_labels(coded: Coded) -> Coded:
+    """The same rows with whole numbers as labels."""
+    return Coded(coded.indices, [label if label is None else int(label) for label in coded.labels])  # type: ignore[call-overload]
+
+
 def code_arrow_dictionary(array: Any) -> Coded:
     """From an Arrow dictionary array."""
     labels = array.dictionary.to_pylist()

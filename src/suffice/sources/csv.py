@@ -70,6 +70,11 @@ class CsvSource(StreamSource):
         """As declared: a CSV file brings no categories."""
         return self._infer(name) if declared is None else declared
 
+    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """Of columns that hold numbers to the end."""
+        self._settle_types(names)
+        return super()._whole_numbers([name for name in names if self._types[name] == "number"])
+
     def _infer(self, name: Hashable) -> Variable:
         return Variable(name, "real" if self._type(name) in ("number", "empty") else "discrete")
 

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Sequence
 from functools import partial
 from typing import Any
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, require
 from suffice.sources.base import Answer, Batch, Piece, Progress, Source
-from suffice.sources.columns import Column
+from suffice.sources.columns import Column, WholeNumbers
 from suffice.sources.frames import pandas_column
 from suffice.sources.memory import MemorySource
 from suffice.sources.reduction import add_in_order
 
 
-def partition_source(frame: Any, weight: Hashable | None) -> MemorySource:
-    """One partition, a pandas DataFrame, as a table in memory."""
+def partition_source(frame: Any, weight: Hashable | None, whole: frozenset[Hashable] = frozenset()) -> MemorySource:
+    """One partition, a pandas DataFrame, as a table in memory; `whole` names the floats read as whole numbers."""
     source = MemorySource(frame.columns.tolist(), lambda name: pandas_column(name, frame[name]), len(frame))
+    source.whole = whole
     if weight is not None:
         source.weigh_by(weight)
     return source
 
 
-def answer_partition(frame: Any, task: Callable[[Batch], Any], domain: Domain, weight: Hashable | None) -> Any:
+def answer_partition(
+    frame: Any, task: Callable[[Batch], Any], domain: Domain, weight: Hashable | None, whole: frozenset[Hashable]
+) -> Any:
     """The sum of a task over the batches of one partition; runs where the partition is."""
-    with_weights = partition_source(frame, weight)
+    with_weights = partition_source(frame, weight, whole)
     return add_in_order(with_weights._pieces(domain, 1), task, threads=1)
 
 
@@ -61,6 +64,18 @@ class DaskSource(Source):
             return Variable(name, "discrete")
         return pandas_column(name, meta).infer()
 
+    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """By computing one partition after the other, until each column has shown a value that is not whole."""
+        found = {name: WholeNumbers() for name in names}
+        for partition in self._frame[list(names)].to_delayed() if names else ():
+            left = [name for name in names if found[name].undecided]
+            if not left:
+                break
+            frame = partition.compute()
+            for name in left:
+                found[name].read(pandas_column(name, frame[name]).floats(slice(0, len(frame))))
+        return frozenset(name for name in names if found[name].found)
+
     def _partitions(self, domain: Domain) -> list[Any]:
         weight = () if self._weight is None else (self._weight,)
         partitions: list[Any] = self._frame[[*domain.names, *weight]].to_delayed()
@@ -68,7 +83,7 @@ class DaskSource(Source):
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         for partition in self._partitions(domain):
-            yield from partition_source(partition.compute(), self._weight)._pieces(domain, threads)
+            yield from partition_source(partition.compute(), self._weight, self.whole)._pieces(domain, threads)
 
     def reduce(
         self,
@@ -86,7 +101,8 @@ class DaskSource(Source):
         for name in domain:
             self.check_columns([name])
         self.passes += 1
-        answer = dask.delayed(partial(answer_partition, task=task, domain=domain, weight=self._weight))
+        here = partial(answer_partition, task=task, domain=domain, weight=self._weight, whole=self.whole)
+        answer = dask.delayed(here)
         level = [answer(partition) for partition in self._partitions(domain)]
         add = dask.delayed(_add)
         while len(level) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,20 +84,26 @@ class PandasValues(Column):
 class PandasCategory(PandasValues):
     """A categorical column: its categories are the states, also those without a row."""
 
+    @cached_property
+    def _labels(self) -> list[Any]:
+        found: list[Any] = self.series.array.categories.tolist()
+        return found
+
     def infer(self) -> Variable:
         """All categories, in their order."""
-        return category(self.name, self.series.cat.categories.tolist())
+        return category(self.name, self._labels)
 
     def code(self) -> Coded:
         """The codes that pandas keeps."""
-        return _from_signed(self.series.cat.codes.to_numpy(), self.series.cat.categories.tolist())
+        return _from_signed(self.series.array.codes, self._labels)
 
 
 def _from_signed(found: NDArray[Any], labels: list[Any]) -> Coded:
     """Codes in which -1 is a gap."""
     dtype = code_dtype(len(labels))
     if len(found) == 0 or found.min() >= 0:
-        return Coded(found.astype(dtype), labels)
+        # Without a gap signed and unsigned codes of one width are the same bytes.
+        return Coded(found.view(dtype) if found.itemsize == np.dtype(dtype).itemsize else found.astype(dtype), labels)
     return Coded(np.where(found < 0, len(labels), found).astype(dtype), labels)
 
 

@@ -15,7 +15,7 @@ from suffice.sources import base
 from suffice.sources.arrays import NumberColumn, array_column
 from suffice.sources.assembly import assemble
 from suffice.sources.base import Batch, Piece, Source, by_kind
-from suffice.sources.columns import BLOCK_ROWS, Coded, Column, blocks
+from suffice.sources.columns import BLOCK_ROWS, Coded, Column, blocks, holds_whole_numbers, with_whole_labels
 from suffice.sources.reduction import map_in_order
 from suffice.sources.states import Translation, settle
 from suffice.sources.weights import check_length, check_weights
@@ -64,13 +64,17 @@ class MemorySource(Source):
     def _code(self, name: Hashable) -> Coded:
         if name not in self._coded:
             self._coded[name] = self.column(name).code()
-        return self._coded[name]
+        return with_whole_labels(self._coded[name]) if name in self.whole else self._coded[name]
+
+    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        return frozenset(name for name in names if holds_whole_numbers(self.column(name)))
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         discrete, real = by_kind(domain)
         # Coding one column after the other is as fast as threads while there is little to code.
         small = self._rows < base.BATCH_ROWS
-        coded = dict(zip(discrete, map_in_order(self._code, discrete, 1 if small else threads), strict=True))
+        found = map(self._code, discrete) if small else map_in_order(self._code, discrete, threads)
+        coded = dict(zip(discrete, found, strict=True))
         settled = Domain(settle(v, coded[v.name]) if v.name in coded else v for v in domain.variables)
         translations = {name: Translation(settled[name], coded[name]) for name in discrete}
         columns = {name: self.column(name) for name in real}

@@ -154,7 +154,13 @@ def _open_pandas(pd: Any, data: Any, names: tuple[Hashable, ...] | None) -> Sour
         found = data.columns.tolist()
         base.check_names(tuple(found))
         places = {name: at for at, name in enumerate(found)}
-        return MemorySource(found, lambda name: pandas_column(name, data.iloc[:, places[name]]), len(data))
+
+        def column(name: Hashable) -> Column:
+            # A string can only be the name of a column; of other names pandas may make something else.
+            plain = type(name) is str and data.columns.nlevels == 1
+            return pandas_column(name, data[name] if plain else data.iloc[:, places[name]])
+
+        return MemorySource(found, column, len(data))
     if isinstance(data, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
         return _one_column("x" if getattr(data, "name", None) is None else data.name, data, names)
     return None
@@ -227,6 +233,8 @@ _LIBRARIES: Mapping[str, Callable[[Any, Any, tuple[Hashable, ...] | None], Sourc
 
 def any_column(name: Hashable, values: Any) -> Column:
     """A column from a Series, an Arrow array, a NumPy array or a list."""
+    if type(values) is np.ndarray:
+        return array_column(name, values)
     loaded = {library: sys.modules.get(library) for library in ("pandas", "polars", "pyarrow")}
     pd, pl, pa = (loaded[library] for library in ("pandas", "polars", "pyarrow"))
     if pd is not None and isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):

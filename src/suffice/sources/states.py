@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from suffice.sources.columns import Coded, Codes, blocks, code_dtype
 Places = NDArray[np.int64]
 
 
-def places(variable: Variable, labels: Iterable[Hashable]) -> Places:
+def places(variable: Variable, labels: Sequence[Hashable]) -> Places:
     """Code of each label, -1 for a label that is no state."""
     by_time = {
         state_key(plain_time(state)): code
@@ -43,10 +44,10 @@ def settle(variable: Variable, coded: Coded, start: int = 0) -> Variable:
     Declared states are closed: another value is an error that names its row (counted from `start`). States seen are
     kept sorted, so that they do not depend on the order of rows; new ones of a category go to the end.
     """
-    if variable.kind != "discrete":
+    if variable.kind != "discrete" or _in_order(variable, coded):
         return variable
     unknown = places(variable, coded.labels) < 0
-    if not unknown.any():
+    if not np.count_nonzero(unknown):
         return variable
     unknown &= coded.occurs
     unknown &= [not is_gap(label) for label in coded.labels]
@@ -60,6 +61,11 @@ def settle(variable: Variable, coded: Coded, start: int = 0) -> Variable:
         return replace(variable, states=sort_states((*variable.states, *new)))
     distinct = {state_key(state): state for state in new}
     return replace(variable, states=(*variable.states, *distinct.values()))
+
+
+def _in_order(variable: Variable, coded: Coded) -> bool:
+    """Whether the labels are the states themselves, so that indices are codes already."""
+    return len(coded.labels) == variable.card and all(map(operator.is_, coded.labels, variable.states))
 
 
 def _first_row(coded: Coded, chosen: NDArray[np.bool_]) -> int:
@@ -77,11 +83,13 @@ class Translation:
 
     def __init__(self, variable: Variable, coded: Coded) -> None:
         """Look every label up once."""
-        found = places(variable, coded.labels)
         self._gap = variable.card
-        self._table = np.where(found < 0, self._gap, found).astype(code_dtype(self._gap))
         self._indices = coded.indices
-        self._same = len(found) == self._gap and bool((found == np.arange(self._gap)).all())
+        self._same = _in_order(variable, coded)
+        if not self._same:
+            found = places(variable, coded.labels)
+            self._table = np.where(found < 0, self._gap, found).astype(code_dtype(self._gap))
+            self._same = len(found) == self._gap and np.array_equal(found, np.arange(self._gap))
 
     def write(self, rows: slice, out: Codes) -> None:
         """Codes of some rows into `out` (rows,)."""

@@ -17,7 +17,7 @@ from suffice.errors import DataError
 from suffice.sources.arrow import ArrowColumn, category, kind_of, variable_of
 from suffice.sources.assembly import assemble
 from suffice.sources.base import Batch, Piece, Source, by_kind
-from suffice.sources.columns import Column
+from suffice.sources.columns import Column, WholeNumbers, with_whole_labels
 from suffice.sources.states import Growing, Translation
 from suffice.sources.weights import check_length, check_weights
 
@@ -65,6 +65,20 @@ class StreamSource(Source):
         self._weight_name = name
         self.columns = tuple(column for column in self.columns if column != name)
 
+    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """By reading the columns until each has shown a value that is not whole, mostly in the first chunk."""
+        found = {name: WholeNumbers() for name in names}
+        chunks = 0
+        for chunk in self._chunks(Domain(Variable(name, "real") for name in names), tuple(names)) if names else ():
+            chunks += 1
+            left = [name for name in names if found[name].undecided]
+            for name in left:
+                found[name].read(chunk.columns[name].floats(slice(0, chunk.rows)))
+            if not any(found[name].undecided for name in left):
+                break
+        self.passes += chunks > 1
+        return frozenset(name for name in names if found[name].found)
+
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         growing = Growing(domain)
         weigher = () if self._weight_name is None else (self._weight_name,)
@@ -88,6 +102,7 @@ class StreamSource(Source):
     def _coded(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
         discrete, _ = by_kind(domain)
         coded = {name: chunk.columns[name].code() for name in discrete}
+        coded |= {name: with_whole_labels(coded[name]) for name in discrete if name in self.whole}
         settled = Domain(
             growing.settle(v.name, coded[v.name], start) if v.name in coded else v for v in domain.variables
         )
@@ -156,6 +171,10 @@ class ReaderSource(ArrowStream):
         self._reader = iter(reader)
         self._seen: list[Any] = []
         self._spent = False
+
+    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+        """By type alone, as the rows can be read only once."""
+        return frozenset()
 
     def _first(self, name: Hashable) -> Any:
         if not self._seen:

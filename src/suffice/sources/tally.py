@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.answers import DENSE_CELLS, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
+from suffice.answers import DENSE_CELLS, MOST_AXES, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
 from suffice.domain import Domain
 from suffice.errors import DataError, MissingValueError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
@@ -26,8 +26,8 @@ from suffice.statistics import FUNCTIONS, Counts, Moments, MomentsBy, Patterns, 
 Floats = NDArray[np.float64]
 Missing = Literal["raise", "available"]
 
-#: Rows from which a plan that groups families pays.
-_MANY_ROWS = 50_000
+#: Plans for more rows than this are all alike.
+_MOST_ROWS = 1 << 18
 
 
 def summarize_source(
@@ -52,7 +52,8 @@ def summarize_source(
     needed = domain.select(name for name in domain if name in names) if names else domain
     # Columns that no statistic asks for are not read; the summary still knows the whole domain.
     found = source.reduce(task, needed, threads=threads, progress=progress)
-    return empty_summary(domain, task.statistics) + found
+    whole = domain.merge(found.domain)
+    return Summary(whole, found.align(whole).answers, found.rows, found.weight)
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,8 @@ class _Rows:
         """Which rows lack a value, or None where none does."""
         if name not in self._gaps:
             if name in self.at_code:
-                codes, card = self.codes[self.at_code[name]], self.domain[name].card
-                found = codes == card if self.size and codes.max() == card else None
+                at, card = self.at_code[name], self.domain[name].card
+                found = self.codes[at] == card if self.size and self._highest[at] == card else None
             else:
                 values = self.reals[self.at_real[name]]
                 # A sum is NaN if a term is, and costs less than looking at each; overflow may make it NaN as well.
@@ -156,6 +157,12 @@ class _Rows:
                 found = np.isnan(values) if suspect and np.isnan(values).any() else None
             self._gaps[name] = found
         return self._gaps[name]
+
+    @cached_property
+    def _highest(self) -> list[int]:
+        """The largest code of each discrete variable."""
+        found: list[int] = self.codes.max(axis=1).tolist()
+        return found
 
     def complete(self, names: Sequence[Hashable]) -> NDArray[np.intp] | None:
         """The rows in which all of some variables have a value, or None for all rows."""
@@ -185,7 +192,7 @@ class _Rows:
 
     def code_places(self, names: Sequence[Hashable]) -> tuple[int, ...]:
         """Rows of `codes` that hold some variables."""
-        return tuple(self.at_code[name] for name in names)
+        return tuple([self.at_code[name] for name in names])
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -193,9 +200,12 @@ class _Rows:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)
-def _plan(cards: tuple[int, ...], families: tuple[tuple[int, ...], ...], many: bool) -> CountPlan:
-    return plan_counts(cards, families, _MANY_ROWS if many else 1)
+def _plan(cards: tuple[int, ...], families: tuple[tuple[int, ...], ...], rows: int) -> CountPlan:
+    """A plan for about that many rows: it serves all batches of a size between two powers of two."""
+    return _planned(cards, families, min(_MOST_ROWS, 1 << (rows.bit_length() - 1)))
+
+
+_planned = lru_cache(maxsize=64)(plan_counts)
 
 
 def _counts(rows: _Rows, statistics: Sequence[Counts]) -> dict[Statistic, Answer]:
@@ -203,22 +213,23 @@ def _counts(rows: _Rows, statistics: Sequence[Counts]) -> dict[Statistic, Answer
 
     A variable with gaps is counted with one more state, which is then cut off.
     """
-    states = tuple(rows.domain[name].card for name in rows.at_code)
-    cards = tuple(card + (rows.gaps(name) is not None) for name, card in zip(rows.at_code, states, strict=True))
-    places = {key: rows.code_places(key.variables) for key in statistics}
+    states = rows.domain.shape(tuple(rows.at_code))
+    cards = tuple([card + (rows.gaps(name) is not None) for name, card in zip(rows.at_code, states, strict=True)])
+    asked = [(key, rows.code_places(key.variables)) for key in statistics]
     limit = max(DENSE_CELLS, rows.size)
-    dense = [key for key in statistics if math.prod(cards[at] for at in places[key]) <= limit]
+    dense = [pair for pair in asked if len(pair[1]) <= MOST_AXES and math.prod([cards[at] for at in pair[1]]) <= limit]
     answers: dict[Statistic, Answer] = {}
     if dense:
-        plan = _plan(cards, tuple(places[key] for key in dense), rows.size >= _MANY_ROWS)
-        for key, table in zip(dense, count(rows.codes, plan, rows.weights), strict=True):
-            answers[key] = CountTable.of(table[tuple(slice(states[at]) for at in places[key])])
-    for key in statistics:
+        plan = _plan(cards, tuple([places for _, places in dense]), rows.size)
+        for (key, places), table in zip(dense, count(rows.codes, plan, rows.weights), strict=True):
+            inside = table if cards == states else table[tuple([slice(states[at]) for at in places])]
+            answers[key] = CountTable.of(inside)
+    for key, places in asked if len(dense) < len(asked) else ():
         if key not in answers:
-            shape = tuple(states[at] for at in places[key])
-            cells, values = count_sparse(rows.codes, cards, places[key], rows.weights)
-            inside = (cells < np.array(shape)).all(axis=1)
-            answers[key] = CountTable.sparse(shape, cells[inside], values[inside])
+            shape = tuple(states[at] for at in places)
+            cells, values = count_sparse(rows.codes, cards, places, rows.weights)
+            kept = (cells < np.array(shape)).all(axis=1)
+            answers[key] = CountTable.sparse(shape, cells[kept], values[kept])
     return answers
 
 

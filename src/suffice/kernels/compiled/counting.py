@@ -7,8 +7,9 @@ the wait of an increment for the one before it in the same cell.
 Shapes: codes (variables, rows), C order. A layout is a tuple of int64 arrays:
 variables and strides (terms,): table g reads the terms bounds[g] to bounds[g + 1], the last with stride 1;
 bounds (tables + 1,); places (tables + 1,): where the replicas of each table begin; sizes (tables,): cells of each;
-used and cards: every variable read, and the number of its codes. Strides have the type of the cell numbers (uint16):
-a wider type would keep LLVM from working on sixteen rows at once.
+used and cards: every variable read, and the number of its codes; homes (tables,): where the cells of
+each table begin in the flat array of the answer. Strides have the type of the cell numbers (uint16): a wider type would
+keep LLVM from working on sixteen rows at once.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def count_rows(codes: Any, weights: Any, layout: Any, start: int, stop: int, tab
 
     weights None: tables are uint32. weights (rows,): tables are float64. Numba drops the branch that is not taken.
     """
-    variables, strides, bounds, places, sizes, used, cards = layout
+    variables, strides, bounds, places, sizes, used, cards, _ = layout
     scratch = np.empty(PIECE, np.uint16)
     words = scratch.view(np.uint64)
     for block in range(start, stop, BLOCK):
@@ -137,6 +138,19 @@ def count_rows(codes: Any, weights: Any, layout: Any, start: int, stop: int, tab
                 else:
                     add_weights(cells, weights[piece : piece + len(cells)], table, sizes[index])
     return -1
+
+
+@kernel
+def fold_counts(tables: Any, layout: Any, out: Any) -> None:
+    """Add the replicas of every table (threads, cells of all replicas) to out (cells,)."""
+    places, sizes, homes = layout[3], layout[4], layout[7]
+    for index in range(len(sizes)):
+        size = sizes[index]
+        target = out[homes[index] : homes[index] + size]
+        for worker in range(len(tables)):
+            for begin in range(places[index], places[index + 1], size):
+                for cell in range(size):
+                    target[cell] += tables[worker, begin + cell]
 
 
 @kernel

@@ -6,13 +6,14 @@ below, and `suffice.kernels.junction_tree_program` writes it.
 
 A *side* tells how a table and a smaller one meet (see `suffice.kernels.junction_tree_layout.Meeting`): start of the
 table, number of runs, their length, place of their offsets, 1 if runs lie inside the smaller table, number of runs to
-fold, their length, place of their offsets. Three kinds of row use it:
+fold, their length, place of their offsets. Four kinds of row use it:
 
 - a message: start and size of the separator, clique, parent, least number that needs no scaling (as bits of a double),
   side of the clique, side of the parent;
 - an entry, a small table that a clique is multiplied by: clique, start, cells, column, 1 if the column holds codes,
   side;
-- an exit, a small table that a clique is summed out to: clique, start, cells, column, 0, side.
+- an exit, a small table that a clique is summed out to: clique, start, cells, column, 0, side;
+- a step of proportional fitting: see `walk`.
 
 A clique is read from its *origin*: from its potential until it is first written to, then from its belief. Scaling is by
 powers of two, which is exact. The floor of a clique is a lower bound of the non-zero products of its potential, its
@@ -37,6 +38,7 @@ _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(number) for number in range(8))
 _CHILD, _PARENT = np.uint64(5), np.uint64(13)  # Where the sides begin in a message.
 _SIDE = np.uint64(5)  # Where the side begins in an entry or exit.
 _MESSAGE, _ROW = np.uint64(21), np.uint64(13)  # Numbers of a message, and of an entry or exit.
+_GIVER, _TAKER, _STEP = np.uint64(4), np.uint64(12), np.uint64(20)  # Where the sides begin in a step, and its numbers.
 
 # Places in the program: numbers of lanes, cliques, roots and messages, and where their descriptions begin; then
 # positions in the buffer: scratch, a fresh message, floors, powers, origins of the cliques, log Z of each lane.
@@ -49,6 +51,7 @@ _HALF = np.uint64(1022)
 _OPPOSITE = np.uint64(2045)
 _ONE = np.uint64(1023) << _EXPONENT  # The bits of 1.0.
 _LOG_TWO = float(np.log(2.0))
+_LOW = 2.0**-900  # A floor below this is worth a second look.
 
 
 @kernel
@@ -252,6 +255,18 @@ def _normalize(w: Any, program: Any, start: Any, cells: Any) -> None:
 
 
 @kernel
+def _lift(w: Any, bits: Any, program: Any, clique: Any) -> None:
+    """Scale the table of a clique up and measure its floor: seldom are all factors at their least in the same cell.
+
+    A floor that is low already stays: numbers may have been lost. So does that of a table not yet written to.
+    """
+    floor, at = program[_FLOORS] + clique, program[_CLIQUES_AT] + _3 * clique
+    if w[floor] >= _LOW and bits[program[_ORIGINS] + clique] == program[at]:
+        _scale(w, bits, program, clique, program[at], program[at + _2])
+        _, bits[floor] = _extremes(bits, program[at], program[at + _2])
+
+
+@kernel
 def _enter(w: Any, bits: Any, offsets: Any, program: Any, floors: Any, entries: Any) -> None:
     """Set everything to the beginning, and multiply the potentials by the entries."""
     lanes, origins, spare = program[_LANES], program[_ORIGINS], program[_FRESH]
@@ -264,6 +279,8 @@ def _enter(w: Any, bits: Any, offsets: Any, program: Any, floors: Any, entries: 
         clique, source, side = entries[row], entries[row + _1], row + _SIDE
         if entries[row + _4] == _0:
             _, bits[spare] = _extremes(bits, source, entries[row + _2] * lanes)
+            if w[program[_FLOORS] + clique] * w[spare] < _LOW and lanes == _1:
+                _lift(w, bits, program, clique)
             w[program[_FLOORS] + clique] *= w[spare]
         if entries[side + _5] != _0:
             _widen(w, offsets, entries, side, source, program[_SCRATCH])
@@ -300,6 +317,8 @@ def _pass_messages(w: Any, bits: Any, offsets: Any, program: Any, upward: bool) 
                 for k in range(program[_POWERS] + clique * lanes, program[_POWERS] + (clique + _1) * lanes):
                     w[k] = 1.0
             bits[program[_FRESH]] = least
+            if w[program[_FLOORS] + parent] * w[program[_FRESH]] < _LOW and lanes == _1:
+                _lift(w, bits, program, parent)
             w[program[_FLOORS] + parent] *= w[program[_FRESH]]
         else:
             _divide(w, program, clique, start, size)
@@ -347,6 +366,66 @@ def leave(program: Any, offsets: Any, w: Any, exits: Any) -> None:
     for row in range(_0, np.uint64(len(exits)), _ROW):
         side, size = row + _SIDE, exits[row + _2] * program[_LANES]
         _reduce(w, offsets, exits, side, exits[side], exits[row + _1], size, program[_SCRATCH])
+
+
+@kernel
+def moments(program: Any, offsets: Any, w: Any, floors: Any, entries: Any, exits: Any) -> Any:
+    """Calibrate, and sum out to the exits, with entries whose small tables in the buffer hold logarithms. One lane.
+
+    Returns log Z, and the least floor: 0 where a number is too small for a double.
+    """
+    shift, kept = 0.0, 1.0
+    for row in range(_0, np.uint64(len(entries)), _ROW):
+        start, end = entries[row + _1], entries[row + _1] + entries[row + _2]
+        top, low = -np.inf, 0.0
+        for k in range(start, end):
+            top = max(top, w[k])
+        top = top if top > -np.inf else 0.0
+        for k in range(start, end):
+            moved = w[k] - top
+            low = min(low, moved if moved > -np.inf else 0.0)
+            w[k] = np.exp(moved)
+        shift += top
+        kept = kept if np.exp(low) > 0.0 else 0.0
+    both = len(exits) > 0  # A plain True would compile `calibrate` once more.
+    floor = calibrate(program, offsets, w, floors, entries, both)
+    leave(program, offsets, w, exits)
+    return w[program[_LOGS]] * _LOG_TWO + shift, kept * floor
+
+
+@kernel
+def walk(program: Any, offsets: Any, w: Any, steps: Any) -> Any:
+    """Fit margins one after another, moving through a calibrated tree; the beliefs stay calibrated where the walk is.
+
+    A step is: 1 for a fit and 0 for a move, start and size of a target or a separator, start of a small table to work
+    in, side of the giver, side of the taker. Both sum the giver out to the small table. A fit makes it the factor
+    target / margin, which stays there, a move the factor new / old of the separator, which is replaced; then the taker
+    is multiplied by it. 0 / 0 is 0. Returns the largest difference between a target and its margin before the fit, and
+    the place of the first step whose target is above 0 where its margin is 0, or the number of steps.
+    """
+    most, scratch = 0.0, program[_SCRATCH]
+    for row in range(_0, np.uint64(len(steps)), _STEP):
+        at, size, small = steps[row + _1], steps[row + _2], steps[row + _3]
+        _reduce(w, offsets, steps, row + _GIVER, steps[row + _GIVER], small, size, scratch)
+        if steps[row] != _0:
+            for k in range(size):
+                old, new = w[small + k], w[at + k]
+                if old <= 0.0 and new > 0.0:
+                    return most, row // _STEP
+                most = max(most, abs(new - old))
+                ratio = new / old
+                w[small + k] = ratio if old > 0.0 else 0.0
+        else:
+            for k in range(size):
+                old, new = w[at + k], w[small + k]
+                ratio = new / old
+                w[at + k] = new
+                w[small + k] = ratio if old > 0.0 else 0.0
+        if steps[row + _TAKER + _5] != _0:
+            _widen(w, offsets, steps, row + _TAKER, small, scratch)
+            small = scratch
+        _multiply(w, offsets, steps, row + _TAKER, small)
+    return most, np.uint64(len(steps)) // _STEP
 
 
 @kernel

@@ -1,0 +1,381 @@
+"""Predict from a linear predictor: value, slope and information of rows under given coefficients, in one pass.
+
+The coefficients are laid out as ``[constant][reals][levels of narrow factors][sparse columns][levels of one wide
+factor]``. Indicators of narrow factors exist for one block of rows at a time; those of the wide factor are never made:
+its part of the information is diagonal, and its cross products are sums by level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.kernels.row_laws import logistic_rows as logistic_rows
+from suffice.kernels.threads import blas_threads, one_blas_thread, run, thread_count
+from suffice.kernels.weighted_gram import WeightedGram, block_rows
+
+Floats = NDArray[np.float64]
+#: eta (n,) or (n, m) and y -> value (n,), score (n,) or (n, m), information about eta (n,) or (n, m, m).
+Law = Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]
+Answer = TypeVar("Answer")
+
+#: Rows of a piece of work: enough to pay for a thread.
+PIECE_ROWS = 32_768
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many coefficients there are of each kind; of a factor they are counted without its reference level.
+
+    `factors` has an entry for each narrow factor; `levels` counts those of the wide one.
+    """
+
+    constant: bool
+    reals: int
+    factors: tuple[int, ...] = ()
+    sparse: int = 0
+    levels: int = 0
+
+    @property
+    def dense(self) -> int:
+        """Columns that are held in dense form."""
+        return self.reals + sum(self.factors)
+
+    @property
+    def body(self) -> int:
+        """Coefficients outside the wide factor."""
+        return int(self.constant) + self.dense + self.sparse
+
+    @property
+    def size(self) -> int:
+        """All coefficients of one linear predictor."""
+        return self.body + self.levels
+
+    def parts(self, block: Block, size: int | None = None) -> Iterator[Block]:
+        """The rows in parts that stay in the cache, with the indicators of narrow factors among the dense columns."""
+        for part in block.parts(block_rows(self.dense + 1) if size is None else size):
+            yield part if part.factors is None else self._expanded(part)
+
+    def _expanded(self, part: Block) -> Block:
+        assert part.factors is not None
+        dense = np.zeros((part.rows, self.dense))
+        dense[:, : self.reals] = part.dense
+        at = np.arange(part.rows)
+        first = self.reals
+        for codes, levels in zip(part.factors.T, self.factors, strict=True):
+            coded = codes > 0
+            dense[at[coded], first - 1 + codes[coded].astype(np.intp)] = 1.0
+            first += levels
+        return replace(part, dense=dense, factors=None)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows: `dense` (n, p), `sparse` (n, s) in CSR form or None, `codes` (n,) of the wide factor or None.
+
+    `factors` (n, f) are the codes of the narrow factors. The code 0 stands for the reference level. `y` is (n,) or
+    (n, m); `weights` and `offset` are (n,) or None.
+    """
+
+    dense: Floats
+    y: Floats
+    weights: Floats | None = None
+    offset: Floats | None = None
+    sparse: Any = None
+    codes: NDArray[Any] | None = None
+    factors: NDArray[Any] | None = None
+    start: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.dense)
+
+    def part(self, rows: slice) -> Block:
+        """Some of the rows."""
+        return Block(
+            self.dense[rows],
+            self.y[rows],
+            None if self.weights is None else self.weights[rows],
+            None if self.offset is None else self.offset[rows],
+            None if self.sparse is None else self.sparse[rows],
+            None if self.codes is None else self.codes[rows],
+            None if self.factors is None else self.factors[rows],
+            self.start + rows.start,
+        )
+
+    def parts(self, size: int) -> Iterator[Block]:
+        """The rows in parts of a size."""
+        if self.rows <= size:
+            yield self
+            return
+        for at in range(0, self.rows, size):
+            yield self.part(slice(at, min(at + size, self.rows)))
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Value, gradient and information at some coefficients, which add up over rows.
+
+    `body` (b, b) is the information of all coefficients outside the wide factor, `levels` (K,) the diagonal of those
+    inside and `cross` (b, K) the products between; all three are None where only value and gradient were asked for.
+    """
+
+    value: float
+    gradient: Floats
+    body: Floats | None = None
+    cross: Floats | None = None
+    levels: Floats | None = None
+
+    def __add__(self, other: Curvature) -> Curvature:
+        """Both sets of rows."""
+        return Curvature(
+            self.value + other.value,
+            self.gradient + other.gradient,
+            *(
+                None if mine is None or theirs is None else mine + theirs
+                for mine, theirs in ((self.body, other.body), (self.cross, other.cross), (self.levels, other.levels))
+            ),
+        )
+
+
+def linear_predictor(layout: Layout, block: Block, beta: Floats) -> Floats:
+    """Eta of each row: (n,) for beta (k,), (n, m) for beta (k, m)."""
+    constant = int(layout.constant)
+    eta = block.dense @ beta[constant : constant + layout.dense]
+    if constant:
+        eta += beta[0]
+    if layout.sparse:
+        eta += block.sparse @ beta[constant + layout.dense : layout.body]
+    if block.codes is not None:
+        eta += np.concatenate((np.zeros((1, *beta.shape[1:])), beta[layout.body :]))[block.codes]
+    if block.offset is not None:
+        eta += block.offset if eta.ndim == 1 else block.offset[:, None]
+    return eta
+
+
+def transpose_product(layout: Layout, block: Block, values: Floats) -> Floats:
+    """X' values (k,) for values (n,)."""
+    parts = [] if not layout.constant else [np.atleast_1d(values.sum())]
+    parts.append(values @ block.dense)
+    if layout.sparse:
+        parts.append(block.sparse.T @ values)
+    if block.codes is not None:
+        parts.append(np.bincount(block.codes, values, minlength=layout.levels + 1)[1:])
+    return np.concatenate(parts)
+
+
+def slope_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], Curvature]:
+    """Value and gradient only."""
+
+    def task(block: Block) -> Curvature:
+        value, gradient = 0.0, np.zeros(layout.size)
+        for part in layout.parts(block):
+            terms, score, _ = law(linear_predictor(layout, part, beta), part.y)
+            value += weighted_sum(terms, part.weights)
+            gradient += transpose_product(layout, part, weighted(score, part.weights))
+        return Curvature(value, gradient)
+
+    return task
+
+
+def curvature_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], Curvature]:
+    """Value, gradient and expected information."""
+    if layout.sparse or layout.levels:
+        return _wide_task(layout, law, beta)
+
+    def task(block: Block) -> Curvature:
+        gram = WeightedGram(layout.dense, constant=layout.constant)
+        value, gradient = 0.0, np.zeros(layout.size)
+        for part in layout.parts(block):
+            terms, score, information = law(linear_predictor(layout, part, beta), part.y)
+            value += weighted_sum(terms, part.weights)
+            gradient += transpose_product(layout, part, weighted(score, part.weights))
+            gram.add(part.dense, weighted(information, part.weights))
+        return Curvature(value, gradient, gram.matrix())
+
+    return task
+
+
+def _wide_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], Curvature]:
+    def task(whole: Block) -> Curvature:
+        (block,) = layout.parts(whole, whole.rows)
+        terms, score, information = law(linear_predictor(layout, block, beta), block.y)
+        value = weighted_sum(terms, block.weights)
+        gradient = transpose_product(layout, block, weighted(score, block.weights))
+        return Curvature(value, gradient, *wide_products(layout, block, weighted(information, block.weights)))
+
+    return task
+
+
+def wide_products(layout: Layout, block: Block, weights: Floats) -> tuple[Floats, Floats | None, Floats | None]:
+    """Body, cross and levels of X'WX where there are sparse columns or a wide factor."""
+    from scipy import sparse
+
+    gram = WeightedGram(layout.dense, constant=layout.constant)
+    for at in range(0, block.rows, block_rows(layout.dense + 1)):
+        rows = slice(at, at + block_rows(layout.dense + 1))
+        gram.add(block.dense[rows], weights[rows])
+    head = int(layout.constant) + layout.dense
+    body = np.zeros((layout.body, layout.body))
+    body[:head, :head] = gram.matrix()
+    front = np.column_stack((np.ones(block.rows), block.dense)) if layout.constant else block.dense
+    if layout.sparse:
+        scaled = block.sparse.multiply(weights[:, None]).tocsr()
+        body[head:, :head] = scaled.T @ front
+        body[:head, head:] = body[head:, :head].T
+        body[head:, head:] = (scaled.T @ block.sparse).toarray()
+    if block.codes is None:
+        return body, None, None
+    indicators = sparse.csr_array(
+        (weights, block.codes, np.arange(block.rows + 1)), shape=(block.rows, layout.levels + 1)
+    )
+    cross = np.zeros((layout.body, layout.levels))
+    cross[:head] = (indicators.T @ front)[1:].T
+    if layout.sparse:
+        cross[head:] = (indicators.T @ block.sparse).toarray()[1:].T
+    levels = np.bincount(block.codes, weights, minlength=layout.levels + 1)[1:]
+    return body, cross, levels.astype(np.float64, copy=False)
+
+
+def information_product(layout: Layout, law: Law, beta: Floats, vector: Floats) -> Callable[[Block], Curvature]:
+    """The information times a vector, as the gradient of the answer; rows are met twice and nothing is stored."""
+
+    def task(block: Block) -> Curvature:
+        product = np.zeros(layout.size)
+        for part in layout.parts(block):
+            _, _, information = law(linear_predictor(layout, part, beta), part.y)
+            along = linear_predictor(layout, Block(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
+            product += transpose_product(layout, part, weighted(information, part.weights) * along)
+        return Curvature(0.0, product)
+
+    return task
+
+
+def weighted(values: Floats, weights: Floats | None) -> Floats:
+    """Values times weights."""
+    if weights is None:
+        return values
+    return values * weights.reshape(-1, *(1,) * (values.ndim - 1))
+
+
+def weighted_sum(values: Floats, weights: Floats | None) -> float:
+    """The sum of values times weights; a weight of 0 leaves its row out."""
+    if weights is None:
+        return float(values.sum())
+    with np.errstate(invalid="ignore"):
+        return float(np.where(weights > 0.0, values * weights, 0.0).sum())
+
+
+def reduce_rows(block: Block, task: Callable[[Block], Answer], threads: int | None = None) -> Answer:
+    """The sum of a task over pieces of rows in memory, the same for any number of threads."""
+    pieces = list(block.parts(PIECE_ROWS))
+    if len(pieces) == 1:
+        return with_one_blas_thread(lambda: task(block))
+    answers: list[Any] = [None] * len(pieces)
+
+    def work(at: int, worker: int) -> None:
+        answers[at] = task(pieces[at])
+
+    import scipy.linalg.blas  # noqa: F401  BLAS can be held to one thread once it is loaded.
+
+    used = blas_threads(min(thread_count() if threads is None else threads, len(pieces)))
+    with_one_blas_thread(lambda: run(work, range(len(pieces)), used))
+    total: Answer = _sum(answers)
+    return total
+
+
+def with_one_blas_thread(call: Callable[[], Answer]) -> Answer:
+    """Make a call in which many small products follow each other: threads inside each would wait for one another."""
+    import scipy.linalg.blas  # noqa: F401
+
+    with one_blas_thread():
+        return call()
+
+
+def _sum(answers: Sequence[Any]) -> Any:
+    """Pairs of neighbours first: the rounding does not grow with the number of pieces."""
+    while len(answers) > 1:
+        odd = answers[-1:] if len(answers) % 2 else []
+        answers = [answers[at] + answers[at + 1] for at in range(0, len(answers) - 1, 2)] + list(odd)
+    return answers[0]
+
+
+# Roots: for columns that are nearly collinear -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RootCurvature:
+    """Value, gradient, and a triangular root R (k, k) of the information, ``R'R = X'WX``; roots add by QR."""
+
+    value: float
+    gradient: Floats
+    root: Floats
+
+    def __add__(self, other: RootCurvature) -> RootCurvature:
+        """Both sets of rows."""
+        root = np.asarray(np.linalg.qr(np.vstack((self.root, other.root)), mode="r"))
+        return RootCurvature(self.value + other.value, self.gradient + other.gradient, root)
+
+
+def root_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], RootCurvature]:
+    """As `curvature_task`, for dense columns: the root keeps the digits that X'WX squares away."""
+
+    def task(block: Block) -> RootCurvature:
+        value, gradient, root = 0.0, np.zeros(layout.size), np.zeros((0, layout.size))
+        for part in layout.parts(block, max(2_048, 4 * layout.size)):
+            terms, score, information = law(linear_predictor(layout, part, beta), part.y)
+            value += weighted_sum(terms, part.weights)
+            gradient += transpose_product(layout, part, weighted(score, part.weights))
+            rows = np.column_stack((np.ones(part.rows), part.dense)) if layout.constant else part.dense
+            scaled = rows * np.sqrt(weighted(information, part.weights))[:, None]
+            root = np.asarray(np.linalg.qr(np.vstack((root, scaled)), mode="r"))
+        return RootCurvature(value, gradient, root)
+
+    return task
+
+
+# Several linear predictors --------------------------------------------------------------------------------------------
+
+
+def several_task(layout: Layout, law: Law, beta: Floats, *, information: bool = True) -> Callable[[Block], Curvature]:
+    """Value, gradient (m k,) and information (m k, m k) for m linear predictors, beta (k, m); predictors first.
+
+    The information about eta of a row is an (m, m) matrix, so each pair of predictors has its own X'WX.
+    """
+    if layout.levels:
+        raise ValueError("several linear predictors take no wide factor")
+    k, m = layout.size, beta.shape[1]
+
+    def task(block: Block) -> Curvature:
+        value, gradient = 0.0, np.zeros((m, k))
+        total = np.zeros((m * k, m * k))
+        for part in layout.parts(block):
+            terms, score, weights = law(linear_predictor(layout, part, beta), part.y)
+            value += weighted_sum(terms, part.weights)
+            score = weighted(score, part.weights)
+            for a in range(m):
+                gradient[a] += transpose_product(layout, part, np.ascontiguousarray(score[:, a]))
+            if information:
+                rows, weights = _rows(layout, part), weighted(weights, part.weights)
+                for a in range(m):
+                    right = (rows[:, None, :] * weights[:, a, a:, None]).reshape(len(rows), -1)
+                    total[a * k : (a + 1) * k, a * k :] += rows.T @ right
+        if information:
+            total = np.triu(total) + np.triu(total, 1).T
+        return Curvature(value, gradient.ravel(), total if information else None)
+
+    return task
+
+
+def _rows(layout: Layout, part: Block) -> Floats:
+    """All columns of some rows, dense."""
+    parts = [np.ones((part.rows, 1))] if layout.constant else []
+    parts.append(part.dense)
+    if layout.sparse:
+        parts.append(part.sparse.toarray())
+    return np.concatenate(parts, axis=1)

@@ -1,0 +1,27 @@
+"""Compiled loops of row laws."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from suffice.kernels.jit import kernel
+
+BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
+
+
+@kernel
+def logistic(eta: Any, y: Any, value: Any, score: Any, information: Any) -> None:
+    """Bernoulli response with the logit link, row by row; with t = exp(-|eta|) nothing can overflow."""
+    for i in range(len(eta)):
+        e = eta[i]
+        t = math.exp(-abs(e))
+        near = 1.0 / (1.0 + t)
+        far = t * near
+        if e >= 0.0:
+            value[i] = (y[i] - 1.0) * e - math.log1p(t)
+            score[i] = y[i] * far - (1.0 - y[i]) * near
+        else:
+            value[i] = y[i] * e - math.log1p(t)
+            score[i] = y[i] * near - (1.0 - y[i]) * far
+        information[i] = near * far

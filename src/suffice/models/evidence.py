@@ -1,0 +1,116 @@
+"""What is known about some nodes: states, values, and likelihoods of states (soft evidence)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError, EstimateError, MissingColumnError, OptionError, SufficeError, listing
+
+Floats = NDArray[np.float64]
+#: The largest likelihood of soft evidence: products and sums of larger ones would leave the range of floats.
+MOST_LIKELIHOOD = 1e100
+#: What follows from each row (n, ...), and which rows are possible (n,): from the others nothing follows.
+RowLaws = tuple[Floats, NDArray[np.bool_]]
+
+#: Cells of the largest table that is kept or shown in full.
+MOST_CELLS = 2**24
+BY_SAMPLES = "Ask approximately, by weighted samples: query(..., engine='sampling')."
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Codes of discrete nodes, values of real ones, and likelihoods (card,) of the states of discrete ones."""
+
+    states: dict[Hashable, int]
+    values: dict[Hashable, float]
+    likelihoods: dict[Hashable, Floats]
+
+    @property
+    def known(self) -> dict[Hashable, Any]:
+        """Codes and values together."""
+        return {**self.states, **self.values}
+
+    @property
+    def names(self) -> list[Hashable]:
+        """All nodes that something is known about."""
+        return [*self.states, *self.values, *self.likelihoods]
+
+
+def read_evidence(domain: Domain, given: Mapping[Any, Any] | None) -> Evidence:
+    """Evidence by label, checked: a state or a value by node; a dict by state or an array of all is soft evidence."""
+    if given is not None and not isinstance(given, Mapping):
+        raise OptionError(
+            f"given is a {type(given).__name__}; expected a dict of states and values by node. For many rows of "
+            "evidence use query_rows."
+        )
+    found = Evidence({}, {}, {})
+    for name, value in (given or {}).items():
+        variable = domain[name]
+        soft = isinstance(value, Mapping | np.ndarray | list)
+        if variable.kind != "discrete":
+            found.values[name] = _number(variable, value)
+        elif soft:
+            found.likelihoods[name] = _likelihoods(variable, value)
+        else:
+            found.states[name] = variable.index(value)
+    return found
+
+
+def _number(variable: Variable, value: Any) -> float:
+    if isinstance(value, Mapping | np.ndarray | list):
+        raise OptionError(f"Soft evidence is for discrete nodes; {variable.name!r} holds numbers. Give one number.")
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = np.nan
+    if not np.isfinite(found):
+        raise DataError(f"The evidence gives {variable.name!r} the value {value!r}; expected a finite number.")
+    return found
+
+
+def _likelihoods(variable: Variable, value: Any) -> Floats:
+    try:
+        if isinstance(value, Mapping):
+            weights = np.zeros(variable.card)
+            for state, weight in value.items():
+                weights[variable.index(state)] = weight
+        else:
+            weights = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, SufficeError):
+            raise
+        weights = np.empty(0)
+    fine = weights.shape == (variable.card,) and ((weights >= 0) & (weights <= MOST_LIKELIHOOD)).all()
+    if not fine or not weights.any():
+        raise OptionError(
+            f"The likelihoods of {variable.name!r} are {value!r}; expected {variable.card} numbers of at least 0 and "
+            f"at most {MOST_LIKELIHOOD:g}, not all 0. Only their ratios tell the states apart."
+        )
+    return weights
+
+
+def known_columns(domain: Domain, columns: Sequence[Hashable]) -> list[Variable]:
+    """The variables of the domain that the data have a column of; data without any are an error."""
+    found = [variable for variable in domain.variables if variable.name in columns]
+    if not found:
+        raise MissingColumnError(
+            f"No column of the data is a node: the columns are {listing(columns)}, and the nodes are "
+            f"{listing(domain.names)}. Rename the columns, or name those of an array with columns=."
+        )
+    return found
+
+
+def check_possible(possible: NDArray[np.bool_]) -> None:
+    """Raise where some rows (n,) have probability or density 0, naming the first: nothing follows from them."""
+    impossible = np.flatnonzero(~possible)
+    if len(impossible):
+        raise EstimateError(
+            f"{len(impossible)} rows have probability 0 under the network, the first is row {impossible[0]}. Fit "
+            "with a prior, so that every event keeps some probability."
+        )

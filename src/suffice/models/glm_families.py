@@ -1,0 +1,403 @@
+"""Response laws of generalised linear models: variance, deviance, likelihood and dispersion of each family.
+
+A family with dispersion phi has the density ``h(y, phi) exp((theta y - A(theta)) / phi)``, the mean ``A'(theta)`` and
+the variance ``phi V(mean)``. All arrays have one entry a row; a weight is the number of rows that a row stands for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import DataError
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the rows add up to at the fitted means: enough for dispersion and log-likelihood.
+
+    `weight` counts rows; `deviance` and `pearson` are sums at phi = 1; `base` is the part of the log-likelihood at
+    phi = 1 that the means do not enter; `log_y` is the sum of log y where the family needs it.
+    """
+
+    weight: float
+    deviance: float
+    pearson: float
+    base: float
+    log_y: float
+    value: float
+
+    def __add__(self, other: Totals) -> Totals:
+        """Both sets of rows."""
+        return Totals(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+@dataclass(frozen=True)
+class Family:
+    """A law of the response; one `link` of `links` maps its mean to the linear predictor."""
+
+    name: ClassVar[str] = ""
+    canonical: ClassVar[str] = "identity"
+    links: ClassVar[tuple[str, ...]] = ()
+    #: Whether phi is to be estimated.
+    free_dispersion: ClassVar[bool] = False
+    #: Values that y may take, in words.
+    support: ClassVar[str] = "finite numbers"
+
+    def allowed(self, y: Floats) -> Bools:
+        """Whether each y lies in the support."""
+        return np.isfinite(y)
+
+    def check(self, y: Floats, start: int = 0) -> None:
+        """Raise at the first y outside the support."""
+        good = self.allowed(y)
+        if not good.all():
+            row = int(np.argmin(good))
+            raise DataError(
+                f"The response holds {float(y[row])!r} (row {start + row}); the {self.name} family takes "
+                f"{self.support}. Correct the value, leave its row out, or choose another family."
+            )
+
+    def inside(self, mean: Floats) -> bool:
+        """Whether every mean is one that the family has."""
+        return bool(np.isfinite(mean).all())
+
+    def variance(self, mean: Floats) -> Floats:
+        """V(mean)."""
+        raise NotImplementedError
+
+    def deviance(self, y: Floats, mean: Floats) -> Floats:
+        """Twice the log-likelihood that the mean loses against y itself, at phi = 1."""
+        raise NotImplementedError
+
+    def value(self, y: Floats, mean: Floats) -> Floats:
+        """Log-likelihood at phi = 1 up to a term of y alone."""
+        return -0.5 * self.deviance(y, mean)
+
+    def base(self, y: Floats) -> Floats:
+        """What `value` leaves out, at phi = 1."""
+        return np.zeros_like(y)
+
+    def first_mean(self, y: Floats, average: float) -> Floats:
+        """A mean near y from which the fit starts."""
+        return 0.5 * (y + average)
+
+    def ml_dispersion(self, totals: Totals) -> float:
+        """The phi of the largest likelihood."""
+        return totals.deviance / totals.weight
+
+    def log_likelihood(self, totals: Totals, phi: float) -> float:
+        """Sum over rows at dispersion phi."""
+        return totals.value + totals.base
+
+    def log_prob(self, y: Floats, mean: Floats, phi: float) -> Floats:
+        """Log density of each row."""
+        return self.value(y, mean) + self.base(y)
+
+    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
+        """One draw for each mean."""
+        raise NotImplementedError
+
+
+def _positive(y: Floats) -> Bools:
+    return np.isfinite(y) & (y > 0.0)
+
+
+def _xlogy(x: Floats, y: Floats) -> Floats:
+    from scipy.special import xlogy
+
+    return np.asarray(xlogy(x, y))
+
+
+@dataclass(frozen=True)
+class GaussianFamily(Family):
+    """V = 1."""
+
+    name = "gaussian"
+    links = ("identity", "log", "inverse", "sqrt")
+    free_dispersion = True
+
+    def variance(self, mean: Floats) -> Floats:
+        """One."""
+        return np.ones_like(mean)
+
+    def deviance(self, y: Floats, mean: Floats) -> Floats:
+        """Squared residual."""
+        return (y - mean) ** 2
+
+    def base(self, y: Floats) -> Floats:
+        """-log(2 pi) / 2."""
+        return np.full_like(y, -0.5 * math.log(2.0 * math.pi))
+
+    def log_likelihood(self, totals: Totals, phi: float) -> float:
+        """-n log(2 pi phi) / 2 - squares / (2 phi)."""
+        return -0.5 * (totals.weight * math.log(2.0 * math.pi * phi) + totals.deviance / phi)
+
+    def log_prob(self, y: Floats, mean: Floats, phi: float) -> Floats:
+        """Normal log density with variance phi."""
+        return -0.5 * (math.log(2.0 * math.pi * phi) + (y - mean) ** 2 / phi)
+
+    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
+        """Normal draws."""
+        return rng.normal(mean, math.sqrt(phi))
+
+
+@dataclass(frozen=True)
+class PoissonFamily(Family):
+    """V = mean."""
+
+    name = "poisson"
+    canonical = "log"
+    links = ("log", "identity", "sqrt")
+    support = "counts: 0, 1, 2, ..."
+
+    def allowed(self, y: Floats) -> Bools:
+        """Counts."""
+        return np.asarray(np.isfinite(y) & (y >= 0.0) & (y == np.floor(y)))
+
+    def inside(self, mean: Floats) -> bool:
+        """Positive, or 0 where it underflows."""
+        return bool((np.isfinite(mean) & (mean >= 0.0)).all())
+
+    def variance(self, mean: Floats) -> Floats:
+        """The mean."""
+        return mean
+
+    def deviance(self, y: Floats, mean: Floats) -> Floats:
+        """2 (y log(y / mean) - (y - mean))."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 2.0 * (_xlogy(y, y) - _xlogy(y, mean) - (y - mean))
+
+    def value(self, y: Floats, mean: Floats) -> Floats:
+        """Y log(mean) - mean."""
+        return _xlogy(y, mean) - mean
+
+    def base(self, y: Floats) -> Floats:
+        """-log y!."""
+        from scipy.special import gammaln
+
+        return np.asarray(-gammaln(y + 1.0))
+
+    def first_mean(self, y: Floats, average: float) -> Floats:
+        """Y, away from 0."""
+        return y + 0.1 if average > 0 else np.full_like(y, 0.1)
+
+    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
+        """Poisson draws."""
+        return rng.poisson(mean).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class NegativeBinomialFamily(Family):
+    """V = mean + mean^2 / size; a Poisson count whose rate is a gamma variable of shape `size`."""
+
+    size: float = 1.0
+
+    name = "negative_binomial"
+    canonical = "log"
+    links = ("log", "identity", "sqrt")
+    support = "counts: 0, 1, 2, ..."
+    allowed = PoissonFamily.allowed
+    inside = PoissonFamily.inside
+    first_mean = PoissonFamily.first_mean
+
+    def variance(self, mean: Floats) -> Floats:
+        """Mean + mean^2 / size."""
+        return mean + mean**2 / self.size
+
+    def deviance(self, y: Floats, mean: Floats) -> Floats:
+        """2 (y log(y / mean) - (y + size) log((y + size) / (mean + size)))."""
+        away = np.log1p((y - mean) / (mean + self.size))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 2.0 * (_xlogy(y, y) - _xlogy(y, mean) - (y + self.size) * away)
+
+    def value(self, y: Floats, mean: Floats) -> Floats:
+        """Y log(mean / (mean + size)) - size log(1 + mean / size)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _xlogy(y, mean) - _xlogy(y, mean + self.size) - self.size * np.log1p(mean / self.size)
+
+    def base(self, y: Floats) -> Floats:
+        """Log C(y + size - 1, y)."""
+        from scipy.special import gammaln
+
+        return np.asarray(gammaln(y + self.size) - gammaln(self.size) - gammaln(y + 1.0))
+
+    def size_slopes(self, y: Floats, mean: Floats) -> tuple[Floats, Floats]:
+        """First and second derivative of the log-likelihood in the size (n,)."""
+        from scipy.special import polygamma, psi
+
+        size, total = self.size, mean + self.size
+        first = psi(y + size) - psi(size) - np.log1p(mean / size) + (mean - y) / total
+        second = polygamma(1, y + size) - polygamma(1, size) + 1.0 / size - 2.0 / total + (y + size) / total**2
+        return np.asarray(first), np.asarray(second)
+
+    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
+        """Negative binomial draws."""
+        return rng.negative_binomial(self.size, self.size / (self.size + mean)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class GammaFamily(Family):
+    """V = mean^2; phi is one over the shape."""
+
+    name = "gamma"
+    canonical = "inverse"
+    links = ("inverse", "log", "identity", "sqrt")
+    free_dispersion = True
+    support = "positive numbers"
+
+    def allowed(self, y: Floats) -> Bools:
+        """Positive."""
+        return _positive(y)
+
+    def inside(self, mean: Floats) -> bool:
+        """Positive."""
+        return bool(_positive(mean).all())
+
+    def variance(self, mean: Floats) -> Floats:
+        """The square of the mean."""
+        return mean**2
+
+    def deviance(self, y: Floats, mean: Floats) -> Floats:
+        """2 (y / mean - 1 - log(y / mean))."""
+        away = (y - mean) / mean
+        return 2.0 * (away - np.log1p(away))
+
+    def base(self, y: Floats) -> Floats:
+        """-1 - log y, at shape 1."""
+        return -1.0 - np.log(y)
+
+    def first_mean(self, y: Floats, average: float) -> Floats:
+        """Y itself."""
+        return y
+
+    def ml_dispersion(self, totals: Totals) -> float:
+        """The shape s solves ``log s - psi(s) = mean deviance / 2``: Newton's method in log s, from below."""
+        from scipy.special import polygamma, psi
+
+        excess = 0.5 * totals.deviance / totals.weight
+        if not excess > 0.0:
+            return 0.0
+        log_shape = math.log((3.0 - excess + math.sqrt((excess - 3.0) ** 2 + 24.0 * excess)) / (12.0 * excess))
+        for _ in range(50):
+            shape = math.exp(log_shape)
+            gap = log_shape - float(psi(shape)) - excess
+            move = gap / (1.0 - shape * float(polygamma(1, shape)))
+            log_shape -= move
+            if abs(move) < 1e-14 * max(1.0, abs(log_shape)):
+                break
+        return math.exp(-log_shape)
+
+    def log_likelihood(self, totals: Totals, phi: float) -> float:
+        """The gamma log-likelihood with shape 1 / phi."""
+        s = 1.0 / phi
+        own = s * math.log(s) - math.lgamma(s) - s
+        return totals.weight * own - 0.5 * s * totals.deviance - totals.log_y
+
+    def log_prob(self, y: Floats, mean: Floats, phi: float) -> Floats:
+        """Gamma log density."""
+        s = 1.0 / phi
+        return s * math.log(s) - math.lgamma(s) - s - 0.5 * s * self.deviance(y, mean) - np.log(y)
+
+    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
+        """Gamma draws."""
+        return rng.gamma(1.0 / phi, phi * mean)
+
+
+@dataclass(frozen=True)
+class InverseGaussianFamily(Family):
+    """V = mean^3."""
+
+    name = "inverse_gaussian"
+    canonical = "inverse_square"
+    links = ("inverse_square", "inverse", "log", "identity", "sqrt")
+    free_dispersion = True
+    support = "positive numbers"
+    allowed = GammaFamily.allowed
+    inside = GammaFamily.inside
+    first_mean = GammaFamily.first_mean
+
+    def variance(self, mean: Floats) -> Floats:
+        """The cube of the mean."""
+        return mean**3
+
+    def deviance(self, y: Floats, mean: Floats) -> Floats:
+        """(y - mean)^2 / (mean^2 y)."""
+        return (y - mean) ** 2 / (mean**2 * y)
+
+    def base(self, y: Floats) -> Floats:
+        """-log(2 pi y^3) / 2."""
+        return -0.5 * math.log(2.0 * math.pi) - 1.5 * np.log(y)
+
+    def log_likelihood(self, totals: Totals, phi: float) -> float:
+        """-n log(2 pi phi) / 2 - 3/2 sum log y - deviance / (2 phi)."""
+        return -0.5 * (totals.weight * math.log(2.0 * math.pi * phi) + totals.deviance / phi) - 1.5 * totals.log_y
+
+    def log_prob(self, y: Floats, mean: Floats, phi: float) -> Floats:
+        """Inverse Gaussian log density."""
+        return -0.5 * (math.log(2.0 * math.pi * phi) + self.deviance(y, mean) / phi) - 1.5 * np.log(y)
+
+    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
+        """Inverse Gaussian draws."""
+        return rng.wald(mean, 1.0 / phi)
+
+
+@dataclass(frozen=True)
+class BinomialFamily(Family):
+    """V = mean (1 - mean) for the share of successes; the number of trials is part of the weight of a row."""
+
+    name = "binomial"
+    canonical = "logit"
+    links = ("logit", "probit", "cloglog", "log", "identity")
+    support = "0 and 1, two labels, or successes and failures"
+
+    def allowed(self, y: Floats) -> Bools:
+        """Shares."""
+        return np.isfinite(y) & (y >= 0.0) & (y <= 1.0)
+
+    def inside(self, mean: Floats) -> bool:
+        """From 0 to 1."""
+        return bool(((mean >= 0.0) & (mean <= 1.0)).all())
+
+    def variance(self, mean: Floats) -> Floats:
+        """Mean (1 - mean)."""
+        return mean * (1.0 - mean)
+
+    def deviance(self, y: Floats, mean: Floats) -> Floats:
+        """2 (y log(y / mean) + (1 - y) log((1 - y) / (1 - mean)))."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            known = _xlogy(y, y) + _xlogy(1.0 - y, 1.0 - y)
+            return 2.0 * (known - _xlogy(y, mean) - _xlogy(1.0 - y, 1.0 - mean))
+
+    def value(self, y: Floats, mean: Floats) -> Floats:
+        """Y log mean + (1 - y) log(1 - mean)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _xlogy(y, mean) + _xlogy(1.0 - y, 1.0 - mean)
+
+    def first_mean(self, y: Floats, average: float) -> Floats:
+        """Between y and one half."""
+        return (y + 0.5) / 2.0
+
+    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
+        """Bernoulli draws."""
+        return (rng.random(len(mean)) < mean).astype(np.float64)
+
+
+FAMILIES: dict[str, type[Family]] = {
+    family.name: family
+    for family in (
+        GaussianFamily,
+        BinomialFamily,
+        PoissonFamily,
+        GammaFamily,
+        InverseGaussianFamily,
+        NegativeBinomialFamily,
+    )
+}

@@ -1,0 +1,163 @@
+"""The response of a regression: numbers, two labels, successes out of trials, several labels, or several numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Variable, as_python
+from suffice.errors import DataError, EstimateError, MissingValueError, listing
+from suffice.sources.arrays import NumberColumn
+from suffice.sources.columns import Column, code_dtype
+from suffice.sources.opening import any_column
+from suffice.sources.states import Translation, settle
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """`y` (n,) or (n, m) as the row laws take it; `trials` (n,) or None; `classes` where y came as labels."""
+
+    y: Floats
+    trials: Floats | None = None
+    classes: tuple[Hashable, ...] | None = None
+
+
+def numbers(column: Column, what: str = "The response") -> Floats:
+    """A column as numbers without gaps."""
+    values = np.ascontiguousarray(column.floats(slice(0, len(column))), dtype=np.float64)
+    check_finite(values, f"{what} {column.name!r}")
+    return values
+
+
+def check_finite(values: Floats, what: str, start: int = 0) -> None:
+    """Raise at the first gap or infinity."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    good = np.isfinite(values)
+    if good.all():
+        return
+    row = int(np.argmin(good if good.ndim == 1 else good.all(axis=1)))
+    raise MissingValueError(
+        f"{what} has a gap or an infinite number (row {start + row}); a regression needs every value. Leave the row "
+        "out, or fill the gap."
+    )
+
+
+def factor_codes(column: Column, declared: Variable | None) -> tuple[Variable, NDArray[Any]]:
+    """States and codes of a discrete column (n,); a gap is an error."""
+    variable = declared or column.infer()
+    if variable.kind != "discrete":
+        variable = Variable(column.name, "discrete")
+    coded = column.code()
+    settled = settle(variable, coded)
+    codes = np.empty(len(column), code_dtype(settled.card))
+    Translation(settled, coded).write(slice(0, len(column)), codes)
+    if (codes == settled.card).any():
+        row = int(np.argmax(codes == settled.card))
+        raise MissingValueError(
+            f"Column {column.name!r} has a gap (row {row}); a regression needs every value. Leave the row out, or "
+            "give gaps a level of their own."
+        )
+    return settled, codes
+
+
+def read_numbers(y: Any) -> Response:
+    """A response of numbers."""
+    return Response(numbers(as_column(y)))
+
+
+def as_column(y: Any, name: Hashable = "y") -> Column:
+    """A single column from anything that has one value a row; a table (n, 1) counts."""
+    if isinstance(y, Column):
+        return y
+    values = np.asarray(y) if isinstance(y, list | tuple) or (hasattr(y, "__array__") and np.ndim(y) == 2) else y
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    return any_column(name, values)
+
+
+def read_shares(y: Any, trials: Any, states: tuple[Hashable, ...] | None) -> Response:
+    """A response of two labels, or of successes out of trials."""
+    pair = None if isinstance(y, Column) else _pair(y)
+    if pair is not None:
+        if trials is not None:
+            raise DataError("The response has two columns, successes and failures; give no trials= beside it.")
+        return _from_counts(pair[:, 0], pair.sum(axis=1))
+    column = as_column(y)
+    if trials is not None:
+        return _from_counts(numbers(column), numbers(as_column(trials, "trials"), "The column of trials"))
+    if states is None and isinstance(column, NumberColumn):
+        values = numbers(column)
+        if np.isin(values, (0.0, 1.0)).all():
+            kinds = (False, True) if column.values.dtype.kind == "b" else (0, 1)
+            return Response(values, None, kinds)
+        if np.isin(values, (-1.0, 1.0)).all():
+            return Response(0.5 * (values + 1.0), None, (-1, 1))
+        if ((values >= 0.0) & (values <= 1.0)).all():
+            raise DataError(
+                "The response holds shares between 0 and 1. Give the number of trials of each row with trials= and the "
+                "successes as response, or successes and failures as two columns."
+            )
+    variable, codes = factor_codes(column, None if states is None else Variable.discrete(column.name, states))
+    if variable.card != 2:
+        raise DataError(
+            f"The response has {variable.card} labels: {listing(variable.states)}; the binomial family takes two. "
+            "Declare both with family=Bernoulli(states=(failure, success)), or use family='multinomial'."
+        )
+    return Response(codes.astype(np.float64), None, variable.states)
+
+
+def _pair(y: Any) -> Floats | None:
+    """Successes and failures (n, 2), where the response has two columns."""
+    if not (hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] == 2):
+        return None
+    return np.asarray(y, dtype=np.float64)
+
+
+def _from_counts(successes: Floats, trials: Floats) -> Response:
+    if len(successes) != len(trials):
+        raise DataError(f"There are {len(trials)} numbers of trials for {len(successes)} rows; give one a row.")
+    whole = (successes == np.floor(successes)) & (trials == np.floor(trials))
+    good = whole & (successes >= 0.0) & (successes <= trials)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise DataError(
+            f"Row {row} has {successes[row]:g} successes out of {trials[row]:g} trials; expected whole numbers with "
+            "0 <= successes <= trials."
+        )
+    return Response(np.divide(successes, trials, out=np.zeros_like(trials), where=trials > 0.0), trials)
+
+
+def read_labels(y: Any, states: tuple[Hashable, ...] | None) -> Response:
+    """A response of several labels, as codes."""
+    column = as_column(y)
+    variable, codes = factor_codes(column, None if states is None else Variable.discrete(column.name, states))
+    if variable.card < 2:
+        raise EstimateError(
+            f"The response has the single label {listing(variable.states)}; nothing can be learned. Declare all labels "
+            "with family=Categorical(states=[...]) and give a prior."
+        )
+    return Response(codes.astype(np.float64), None, tuple(as_python(state) for state in variable.states))
+
+
+def read_vectors(y: Any) -> Response:
+    """A response of several numbers (n, m)."""
+    values = np.ascontiguousarray(np.asarray(y, dtype=np.float64))
+    if values.ndim == 1:
+        values = values[:, None]
+    check_finite(values, "The response")
+    return Response(values)
+
+
+def log_choices(successes: Floats, trials: Floats) -> Floats:
+    """Log C(trials, successes)."""
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(trials + 1.0) - gammaln(successes + 1.0) - gammaln(trials - successes + 1.0))

@@ -1,0 +1,180 @@
+"""What a fitted regression says: names, tables, tests."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import OptionError, listing
+
+Floats = NDArray[np.float64]
+
+
+class NamedVector(np.ndarray[Any, np.dtype[np.float64]]):
+    """Numbers with a name each: ``vector["age"]`` or ``vector[0]``; arithmetic as with any array.
+
+    >>> NamedVector.of([1.5, 2.0], ["age", "dose"])["dose"]
+    2.0
+    """
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, values: Any, names: Sequence[str]) -> NamedVector:
+        """From values (k, ...) and k names."""
+        found = np.asarray(values, dtype=np.float64).view(cls)
+        found.names = tuple(names)
+        return found
+
+    def __array_finalize__(self, other: Any) -> None:
+        """Slices and results of arithmetic keep the names where they still fit."""
+        names = getattr(other, "names", ())
+        self.names = names if self.ndim and len(names) == len(self) else ()
+
+    def __getitem__(self, key: Any) -> Any:
+        """By name, or as in any array."""
+        if isinstance(key, str):
+            if key not in self.names:
+                raise KeyError(f"There is no coefficient {key!r}; there are {listing(self.names)}.")
+            key = self.names.index(key)
+        found = np.asarray(self)[key]
+        return float(found) if np.ndim(found) == 0 else found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Value by name."""
+        return {name: np.asarray(self)[at].tolist() for at, name in enumerate(self.names)}
+
+    def to_series(self) -> Any:
+        """A pandas Series by name."""
+        import pandas as pd
+
+        return pd.Series(np.asarray(self), index=list(self.names))
+
+    def __reduce__(self) -> Any:
+        """Pickle with the names."""
+        return (NamedVector.of, (np.asarray(self), self.names))
+
+
+@dataclass(frozen=True)
+class RegressionTable:
+    """The table of a fit: `head` is label and text, `columns` the headings, `rows` (name, numbers)."""
+
+    head: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[float, ...]], ...]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one row for each coefficient."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [values for _, values in self.rows], index=[name for name, _ in self.rows], columns=list(self.columns)
+        )
+
+    def _cells(self) -> list[list[str]]:
+        return [[name, *(_text(value) for value in values)] for name, values in self.rows]
+
+    def __str__(self) -> str:
+        """Aligned text."""
+        wide = max((len(label) for label, _ in self.head), default=0)
+        top = [f"{label:<{wide}}  {text}" for label, text in self.head]
+        cells = [["", *self.columns], *self._cells()]
+        widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if at == 0 else cell.rjust(width)
+                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in cells
+        ]
+        return "\n".join([*top, "", *lines])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self.head)
+        titles = "".join(f"<th>{html.escape(title)}</th>" for title in ("", *self.columns))
+        body = "".join(
+            "<tr>"
+            + "".join(
+                f"<{'th' if at == 0 else 'td'}>{html.escape(cell)}</{'th' if at == 0 else 'td'}>"
+                for at, cell in enumerate(row)
+            )
+            + "</tr>"
+            for row in self._cells()
+        )
+        return f"<table>{head}</table><table><tr>{titles}</tr>{body}</table>"
+
+    to_html = _repr_html_
+
+
+def _text(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else str(value)
+
+
+@dataclass(frozen=True)
+class LikelihoodRatio:
+    """A likelihood-ratio test between nested fits: `statistic` on `df` degrees of freedom has `p_value`.
+
+    For families with a free dispersion the statistic is the F ratio of the drop in deviance to the dispersion of the
+    larger fit, on `df` and `df_rest` degrees of freedom; else it is the drop in deviance, and chi-squared.
+    """
+
+    statistic: float
+    df: float
+    p_value: float
+    df_rest: float | None = None
+    name: str = "chi2"
+
+    def __str__(self) -> str:
+        """One line."""
+        on = f"{self.df:g}" if self.df_rest is None else f"{self.df:g}, {self.df_rest:g}"
+        return f"{self.name} = {self.statistic:.6g} on {on} df, p = {self.p_value:.4g}"
+
+
+def quantile(level: float, df: float | None = None) -> float:
+    """How many standard errors an interval of a level reaches: normal, or Student-t with df."""
+    if not 0.0 < level < 1.0:
+        raise OptionError(f"level is {level!r}; expected a number between 0 and 1.")
+    from scipy.special import ndtri, stdtrit
+
+    share = 0.5 + 0.5 * level
+    return float(ndtri(share) if df is None else stdtrit(df, share))
+
+
+def two_sided(z: Floats, df: float | None = None) -> Floats:
+    """P values of Wald statistics: normal, or Student-t with df."""
+    from scipy.special import erfc, stdtr
+
+    away = np.abs(z)
+    return np.asarray(erfc(away / math.sqrt(2.0)) if df is None else 2.0 * stdtr(df, -away))
+
+
+def likelihood_ratio(small: Any, large: Any) -> LikelihoodRatio:
+    """The test of two fitted models of the same rows, the first nested in the second."""
+    from scipy.special import chdtrc, fdtrc
+
+    if small.family_name_ != large.family_name_ or small.link_ != large.link_:
+        raise OptionError("The fits differ in family or link, so neither is nested in the other.")
+    if abs(small.report_.weight - large.report_.weight) > 1e-9 * large.report_.weight:
+        raise OptionError(
+            f"The fits saw {small.report_.weight:g} and {large.report_.weight:g} rows; give the same rows."
+        )
+    df = float(large.n_params_ - small.n_params_)
+    if not df > 0:
+        raise OptionError(
+            f"The first fit has {small.n_params_} parameters and the second {large.n_params_}; the first "
+            "must be nested in the second."
+        )
+    drop = max(0.0, small.deviance_ - large.deviance_)
+    if small.family_name_ == "negative_binomial" or small.deviance_ == large.deviance_:
+        drop = max(0.0, 2.0 * (large.log_likelihood_ - small.log_likelihood_))
+    if large.free_dispersion_:
+        rest = large.df_resid_
+        ratio = drop / df / (large.pearson_chi2_ / rest)
+        return LikelihoodRatio(ratio, df, float(fdtrc(df, rest, ratio)), rest, "F")
+    return LikelihoodRatio(drop, df, float(chdtrc(df, drop)))

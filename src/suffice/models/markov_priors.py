@@ -1,0 +1,119 @@
+"""Priors on the weights of a log-linear model, as penalties on the SUM of the log-likelihood over rows.
+
+The objective is ``sum over rows of log p(row | weights) - penalty(weights)``. Methods that work with means a row divide
+both by the number of rows: dividing the likelihood alone would make the prior as strong as all rows together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import OptionError
+from suffice.families.laplace import Laplace
+from suffice.families.multivariate_normal import MultivariateNormal
+from suffice.families.normal import Normal
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPenalty:
+    """(w - mean)' P (w - mean) / 2 with the precision P, a vector (k,) for its diagonal or a matrix (k, k)."""
+
+    mean: Floats
+    precision: Floats
+
+    def value(self, weights: Floats) -> float:
+        """The penalty."""
+        return 0.5 * float((weights - self.mean) @ self.slope(weights))
+
+    def slope(self, weights: Floats) -> Floats:
+        """Its gradient (k,)."""
+        return self.product(weights - self.mean)
+
+    def product(self, vector: Floats) -> Floats:
+        """The precision times a vector."""
+        return self.precision * vector if self.precision.ndim == 1 else self.precision @ vector
+
+    def matrix(self) -> Floats:
+        """The precision (k, k)."""
+        return np.diag(self.precision) if self.precision.ndim == 1 else self.precision
+
+    def diagonal(self) -> Floats:
+        """The diagonal of the precision (k,)."""
+        return self.precision if self.precision.ndim == 1 else np.diagonal(self.precision)
+
+    def in_units(self, units: Floats) -> GaussianPenalty:
+        """The same penalty on the weights times their units."""
+        square = units**2 if self.precision.ndim == 1 else np.outer(units, units)
+        return GaussianPenalty(self.mean * units, self.precision / square)
+
+    def loss_bound(self, slope: Floats) -> float:
+        """How far the objective is from its maximum at most, where its slope is g: g' P^-1 g / 2.
+
+        Minus the Hessian of the objective is at least P, because the likelihood is concave.
+        """
+        if self.precision.ndim == 1:
+            return 0.5 * float(np.sum(slope**2 / self.precision))
+        return 0.5 * float(slope @ np.linalg.solve(self.precision, slope))
+
+
+@dataclass(frozen=True, eq=False)
+class LaplacePenalty:
+    """sum_k rate_k |w_k - mean_k|."""
+
+    mean: Floats
+    rate: Floats
+
+    def value(self, weights: Floats) -> float:
+        """The penalty."""
+        return float(self.rate @ np.abs(weights - self.mean))
+
+    def in_units(self, units: Floats) -> LaplacePenalty:
+        """The same penalty on the weights times their units."""
+        return LaplacePenalty(self.mean * units, self.rate / units)
+
+    def loss_bound(self, slope: Floats, weights: Floats, loss: float) -> float:
+        """How far the objective is from its maximum at most, where its slope of least size is g.
+
+        loss: minus the objective, log-likelihood less penalty. No log-likelihood is above 0, so the penalty of the best
+        weights is at most the loss, and a concave function rises by at most ``sum |g_k| |best_k - w_k|``.
+        """
+        return float(np.max(np.abs(slope) / self.rate, initial=0.0)) * (loss + self.value(weights))
+
+
+Penalty = GaussianPenalty | LaplacePenalty
+
+
+def read_penalty(prior: Any, k: int) -> Penalty | None:
+    """The penalty of a prior on k weights; None without a prior."""
+    if prior is None:
+        return None
+    if isinstance(prior, Normal):
+        return GaussianPenalty(_vector(prior.mean_, k, "mean"), 1.0 / _vector(prior.variance_, k, "variance"))
+    if isinstance(prior, MultivariateNormal):
+        mean, covariance = _vector(prior.mean_, k, "mean"), np.asarray(prior.covariance_, dtype=np.float64)
+        if covariance.shape != (k, k):
+            raise OptionError(f"The covariance of the prior has shape {covariance.shape}; the model has {k} weights.")
+        precision = np.linalg.inv(covariance)
+        return GaussianPenalty(mean, 0.5 * (precision + precision.T))
+    if isinstance(prior, Laplace):
+        return LaplacePenalty(_vector(prior.mean_, k, "mean"), 1.0 / _vector(prior.scale_, k, "scale"))
+    raise OptionError(
+        f"The prior is {prior!r}; weights take Normal(mean, variance), MultivariateNormal(mean, covariance) or "
+        "Laplace(scale). For pseudo-counts add them to the table of counts."
+    )
+
+
+def _vector(value: Any, size: int, what: str) -> Floats:
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim and array.shape != (size,):
+        raise OptionError(
+            f"The {what} of the prior has shape {array.shape}; the model has {size} weights, in the order of "
+            "weight_names_."
+        )
+    return np.array(np.broadcast_to(array, (size,)))

@@ -1,0 +1,160 @@
+"""The likelihood of a noisy-OR: sum over rows of -t (absent) or log(1 - exp(-t)) (present), t = A w.
+
+It is concave in w. Rows without the node enter only through the number of times each cause was active in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: Rows of the design made at a time, and numbers of a design that is kept between steps.
+BLOCK_ROWS = 2**15
+MOST_KEPT = 2**24
+#: Rows of one product of matrices: it stays in the cache, and below the size that is worth a second thread.
+PRODUCT_ROWS = 512
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Counts by distinct causes; there are m weights.
+
+    `active` (k, s) holds the positions of the weights of the causes of each distinct present row, m where there is
+    none; `present` (k,) their weight; `absent` (m,) the weight of the rows without the node in which a cause was
+    active; `m` the number of weights.
+    """
+
+    active: NDArray[np.intp]
+    present: Floats
+    absent: Floats
+    m: int
+
+    @classmethod
+    def of(
+        cls, places: Sequence[NDArray[np.intp]], leak: bool, present: int, cells: NDArray[Any], weights: Floats
+    ) -> Trials:
+        """From joint codes (n, p + 1) of (parents, node) and their weights (n,)."""
+        m = int(leak) + sum(len(place) - 1 for place in places)
+        columns = [np.where(place < 0, m, place)[cells[:, axis]] for axis, place in enumerate(places)]
+        if leak:
+            columns.insert(0, np.zeros(len(cells), dtype=np.intp))
+        active = np.stack(columns, axis=1) if columns else np.empty((len(cells), 0), dtype=np.intp)
+        caused = cells[:, -1] == present
+        gone = active[~caused]
+        absent = np.bincount(gone.ravel(), np.repeat(weights[~caused], gone.shape[1]), minlength=m + 1)[:m]
+        return cls(active[caused], weights[caused], absent.astype(np.float64), m)
+
+    @cached_property
+    def seen(self) -> Floats:
+        """Weight of the present rows in which each cause was active (m,)."""
+        return self._spread(self.present)
+
+    def _spread(self, values: Floats) -> Floats:
+        """A' values: sums (m,) over the rows in which each cause is active, of values (k,)."""
+        total = np.zeros(self.m)
+        for rows, design in self._blocks():
+            total += values[rows] @ design
+        return total
+
+    def without(self, gone: NDArray[np.bool_]) -> tuple[Trials, NDArray[np.intp]]:
+        """The problem without some weights (m,) and the rows they cause, and the positions of the weights left."""
+        kept = np.flatnonzero(~gone)
+        if not gone.any():
+            return self, kept
+        rows = ~np.append(gone, False)[self.active].any(axis=1)
+        renumber = np.full(self.m + 1, len(kept), dtype=np.intp)
+        renumber[kept] = np.arange(len(kept))
+        return Trials(renumber[self.active[rows]], self.present[rows], self.absent[kept], len(kept)), kept
+
+    def strengths(self, weights: Floats) -> Floats:
+        """The strength t of the causes of each present row (k,)."""
+        # Zero times inf or NaN is no number: such weights are added where they are active.
+        finite = np.where(np.isfinite(weights), weights, 0.0)
+        total = np.concatenate([np.zeros(0), *(design @ finite for _, design in self._blocks())])
+        # An infinite cause is certain, whatever an unknown one beside it is worth: it comes last.
+        for special, value in ((np.isnan(weights), np.nan), (np.isinf(weights), np.inf)):
+            if special.any():
+                total[np.append(special, False)[self.active].any(axis=1)] = value
+        return total
+
+    def log_likelihood(self, weights: Floats) -> float:
+        """At some weights (m,), which may be inf; NaN where a row depends on a weight that is NaN."""
+        from scipy.special import xlogy
+
+        gone = np.where(self.absent > 0, self.absent, 0.0)
+        finite = np.where(self.absent > 0, weights, 0.0)
+        with np.errstate(divide="ignore"):
+            return float(xlogy(self.present, -np.expm1(-self.strengths(weights))).sum() - gone @ finite)
+
+    def gradient(self, weights: Floats, pseudo: float = 0.0) -> Floats:
+        """Slopes (m,): sum of present / (e^t - 1), less the absent rows; `pseudo` as in `objective`."""
+        with np.errstate(divide="ignore", over="ignore"):
+            found = self._spread(self.present / np.expm1(self.strengths(weights))) - self.absent
+            return found + (pseudo / np.expm1(weights) - pseudo if pseudo else 0.0)
+
+    def objective(self, weights: Floats, pseudo: float = 0.0) -> tuple[float, Floats, Floats]:
+        """Value, gradient and information of the log-likelihood with `pseudo` rows for and against each cause alone."""
+        strength = self.strengths(weights)
+        value = float(self.present @ np.log(-np.expm1(-strength)) - self.absent @ weights)
+        odds = 1 / np.expm1(strength)
+        gradient = self._spread(self.present * odds) - self.absent
+        information = self._weighted_products(self.present * odds * (1 + odds))
+        if pseudo:
+            value += float(pseudo * (np.log(-np.expm1(-weights)) - weights).sum())
+            odds = 1 / np.expm1(weights)
+            gradient += pseudo * (odds - 1)
+            information += np.diag(pseudo * odds * (1 + odds))
+        return value, gradient, information
+
+    def _weighted_products(self, values: Floats) -> Floats:
+        """A' diag(values) A (m, m)."""
+        total = np.zeros((self.m, self.m))
+        for rows, design in self._blocks():
+            mine = values[rows]
+            for start in range(0, len(mine), PRODUCT_ROWS):
+                part = design[start : start + PRODUCT_ROWS]
+                total += part.T @ (part * mine[start : start + PRODUCT_ROWS, None])
+        return total
+
+    def _blocks(self) -> Iterator[tuple[slice, Floats]]:
+        if len(self.active) * self.m <= MOST_KEPT:
+            yield slice(None), self._design
+            return
+        for start in range(0, len(self.active), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            yield rows, _design(self.active[rows], self.m)
+
+    @cached_property
+    def _design(self) -> Floats:
+        return _design(self.active, self.m)
+
+    def upper_bound(self, weights: Floats) -> float:
+        """A log-likelihood that no weights exceed.
+
+        For multipliers s >= 0 of the present rows with A' s <= absent, the dual value
+        ``sum over rows of max over t of (n log(1 - e^-t) - s t)`` is an upper bound. The slopes ``s = n / (e^t - 1)``,
+        scaled down until they are feasible, make it tight at the maximum.
+        """
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            slope = self.present / np.expm1(self.strengths(weights))
+            if not np.isfinite(slope).all():
+                return 0.0
+            spread = self._spread(slope)
+            share = min(1.0, float(np.where(spread > 0, self.absent / spread, 1.0).min(initial=1.0)))
+            s, n = slope * share, self.present
+            terms = -s * np.log1p(n / s) - n * np.log1p(s / n)
+        return float(np.where((s > 0) & (n > 0), terms, 0.0).sum())
+
+
+def _design(active: NDArray[np.intp], m: int) -> Floats:
+    """The causes of each row as zeros and ones (k, m)."""
+    design = np.zeros((len(active), m + 1))
+    np.put_along_axis(design, active, 1.0, axis=1)
+    return np.ascontiguousarray(design[:, :m])

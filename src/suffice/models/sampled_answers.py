@@ -1,0 +1,159 @@
+"""Answers from weighted samples: approximate, with their standard errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain
+from suffice.errors import OptionError, listing
+from suffice.table import Table
+
+Floats = NDArray[np.float64]
+
+
+class SampledTable(Table):
+    """A table of probabilities estimated from weighted samples.
+
+    `standard_errors` is a table of the same shape, `effective_sample_size` the number of independent draws from the
+    posterior that would be about as good, `n` the number of samples drawn.
+    """
+
+    approximate = True
+
+    def __init__(self, domain: Domain, values: Floats, errors: Floats, effective_sample_size: float, n: int) -> None:
+        """Take probabilities and standard errors, one axis for each variable."""
+        super().__init__(domain, values)
+        self.standard_errors = Table(domain, errors)
+        self.effective_sample_size = effective_sample_size
+        self.n = n
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{_note(self.n, self.effective_sample_size, self.standard_errors.values)}"
+
+    __repr__ = __str__
+
+
+class SampledLaw:
+    """The law of discrete and real variables as weighted draws; approximate.
+
+    `weights` (n,) add up to one. `draws` (n,) by name are labels of discrete variables and numbers of real ones.
+    `possible` says by name which states (card,) the evidence leaves; without an entry, all.
+    """
+
+    approximate = True
+
+    def __init__(
+        self,
+        domain: Domain,
+        columns: Sequence[NDArray[Any]],
+        weights: Floats,
+        log_probability: float,
+        possible: Mapping[Hashable, NDArray[np.bool_]] | None = None,
+    ) -> None:
+        """Take codes and numbers (n,), a column for each variable."""
+        self.domain = domain
+        self.weights = weights
+        #: Estimate of the log-probability (density) of the evidence.
+        self.log_probability = log_probability
+        self._columns = dict(zip(domain.names, columns, strict=True))
+        self._possible = dict(possible or {})
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """The real variables, in the order asked."""
+        return tuple(v.name for v in self.domain.variables if v.kind != "discrete")
+
+    @property
+    def n(self) -> int:
+        """Samples drawn."""
+        return len(self.weights)
+
+    @property
+    def effective_sample_size(self) -> float:
+        """(sum w)^2 / sum w^2: from 1 (one sample has all the weight) to n."""
+        return float(1.0 / (self.weights**2).sum())
+
+    @property
+    def draws(self) -> dict[Hashable, NDArray[Any]]:
+        """Labels and numbers (n,) by name."""
+        found: dict[Hashable, NDArray[Any]] = {}
+        for variable in self.domain.variables:
+            labels = np.empty(variable.card, dtype=object)
+            labels[:] = variable.states
+            column = self._columns[variable.name]
+            found[variable.name] = labels[column] if variable.kind == "discrete" else column
+        return found
+
+    # -- discrete variables ------------------------------------------------------------------------------------------
+
+    def table(self, variables: Any) -> SampledTable:
+        """Probabilities of discrete variables, axes in the order asked."""
+        names = self.domain.names_of(variables)
+        real = [name for name in names if self.domain[name].kind != "discrete"]
+        if real:
+            raise OptionError(f"{listing(real)} is real and has no table; see mean and covariance.")
+        shape = self.domain.shape(names)
+        columns = tuple(self._columns[name] for name in names)
+        cells = np.ravel_multi_index(columns, shape) if shape else np.zeros(self.n, np.intp)
+        size = math.prod(shape)
+        sums = np.bincount(cells, self.weights, size)
+        p: Floats = np.asarray(sums / sums.sum(), dtype=np.float64)
+        squares = np.bincount(cells, self.weights**2, size)
+        # Of a ratio of weighted sums: sum w^2 (indicator - p)^2.
+        errors = np.sqrt(np.maximum((1 - 2 * p) * squares + p**2 * (self.weights**2).sum(), 0.0))
+        # A cell with none or all of the weight may have as little (as much) as one draw in the effective number.
+        errors = np.where((p <= 0) | (p >= 1), 1 / self.effective_sample_size, errors)
+        errors = np.where(self._certain(names), 0.0, errors)
+        return SampledTable(
+            self.domain.select(names), p.reshape(shape), errors.reshape(shape), self.effective_sample_size, self.n
+        )
+
+    def _certain(self, names: Sequence[Hashable]) -> NDArray[np.bool_]:
+        """Cells whose probability is 0, or 1, by the evidence itself and not by chance (cells,)."""
+        left = np.ones(1, dtype=bool)
+        for name in names:
+            left = np.outer(left, self._possible.get(name, np.ones(self.domain[name].card, dtype=bool))).ravel()
+        return np.ones_like(left) if left.sum() == 1 else ~left
+
+    # -- real variables ----------------------------------------------------------------------------------------------
+
+    @property
+    def _numbers(self) -> Floats:
+        return np.stack([np.asarray(self._columns[name], dtype=np.float64) for name in self.names], axis=1)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean of the real variables (u,)."""
+        return np.asarray(self.weights @ self._numbers)
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Standard errors of the means (u,)."""
+        return np.sqrt(self.weights**2 @ (self._numbers - self.mean) ** 2)
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the real variables (u, u)."""
+        away = self._numbers - self.mean
+        return np.asarray((self.weights[:, None] * away).T @ away)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{name!r}: mean {mean:.6g}, standard error {error:.2g}"
+            for name, mean, error in zip(self.names, self.mean, self.standard_errors, strict=True)
+        ]
+        discrete = [v.name for v in self.domain.variables if v.kind == "discrete"]
+        lines += [f"with {listing(discrete)}: see table(...)"] if discrete else []
+        return "\n".join([*lines, _note(self.n, self.effective_sample_size, self.standard_errors)])
+
+    __repr__ = __str__
+
+
+def _note(n: int, effective: float, errors: Floats) -> str:
+    largest = float(errors.max(initial=0.0))
+    return f"approximate: {n:,} weighted samples, worth {effective:,.0f}; largest standard error {largest:.2g}"

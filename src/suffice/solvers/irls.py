@@ -1,0 +1,102 @@
+"""Iteratively reweighted least squares: Newton's method with the expected information of a regression.
+
+One step is ``beta + (X'WX)^-1 X' score``, which equals the weighted least squares fit ``(X'WX)^-1 X'W z`` of the
+working response ``z = X beta + score / W``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import EstimateError
+from suffice.iteration import Control, Outcome, State, iterate
+from suffice.solvers.information import Information
+
+Floats = NDArray[np.float64]
+#: beta -> value, gradient (k,), information; outside the model the value is -inf.
+Regression = Callable[[Floats], tuple[float, Floats, Information]]
+
+#: Half the steps 2^-k are tried before the ascent counts as stalled.
+HALVINGS = 50
+#: Below this decrement rounding may hide the rise of the value, and the decrement alone decides.
+QUADRATIC = 1e-4
+#: Fall of the value, relative to its size, that counts as rounding.
+SLACK = 1e-12
+#: Relative rounding of a coefficient, with a margin.
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
+
+
+@dataclass
+class Last:
+    """The latest evaluation, so that the information at the result need not be computed again."""
+
+    beta: Floats
+    value: float
+    gradient: Floats
+    information: Information
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """How the iteration ended, with gradient and information at the result, and the iterates where they were kept."""
+
+    outcome: Outcome
+    last: Last
+    iterates: tuple[Floats, ...]
+
+
+def irls(evaluate: Regression, start: Floats, control: Control, *, keep: bool = False, problem: str = "") -> Fitted:
+    """Maximise the log-likelihood of a regression.
+
+    The gap is the decrement ``sqrt(g' I^-1 g)``, in standard errors: no coefficient is further from its optimum than
+    about so many of its standard errors. Steps are halved while the value falls. A decrement that the rounding of the
+    coefficients alone may cause counts as 0.
+    """
+    iterates: list[Floats] = []
+    seen: list[Last] = []
+
+    def look(beta: Floats) -> State | None:
+        value, gradient, information = evaluate(beta)
+        if not (math.isfinite(value) and np.isfinite(gradient).all()):
+            return None
+        direction = information.solve(gradient)
+        slope = float(gradient @ direction)
+        decrement = math.sqrt(slope) if slope > 0.0 else 0.0
+        seen[:] = [*seen[-1:], Last(beta, value, gradient, information)]
+        gap = 0.0 if decrement <= ROUNDING * math.sqrt(information.magnitude(beta)) else decrement
+        return State(beta, value, gap, memory={"direction": direction, "slope": max(slope, 0.0)})
+
+    def step(state: State) -> State:
+        slack = SLACK * (1.0 + abs(state.objective))
+        size = 1.0
+        for _ in range(HALVINGS):
+            moved = look(state.parameters + size * state.memory["direction"])
+            if moved is not None:
+                rise = moved.objective - state.objective
+                near = state.gap < QUADRATIC
+                if rise >= 1e-4 * size * state.memory["slope"] or (rise >= -slack and moved.gap < state.gap):
+                    if keep:
+                        iterates.append(moved.parameters)
+                    return moved
+                if near:
+                    return replace(state, memory={**state.memory, "stalled": True})
+            size *= 0.5
+        return replace(state, memory={**state.memory, "stalled": True})
+
+    first = look(np.asarray(start, dtype=np.float64))
+    if first is None:
+        raise EstimateError(
+            "The log-likelihood is not finite at the start; give start= coefficients for which every mean is possible."
+        )
+    if keep:
+        iterates.append(first.parameters)
+    outcome = iterate(step, first, control, problem=problem)
+    final = next((one for one in seen if one.beta is outcome.state.parameters), None)
+    if final is None:
+        final = Last(outcome.state.parameters, *evaluate(outcome.state.parameters))
+    return Fitted(outcome, final, tuple(iterates))

@@ -1,0 +1,232 @@
+"""Regressions whose coefficients and standard errors are printed in the documentation of other programs."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import suffice as sf
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "glm"
+
+
+@pytest.fixture(scope="module")
+def expected() -> Any:
+    if not (DATA / "expected.json").exists():
+        pytest.skip("the folder of published data is not here")
+    return json.loads((DATA / "expected.json").read_text())
+
+
+def table(name: str) -> Any:
+    pd = pytest.importorskip("pandas")
+    return pd.read_csv(DATA / name)
+
+
+def flat(figures: dict[str, Sequence[float]]) -> list[float]:
+    return [value[0] for value in figures.values()]
+
+
+def agrees(model: Any, coefficients: Sequence[float], errors: Sequence[float], rtol: float = 1e-6) -> None:
+    np.testing.assert_allclose(model.parameters_, coefficients, rtol=rtol, atol=1e-9)
+    np.testing.assert_allclose(model.standard_errors_, errors, rtol=rtol)
+
+
+def test_dobson_counts_typed_in() -> None:
+    """The randomised trial of Dobson (1990), table of deviances as printed by R's help page of glm."""
+    counts = [18, 17, 15, 20, 10, 20, 25, 13, 12]
+    rows = {"outcome": [1, 2, 3] * 3, "treatment": [1, 1, 1, 2, 2, 2, 3, 3, 3]}
+    model = sf.GLM(family=sf.Poisson(), categorical=["outcome", "treatment"]).fit(rows, counts)
+    np.testing.assert_allclose(model.parameters_, [3.044522, -0.4542553, -0.2929871, 0.0, 0.0], atol=5e-7)
+    np.testing.assert_allclose(model.standard_errors_, [0.1708987, 0.2021708, 0.1927423, 0.2, 0.2], atol=5e-7)
+    assert round(model.deviance_, 4) == 5.1291
+    assert round(model.null_deviance_, 4) == 10.5814
+    assert round(model.aic_, 5) == 56.76132
+
+
+def test_clotting_times_typed_in() -> None:
+    """Hurn and others (1945), as in McCullagh and Nelder (1989): gamma times against the log of the concentration."""
+    u = np.log([5, 10, 15, 20, 30, 40, 60, 80, 100])
+    times = [118, 58, 42, 35, 27, 25, 21, 19, 18]
+    model = sf.GLM(family=sf.Gamma()).fit(u, times)
+    np.testing.assert_allclose(model.parameters_, [-0.0165544, 0.0153431], atol=5e-8)
+    np.testing.assert_allclose(model.standard_errors_, [0.0009275, 0.000415], atol=6e-8)
+    assert round(model.deviance_, 5) == 0.01673
+    assert round(model.null_deviance_, 5) == 3.51283
+
+
+def polynomials(values: Any, levels: Sequence[str]) -> np.ndarray[Any, Any]:
+    """Orthonormal polynomial contrasts of an ordered factor."""
+    x = np.arange(len(levels), dtype=float)
+    basis = np.linalg.qr(np.vander(x - x.mean(), len(levels), increasing=True))[0]
+    basis *= np.sign(basis[-1])
+    codes = [list(levels).index(value) for value in values]
+    return np.asarray(basis[codes, 1:])
+
+
+def test_dobson_poisson(expected: Any) -> None:
+    figures = expected["r_docs"]["dobson_poisson"]["recomputed_R422"]
+    frame = table("dobson_d93.csv")
+    model = sf.GLM(family=sf.Poisson(), categorical=["outcome", "treatment"]).fit(frame, y="counts")
+    agrees(model, flat(figures["coef"]), flat(figures["se"]))
+    assert model.deviance_ == pytest.approx(figures["deviance"], abs=1e-9)
+    assert model.null_deviance_ == pytest.approx(figures["null_deviance"], abs=1e-9)
+    assert model.aic_ == pytest.approx(figures["aic"], abs=1e-8)
+
+
+@pytest.mark.parametrize("lot", ["lot1", "lot2"])
+def test_clotting_gamma(expected: Any, lot: str) -> None:
+    figures = expected["r_docs"][f"clotting_{lot}_gamma"]["recomputed_R422"]
+    frame = table("clotting.csv")
+    model = sf.GLM(family=sf.Gamma()).fit(np.log(frame[["u"]].to_numpy()), frame[lot])
+    # The source stops its iterations at 1e-8 of the deviance, so its own standard errors have seven digits.
+    agrees(model, flat(figures["coef"]), flat(figures["se"]), rtol=1e-5)
+    assert model.deviance_ == pytest.approx(figures["deviance"], rel=1e-8)
+    assert model.dispersion_ == pytest.approx(figures["dispersion"], rel=1e-4)
+
+
+def test_a_column_that_repeats_another_is_named(expected: Any) -> None:
+    frame = table("clotting.csv")
+    X = {"log u": np.log(frame["u"]), "log u2": np.log(frame["u"] ** 2)}
+    with pytest.raises(sf.EstimateError, match="log u2"):
+        sf.GLM(family=sf.Gamma()).fit(X, frame["lot1"])
+    dropped = sf.GLM(family=sf.Gamma(), collinear="drop").fit(X, frame["lot1"])
+    alone = sf.GLM(family=sf.Gamma()).fit({"log u": X["log u"]}, frame["lot1"])
+    np.testing.assert_allclose(dropped.coefficients_, [alone.coefficients_[0], 0.0], rtol=1e-9)
+    assert dropped.standard_errors_["log u"] == pytest.approx(alone.standard_errors_["log u"], rel=1e-9)
+
+
+def test_esoph_binomial_counts(expected: Any) -> None:
+    figures = expected["r_docs"]["esoph_binomial"]["recomputed_R422"]
+    frame = table("esoph.csv")
+    ages = sorted(frame["agegp"].unique())
+    tobacco = ["0-9g/day", "10-19", "20-29", "30+"]
+    alcohol = ["0-39g/day", "40-79", "80-119", "120+"]
+    X = np.column_stack(
+        [
+            polynomials(frame["agegp"], ages),
+            [tobacco.index(value) + 1 for value in frame["tobgp"]],
+            [alcohol.index(value) + 1 for value in frame["alcgp"]],
+        ]
+    )
+    model = sf.GLM(family=sf.Bernoulli()).fit(X, frame[["ncases", "ncontrols"]].to_numpy())
+    agrees(model, flat(figures["coef"]), flat(figures["se"]))
+    assert model.deviance_ == pytest.approx(figures["deviance"], abs=1e-6)
+    assert model.log_likelihood_ == pytest.approx(figures["loglik"], abs=1e-6)
+
+
+def test_infert_binomial(expected: Any) -> None:
+    frame = table("infert.csv")
+    figures = expected["r_docs"]["infert_binomial1"]["recomputed_R422"]
+    model = sf.GLM("binomial").fit(frame[["spontaneous", "induced"]], frame["case"])
+    agrees(model, flat(figures["coef"]), flat(figures["se"]), rtol=1e-5)
+    figures = expected["r_docs"]["infert_binomial2"]["recomputed_R422"]
+    names = ["age", "parity", "education", "spontaneous", "induced"]
+    levels = {"education": ["0-5yrs", "6-11yrs", "12+ yrs"]}
+    wide = sf.GLM("binomial", categorical=levels).fit(frame, y="case", columns=names)
+    assert wide.coefficients_.names[2:4] == ("education[6-11yrs]", "education[12+ yrs]")
+    agrees(wide, flat(figures["coef"]), flat(figures["se"]), rtol=1e-5)
+
+
+def test_warpbreaks(expected: Any) -> None:
+    frame = table("warpbreaks.csv")
+    tension = frame["tension"].map({"L": 0, "M": 1, "H": 2}).to_numpy()
+    wool = (frame["wool"] == "B").to_numpy(float)
+    m, h = (tension == 1) * 1.0, (tension == 2) * 1.0
+    X = np.column_stack([wool, m, h, wool * m, wool * h])
+    for key, family in (("warpbreaks_lm", sf.Normal()), ("warpbreaks_poisson", sf.Poisson())):
+        figures = expected["r_docs"][key]["recomputed_R422"]
+        agrees(sf.GLM(family=family).fit(X, frame["breaks"]), flat(figures["coef"]), flat(figures["se"]))
+
+
+def test_insurance_offset(expected: Any) -> None:
+    figures = expected["r_docs"]["insurance_poisson_offset"]["recomputed_R422"]
+    frame = table("Insurance.csv")
+    districts = np.stack([frame["District"] == at for at in (2, 3, 4)], axis=1).astype(float)
+    X = np.column_stack(
+        [
+            districts,
+            polynomials(frame["Group"], ["<1l", "1-1.5l", "1.5-2l", ">2l"]),
+            polynomials(frame["Age"], ["<25", "25-29", "30-35", ">35"]),
+        ]
+    )
+    model = sf.GLM("poisson").fit(X, frame["Claims"], exposure=frame["Holders"])
+    agrees(model, flat(figures["coef"]), flat(figures["se"]), rtol=1e-5)
+    assert model.deviance_ == pytest.approx(figures["deviance"], abs=1e-6)
+    assert model.null_deviance_ == pytest.approx(figures["null_deviance"], abs=1e-6)
+
+
+def test_anorexia_offset(expected: Any) -> None:
+    figures = expected["r_docs"]["anorexia_gaussian"]["recomputed_R422"]
+    frame = table("anorexia.csv")
+    treat = np.stack([frame["Treat"] == name for name in ("Cont", "FT")], axis=1).astype(float)
+    model = sf.GLM().fit(
+        np.column_stack([frame["Prewt"], treat]), frame["Postwt"].to_numpy(), offset=frame["Prewt"].to_numpy()
+    )
+    agrees(model, flat(figures["coef"]), flat(figures["se"]))
+    assert model.deviance_ == pytest.approx(figures["deviance"], rel=1e-9)
+
+
+def test_housing_multinomial(expected: Any) -> None:
+    figures = expected["r_docs"]["housing_multinom"]["recomputed_R422"]
+    frame = table("housing.csv")
+    levels = {
+        "Infl": ["Low", "Medium", "High"],
+        "Type": ["Tower", "Apartment", "Atrium", "Terrace"],
+        "Cont": ["Low", "High"],
+    }
+    model = sf.GLM(family=sf.Categorical(states=["Low", "Medium", "High"]), reference="Low", categorical=levels).fit(
+        frame, y="Sat", sample_weight="Freq"
+    )
+    assert model.deviance_ == pytest.approx(figures["deviance"], abs=1e-5)
+    assert model.coefficients_.shape == (6, 3)
+    assert not np.any(model.coefficients_[:, 0])
+    for place, key in ((0, "coef_Medium"), (1, "coef_High")):
+        # The source stops at a relative change of 1e-8 of the deviance.
+        np.testing.assert_allclose(model.parameters_[:, place], flat(figures[key]), atol=2e-4)
+
+
+def test_quine_negative_binomial(expected: Any) -> None:
+    entry = expected["r_docs"]["quine_negbin"]
+    frame = table("quine.csv")
+    formulaic = pytest.importorskip("formulaic")
+    assert formulaic
+    model = sf.GLM(family=sf.NegativeBinomial(), formula="Days ~ Sex/(Age + Eth*Lrn)", collinear="drop").fit(frame)
+    assert model.size_ == pytest.approx(entry["recomputed_R422"]["m1"]["theta"], rel=1e-5)
+    assert 2 * model.log_likelihood_ == pytest.approx(entry["recomputed_R422"]["m1"]["twologlik"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "y", "family"),
+    [
+        ("scotland_gamma_inverse", "scotland.csv", "YES", "gamma"),
+        ("cpunish_poisson_log", "cpunish.csv", "EXECUTIONS", "poisson"),
+        ("longley_gaussian", "longley.csv", "TOTEMP", "gaussian"),
+        ("spector_logit", "spector.csv", "GRADE", "binomial"),
+        ("spector_probit", "spector.csv", "GRADE", "binomial"),
+    ],
+)
+def test_published_with_the_constant_last(expected: Any, key: str, name: str, y: str, family: str) -> None:
+    entry = expected["statsmodels_results"][key]
+    frame = table(name)
+    if key.startswith("cpunish"):
+        frame["VC100k96"] = np.log(frame["VC100k96"])
+    # The source prints the errors of the observed information, which for the probit link are others.
+    probit = key.endswith("probit")
+    model = sf.GLM(family, link="probit" if probit else None, covariance="observed" if probit else "expected")
+    model.fit(frame, y=y)
+    coefficients, errors = np.roll(model.parameters_, -1), np.roll(model.standard_errors_, -1)
+    published = entry["published"]
+    np.testing.assert_allclose(coefficients, published["params"], rtol=2e-5)
+    np.testing.assert_allclose(errors, published["bse"], rtol=2e-4)
+    assert model.report_.certificate.moment_gap < 1e-7
+
+
+def test_star98_counts(expected: Any) -> None:
+    entry = expected["statsmodels_results"]["star98_binomial_logit"]
+    frame = table("star98.csv.gz")
+    model = sf.GLM("binomial").fit(frame, y=("NABOVE", "NBELOW"))
+    np.testing.assert_allclose(np.roll(model.parameters_, -1), entry["published"]["params"], rtol=1e-5)
+    np.testing.assert_allclose(np.roll(model.standard_errors_, -1), entry["published"]["bse"], rtol=1e-4)

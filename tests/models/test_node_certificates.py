@@ -1,0 +1,180 @@
+"""What certifies the estimates of nodes: slopes and bounds by hand at the maximum and away from it, and no numbers."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+import suffice as sf
+
+Floats = NDArray[np.float64]
+STATES = {name: [0, 1] for name in ("x0", "x1", "x2", "y")}
+
+
+def caused_rows(n: int = 300) -> dict[str, NDArray[Any]]:
+    """The last parent makes y less likely, so that its weight is 0 at the maximum."""
+    rng = np.random.default_rng(7)
+    x = (rng.random((n, 3)) < 0.4).astype(int)
+    p = -np.expm1(-(0.2 + x @ np.array([1.0, 0.5, 0.0]))) * np.where(x[:, 2], 0.4, 1.0)
+    return {"x0": x[:, 0], "x1": x[:, 1], "x2": x[:, 2], "y": (rng.random(n) < p).astype(int)}
+
+
+def noisy_or(**options: Any) -> sf.BayesianNetwork:
+    return sf.BayesianNetwork({"y": ["x0", "x1", "x2"]}, states=STATES, nodes={"y": "noisy-or"}, **options)
+
+
+def slopes_by_hand(rows: dict[str, NDArray[Any]], weights: Floats, pseudo: float = 0.0) -> Floats:
+    """Of the log-likelihood, with `pseudo` rows for and against each cause alone."""
+    design = np.column_stack([np.ones(len(rows["y"])), rows["x0"], rows["x1"], rows["x2"]])
+    slopes = design.T @ np.where(rows["y"] == 1, 1 / np.expm1(design @ weights), -1.0)
+    return np.asarray(slopes + (pseudo / np.expm1(weights) - pseudo if pseudo else 0.0))
+
+
+# -- noisy-OR --------------------------------------------------------------------------------------------------------
+
+
+def test_the_slope_of_a_weight_of_zero_counts_only_upwards() -> None:
+    rows = caused_rows()
+    net = noisy_or().fit(rows)
+    node, summary = net.node("y"), net.summary_
+    assert node.weights[3] == 0.0
+    assert slopes_by_hand(rows, node.weights)[3] / 300 < -1e-2
+    assert node.gap(summary) < 1e-12
+    # The weight of a true cause at 0 wants to rise; that of the last parent above 0 wants to fall.
+    for weights in (np.array([0.3, 0.0, 0.5, 0.0]), np.array([0.2, 1.0, 0.5, 1.0]), np.array([0.1, 0.0, 2.0, 0.0])):
+        slopes = slopes_by_hand(rows, weights)
+        expected = np.where(weights > 0, np.abs(slopes), np.maximum(slopes, 0.0)).max() / 300
+        assert expected > 1e-2
+        assert replace(node, weights=weights).gap(summary) == pytest.approx(expected, rel=1e-11)
+
+
+def test_pseudo_rows_are_part_of_the_slope() -> None:
+    rows = caused_rows()
+    net = noisy_or(prior={"y": 4.0}).fit(rows)
+    node, summary = net.node("y"), net.summary_
+    assert node.gap(summary) < 1e-12
+    assert np.abs(slopes_by_hand(rows, node.weights)).max() > 1.0
+    moved = node.weights + 0.3
+    expected = np.abs(slopes_by_hand(rows, moved, 4.0)).max() / 300
+    assert replace(node, weights=moved).gap(summary) == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize("factor", [0.25, 0.5, 0.9, 1.5])
+def test_the_bound_is_a_dual_value_at_feasible_multipliers(factor: float) -> None:
+    """Multipliers s of the present rows with A' s <= (absent rows of each cause) bound every log-likelihood.
+
+    The bound is the sum over distinct present rows of the largest n log(1 - e^-t) - s t; slopes n / (e^t - 1) at small
+    weights are too large and must be scaled down.
+    """
+    rows = caused_rows()
+    net = noisy_or().fit(rows)
+    node, summary = net.node("y"), net.summary_
+    best, weights = node.log_likelihood(summary), node.weights * factor
+    found = replace(node, weights=weights).best_log_likelihood(summary)
+    assert found is not None
+    assert found >= best
+    design = np.column_stack([np.ones(300), rows["x0"], rows["x1"], rows["x2"]])
+    here = rows["y"] == 1
+    causes, counts = np.unique(design[here], axis=0, return_counts=True)
+    s = counts / np.expm1(causes @ weights)
+    s *= min(1.0, float((design[~here].sum(axis=0) / (causes.T @ s)).min()))
+    peaks = [
+        -minimize_scalar(
+            lambda t, n=n, m=m: m * t - n * math.log(-math.expm1(-t)), bounds=(1e-9, 60), options={"xatol": 1e-10}
+        ).fun
+        for n, m in zip(counts, s, strict=True)
+    ]  # fmt: skip
+    assert found == pytest.approx(sum(peaks), rel=1e-9)
+
+
+def test_causes_that_are_never_apart_have_no_error() -> None:
+    rows = caused_rows() | {"x1": caused_rows()["x0"]}
+    node = noisy_or().fit(rows).node("y")
+    assert (node.weights[1:3] > 0).all()
+    assert np.isinf(node.standard_errors_.values[1:3]).all()
+    assert 0 < node.standard_errors_.values[0] < 1
+    alone = sf.BayesianNetwork({"y": ["x0", "x2"]}, nodes={"y": "noisy-or"}).fit(rows).node("y")
+    assert node.standard_errors_.values[0] == pytest.approx(alone.standard_errors_.values[0], rel=1e-6)
+    assert node.weights[1] + node.weights[2] == pytest.approx(alone.weights[1], rel=1e-9)
+
+
+# -- what is no number -----------------------------------------------------------------------------------------------
+
+
+def test_a_weight_that_is_no_number_touches_only_the_rows_it_is_active_in() -> None:
+    rows = {"x": [0, 0, 1, 1, 0, 1], "u": [0] * 6, "z": [0, 0, 0, 1, 1, 1]}
+    options: dict[str, Any] = {"states": {name: [0, 1] for name in "xuz"}, "nodes": {"z": "noisy-or"}}
+    structure = {"x": [], "u": [], "z": ["x", "u"]}
+    plain = sf.BayesianNetwork(structure, **options).fit(rows)
+    net = sf.BayesianNetwork(structure, unseen="nan", **options).fit(rows)
+    assert np.isnan(net.node("z").weights).tolist() == [False, False, True]
+    # One of three rows without x, and two of three with it: the saturated table.
+    expected = 2 * math.log(2 / 3) + math.log(1 / 3) + 2 * math.log(2 / 3) + math.log(1 / 3) + 6 * math.log(1 / 2)
+    assert net.report_.log_likelihood == pytest.approx(expected, rel=1e-12)
+    assert net.report_.certificate == plain.report_.certificate
+    more = plain.fit({"x": [0, 1], "u": [1, 0], "z": [1, 1]}).summary_
+    trials = net.node("z").trials(more)
+    np.testing.assert_array_equal(np.isnan(trials.strengths(net.node("z").weights)), trials.active[:, 2] == 2)
+    assert trials.strengths(np.array([math.inf, 0.5, math.nan])).tolist() == [math.inf, math.inf]
+    assert math.isnan(net.node("z").log_likelihood(more))
+
+
+@pytest.mark.parametrize("prior", [None, 1.0])
+def test_what_is_no_number_is_never_certified(prior: Any) -> None:
+    """In the weights or in the variance of a node that is not the first, and in the table of another."""
+    rng = np.random.default_rng(0)
+    rows = {"a": rng.integers(2, size=40), "x": rng.normal(size=40), "y": rng.normal(size=40)}
+    linear = None if prior is None else sf.LinearGaussianPrior(2.0, 1.0)
+    priors: Any = None if prior is None else {"a": prior, "x": linear, "y": linear}
+    net = sf.BayesianNetwork({"a": [], "x": ["a"], "y": ["x"]}, prior=priors).fit(rows)
+    assert net.report_.certificate.exists is True
+    for name, changed in (("x", "weights"), ("x", "variance"), ("y", "weights"), ("y", "variance"), ("a", "rows")):
+        node = net._fitted[name]
+        net._fitted[name] = replace(node, **{changed: getattr(node, changed) * np.nan})
+        found = net._certify(net.summary_)
+        net._fitted[name] = node
+        assert not found.moment_gap < math.inf
+        assert found.value_gap is None
+        assert found.exists is None
+    assert net._certify(net.summary_).exists is True
+
+
+# -- linear-Gaussian nodes -------------------------------------------------------------------------------------------
+
+
+def test_one_of_several_regressions_off_counts_by_its_share_of_rows() -> None:
+    rng = np.random.default_rng(2)
+    g = np.repeat([0, 1, 2], [50, 30, 20])
+    rows = {"g": g, "y": rng.normal(size=100) + g}
+    net = sf.BayesianNetwork([("g", "y")]).fit(rows)
+    node, summary = net.node("y"), net.summary_
+    for k, share in enumerate((0.5, 0.3, 0.2)):
+        one = np.arange(3) == k
+        wide = replace(node, variance=np.where(one, 1.5, 1.0) * node.variance)
+        assert wide.gap(summary) == pytest.approx(share / 3, rel=1e-9)
+        # Off by d: the correlation of the residuals with 1 is d / sd, and the mean square is off by d^2 / v.
+        moved = replace(node, weights=node.weights + 0.1 * one[:, None])
+        correlation = 0.1 / math.sqrt(node.variance[k])
+        assert moved.gap(summary) == pytest.approx(share * max(correlation, correlation**2), rel=1e-9)
+
+
+# -- pseudo-counts of a prior network --------------------------------------------------------------------------------
+
+
+def test_pseudo_counts_of_a_prior_network_are_its_joint_probabilities() -> None:
+    """BDe: alpha(b, a) = 3.3 P(a) P(b | a), also where the learned network has the edge the other way."""
+    domain = {"a": [0, 1], "b": ["u", "v", "w"]}
+    share, link = np.array([0.3, 0.7]), np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])
+    before = sf.BayesianNetwork([("a", "b")], states=domain, fixed={"a": share, "b": link})
+    rows = {"a": [0, 1, 1, 1, 0], "b": ["u", "w", "w", "v", "v"]}
+    before.fit(rows)
+    net = sf.BayesianNetwork([("b", "a")], states=domain, prior=before, equivalent_sample_size=3.3).fit(rows)
+    alpha = 3.3 * (share[:, None] * link).T
+    counts = np.array([[1, 0], [1, 1], [0, 2]])
+    np.testing.assert_allclose(net.table("b").values, (alpha + counts).sum(axis=1) / (3.3 + 5), rtol=1e-13)
+    expected = (alpha + counts) / (alpha + counts).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(net.table("a").values, expected, rtol=1e-13)
