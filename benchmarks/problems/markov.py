@@ -38,7 +38,7 @@ OURS = (
 )
 LBFGS = Contender("scipy L-BFGS over a NumPy junction tree", _NUMPY, "lbfgs", requires="scipy")
 MIRROR = Contender("mbi, mirror descent", _MBI, "fit", {"method": "MirrorDescent"}, "mbi", _WIDE)
-# Named, but left out: it compiles for minutes.
+# Named, but left out: to compile and to find out how many iterations are needed takes it minutes.
 LONG_MIRROR = replace(MIRROR, most_rows=1)
 PYGMS = Contender("pyGMs, IPF, 2 sweeps", _PYGMS, "fit", {"sweeps": 2}, "pygms")
 PGMPY = Contender("pgmpy, mirror descent, 100 steps", _PGMPY, "fit", requires="pgmpy")
@@ -105,7 +105,7 @@ class Calibrations:
             Contender("suffice, sweeps of IPF", _OURS, "sweeps", times, environment=_COMPILED),
             Contender("NumPy junction tree", _NUMPY, "calibrations", times),
             Contender("pyGMs, junction tree", _PYGMS, "calibrations", times, "pygms"),
-            *(mbi if len(self.cliques.cards) < 100 else ()),  # Beyond, it compiles for minutes.
+            *(mbi if len(self.cliques.cards) < 100 else ()),  # Beyond, compiling takes minutes.
         )
 
     def title(self, rows: int) -> str:

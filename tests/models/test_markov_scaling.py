@@ -83,7 +83,7 @@ def test_random_features_reach_the_law_of_newton(solver: Any) -> None:
     Scaling may take thousands of iterations; where it stops before it has converged, it never passes the maximum.
     """
     edges, converged = 0, 0
-    for seed in range(24):
+    for seed in range(60):
         terms, counts = random_case(seed)
         best = sf.MarkovNetwork(terms, solver="newton", tolerance=1e-9).fit(counts)
         with warnings.catch_warnings():
@@ -96,8 +96,8 @@ def test_random_features_reach_the_law_of_newton(solver: Any) -> None:
             np.testing.assert_allclose(mrf.to_joint().values, best.to_joint().values, atol=1e-5, err_msg=f"seed {seed}")
         edges += best.report_.certificate.exists is False
         converged += mrf.converged_
-    assert edges > 2
-    assert converged > 10
+    assert edges > 5
+    assert converged > 30
 
 
 # -- bounds of features ----------------------------------------------------------------------------------------------
