@@ -133,7 +133,9 @@ def test_the_edges_of_the_likelihood() -> None:
     assert net.report_.certificate.exists is False
     assert net.report_.certificate.directions == ("weight of ('a', 1) in 'y' -> inf",)
     assert net.report_.certificate.value_gap == pytest.approx(0.0, abs=1e-14)
-    assert net.query("y", given={"a": 1}).at(y=1) == 1.0
+    certain = net.query("y", given={"a": 1})
+    assert certain.at(y=0) == 0.0
+    assert certain.at(y=1) == pytest.approx(1.0, rel=1e-15)
     assert net.report_.log_likelihood == pytest.approx(
         4 * math.log(0.8) + math.log(0.2) + sum(n * math.log(n / 7) for n in (5, 2, 6, 1)), rel=1e-12
     )
