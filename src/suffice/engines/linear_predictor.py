@@ -96,7 +96,11 @@ class Block:
         return len(self.dense)
 
     def part(self, rows: slice) -> Block:
-        """Some of the rows."""
+        """Some rows in succession, which keep their numbers."""
+        return replace(self.chosen(rows), start=self.start + rows.start)
+
+    def chosen(self, rows: Any) -> Block:
+        """Some rows, by number or by a slice, as rows of their own."""
         return Block(
             self.dense[rows],
             self.y[rows],
@@ -105,7 +109,6 @@ class Block:
             None if self.sparse is None else self.sparse[rows],
             None if self.codes is None else self.codes[rows],
             None if self.factors is None else self.factors[rows],
-            self.start + rows.start,
         )
 
     def parts(self, size: int) -> Iterator[Block]:

@@ -25,7 +25,6 @@ from suffice.models.glm_solve import (
     MANY_ROWS,
     Result,
     choose,
-    chosen_rows,
     dependent_columns,
     refuse_dependent,
     solve,
@@ -182,7 +181,7 @@ class Fitter:
         flat = replace(problem, law=law)
         if isinstance(self.rows, Rows) and self.rows.rows >= MANY_ROWS:
             # Columns that differ on some rows differ on all.
-            some = chosen_rows(self.rows.block, slice(None, None, self.rows.rows // max(20_000, 4 * problem.size) or 1))
+            some = self.rows.block.chosen(slice(None, None, self.rows.rows // max(20_000, 4 * problem.size) or 1))
             if flat.on(some).curvature(start)[2].definite:
                 return problem, ()
         information = flat.curvature(start)[2]

@@ -130,7 +130,7 @@ def _corrected(problem: Problem, objective: Any, begin: Floats, control: Control
     (whole,) = problem.layout.parts(block, block.rows)
 
     def partial(x: Floats, chosen: NDArray[np.intp]) -> Floats:
-        some = chosen_rows(whole, chosen)
+        some = whole.chosen(chosen)
         score = problem.law(linear_predictor(problem.layout, some, scale * x), some.y)[1]
         gradient = transpose_product(problem.layout, some, weighted(score, some.weights)) / problem.phi
         if problem.penalty is not None:
@@ -147,19 +147,6 @@ def _corrected(problem: Problem, objective: Any, begin: Floats, control: Control
         step=0.5 * block.rows / len(begin),
         batch=max(1, block.rows // 100),
         rng=np.random.default_rng(seed),
-    )
-
-
-def chosen_rows(block: Block, rows: Any) -> Block:
-    """Some rows, by number or by a slice."""
-    return Block(
-        block.dense[rows],
-        block.y[rows],
-        None if block.weights is None else block.weights[rows],
-        None if block.offset is None else block.offset[rows],
-        None if block.sparse is None else block.sparse[rows],
-        None if block.codes is None else block.codes[rows],
-        None if block.factors is None else block.factors[rows],
     )
 
 
@@ -203,7 +190,7 @@ def _near_the_top(problem: Problem, start: Floats, control: Control) -> Outcome 
     every = block.rows // max(LEAST_SAMPLE, 12 * problem.size)
     if problem.outputs > 1 or every < 4:
         return None
-    some = chosen_rows(block, slice(None, None, every))
+    some = block.chosen(slice(None, None, every))
     weights = np.full(some.rows, float(every)) if some.weights is None else every * some.weights
     try:
         with warnings.catch_warnings():

@@ -16,6 +16,7 @@ from suffice.domain import Domain
 from suffice.families.regression import Products, least_squares
 from suffice.models.linear_gaussian_learner import JointPrior, LinearGaussianLearner, maximum, posterior
 from suffice.models.linear_gaussian_node import LinearGaussianNode, gaps, log_likelihoods
+from suffice.models.lookup import numbers_alike
 from suffice.statistics import Moments, Summary
 
 
@@ -41,7 +42,7 @@ def learn_together(
         return None if isinstance(learner.prior, JointPrior) else (learner, *_size(learner.pool, domains[at]))
 
     found: dict[int, LinearGaussianNode] = {}
-    for alike, chosen in _alike(len(learners), key).items():
+    for alike, chosen in numbers_alike(len(learners), key).items():
         some = [domains[at] for at in chosen]
         products = None if alike is None else _stacked(some, learners[chosen[0]].pool, summary)
         if products is None:
@@ -104,7 +105,7 @@ def _each(
         return (node.estimate, id(node.prior), *_size(node.pool, node.domain)) if node.estimate != "given" else None
 
     found: dict[int, float] = {}
-    for alike, chosen in _alike(len(nodes), key).items():
+    for alike, chosen in numbers_alike(len(nodes), key).items():
         some = [nodes[at] for at in chosen]
         products = None if alike is None else _stacked([node.domain for node in some], some[0].pool, summary)
         values = [alone(node) for node in some] if products is None else together(some, products).tolist()
@@ -116,14 +117,6 @@ def _size(pool: tuple[Hashable, ...], domain: Domain) -> tuple[Hashable, ...]:
     """What nodes must have in common to be stacked: the pool, and the number of columns without a discrete one."""
     real = all(variable.kind != "discrete" for variable in domain.variables)
     return (pool, len(domain) if real else 0)
-
-
-def _alike(count: int, key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
-    """Numbers with equal keys together."""
-    groups: dict[Hashable, list[int]] = {}
-    for at in range(count):
-        groups.setdefault(key(at), []).append(at)
-    return groups
 
 
 def _stacked(domains: Sequence[Domain], pool: tuple[Hashable, ...], summary: Summary) -> Products | None:

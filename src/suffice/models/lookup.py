@@ -1,7 +1,8 @@
-"""Finding rows of codes among sorted distinct rows."""
+"""Finding what is equal: rows of codes among distinct rows, and things with equal keys."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -18,3 +19,11 @@ def row_positions(table: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.intp]:
     place = np.full(int(label.max(initial=-1)) + 1, -1, dtype=np.intp)
     place[label[: len(table)]] = np.arange(len(table))
     return place[label[len(table) :]]
+
+
+def numbers_alike(count: int, key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
+    """Numbers with equal keys together."""
+    groups: dict[Hashable, list[int]] = {}
+    for at in range(count):
+        groups.setdefault(key(at), []).append(at)
+    return groups

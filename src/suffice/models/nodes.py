@@ -132,6 +132,22 @@ class Node(Protocol):
         ...
 
 
+class OfFamily:
+    """Something that has a family: the domain of the parents in declared order, then the node."""
+
+    domain: Domain
+
+    @property
+    def name(self) -> Hashable:
+        """The node."""
+        return self.domain.names[-1]
+
+    @property
+    def parents(self) -> tuple[Hashable, ...]:
+        """The parents in declared order."""
+        return self.domain.names[:-1]
+
+
 class UnitFree:
     """A node without variances, whose parameters are probabilities: they have no unit."""
 

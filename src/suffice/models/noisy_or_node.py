@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.answers import MOST_AXES
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
-from suffice.models.nodes import Columns, Factor, UnitFree
+from suffice.models.nodes import Columns, Factor, OfFamily, UnitFree
 from suffice.models.noisy_or_chain import MOST_IN_TABLE, ChainCounts, chain_scopes, chain_tables, learned_by_chain
 from suffice.models.noisy_or_trials import Trials
 from suffice.models.regressions import fresh_name
@@ -36,7 +36,7 @@ MOST_CELLS = 2**24
 
 
 @dataclass(frozen=True)
-class NoisyOrNode(UnitFree):
+class NoisyOrNode(OfFamily, UnitFree):
     """A fitted or given noisy-OR node.
 
     `weights` (m,) holds w_0 first where there is a `leak`, then the weights of the active states of each parent, in
@@ -63,16 +63,6 @@ class NoisyOrNode(UnitFree):
     method: ClassVar[str] = "Newton's method"
 
     # -- shape -------------------------------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> Hashable:
-        """The node."""
-        return self.domain.names[-1]
-
-    @property
-    def parents(self) -> tuple[Hashable, ...]:
-        """The parents in declared order."""
-        return self.domain.names[:-1]
 
     @property
     def n_params(self) -> int:

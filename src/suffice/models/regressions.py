@@ -21,7 +21,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, OptionError, SizeError, listing
 from suffice.families.base import as_floats
 from suffice.models.lookup import row_positions
-from suffice.models.nodes import Columns
+from suffice.models.nodes import Columns, OfFamily
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ ON_POINT = 1e-9
 
 
 @dataclass(frozen=True)
-class Regressions:
+class Regressions(OfFamily):
     """P(node | parents) of a linear-Gaussian node. `domain` holds the parents in declared order, then the node.
 
     `configurations` (k, b) are the joint states of the b discrete parents that have a regression of their own; without
@@ -71,16 +71,6 @@ class Regressions:
         return cls(domain, places, w.reshape(-1, q), v.reshape(-1), np.full(q, np.nan), math.nan)
 
     # -- shape -------------------------------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> Hashable:
-        """The node."""
-        return self.domain.names[-1]
-
-    @property
-    def parents(self) -> tuple[Hashable, ...]:
-        """All parents in declared order."""
-        return self.domain.names[:-1]
 
     @property
     def real_parents(self) -> tuple[Hashable, ...]:

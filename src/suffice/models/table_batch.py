@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain
+from suffice.models.lookup import numbers_alike
 from suffice.models.table_node import TableLearner, TableNode, keeps_all, maximum_rows, smoothed_rows
 from suffice.statistics import Counts, Summary
 
@@ -45,7 +46,7 @@ def learn_tables(learners: Sequence[TableLearner], domains: Sequence[Domain], su
         return domains[at].variables[-1].card, learner.prior is None, learner.unseen
 
     found: dict[int, TableNode] = {}
-    for alike, chosen in _alike(len(learners), key).items():
+    for alike, chosen in numbers_alike(len(learners), key).items():
         if alike is None:
             found |= {at: learners[at].learn_from(domains[at], tables[at]) for at in chosen}
             continue
@@ -73,14 +74,6 @@ def _learned(
     for domain, place in zip(domains, places, strict=True):
         pseudo = None if alpha is None else alpha[place]
         yield TableNode(domain, rows[place], counts[place], fallback, None, pseudo, estimate)
-
-
-def _alike(count: int, key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
-    """Numbers with equal keys together."""
-    groups: dict[Hashable, list[int]] = {}
-    for at in range(count):
-        groups.setdefault(key(at), []).append(at)
-    return groups
 
 
 def _stacked(arrays: Sequence[NDArray[Any]], card: int) -> tuple[Floats, list[slice]]:
@@ -124,7 +117,7 @@ class TableFigures:
             return None if node.configurations is not None else (node.card, node.alpha is None, node.estimate == "map")
 
         found = []
-        for alike, chosen in _alike(len(self.nodes), key).items():
+        for alike, chosen in numbers_alike(len(self.nodes), key).items():
             if alike is None:
                 continue
             some = [self.nodes[at] for at in chosen]

@@ -21,7 +21,7 @@ from suffice.engines.memory import default_limit, in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.models.lookup import row_positions
 from suffice.models.node_posterior import DirichletTable
-from suffice.models.nodes import NO_POSTERIOR, Alone, Columns, Factor, UnitFree
+from suffice.models.nodes import NO_POSTERIOR, Alone, Columns, Factor, OfFamily, UnitFree
 from suffice.statistics import Counts, Statistic, Summary
 from suffice.table import Table
 
@@ -83,7 +83,7 @@ class TableLearner(Alone):
 
 
 @dataclass(frozen=True)
-class TableNode(UnitFree):
+class TableNode(OfFamily, UnitFree):
     """A fitted table.
 
     `rows` (k, card) holds the probabilities of the kept parent configurations: all of them in lexicographic order
@@ -104,16 +104,6 @@ class TableNode(UnitFree):
     kind: ClassVar[str] = "table"
 
     # -- shape -------------------------------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> Hashable:
-        """The node."""
-        return self.domain.names[-1]
-
-    @property
-    def parents(self) -> tuple[Hashable, ...]:
-        """The parents in declared order."""
-        return self.domain.names[:-1]
 
     @property
     def card(self) -> int:
