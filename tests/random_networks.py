@@ -13,8 +13,8 @@ from scipy.stats import multivariate_normal
 
 import suffice as sf
 from suffice.domain import Domain, Variable
-from suffice.models.linear_gaussian_node import LinearGaussianNode
-from suffice.models.table_node import TableNode
+from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
+from suffice.models.bayesian.nodes.table import TableNode
 
 Floats = NDArray[np.float64]
 Row = dict[Any, Any]

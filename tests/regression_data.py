@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from suffice.domain import Domain, Variable
-from suffice.models.linear_gaussian_learner import LinearGaussianLearner
-from suffice.models.linear_gaussian_node import LinearGaussianNode
+from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
+from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussianLearner
 from suffice.sources import open_source, summarize_source
 from suffice.statistics import Summary
 

@@ -27,8 +27,9 @@ def test_listing_the_public_names_loads_no_heavy_package(fresh_python: Callable[
 def test_a_network_loads_neither_em_nor_engines_before_they_are_needed(fresh_python: Callable[[str], str]) -> None:
     code = (
         "import suffice as sf, sys; sf.BayesianNetwork([('a', 'b')]);"
-        "parts = ('suffice.models.em_', 'suffice.models.mixed_', 'suffice.models.sampled_',"
-        "'suffice.models.size_report',"
+        "parts = ('suffice.models.bayesian.em', 'suffice.models.bayesian.queries.mixed',"
+        "'suffice.models.bayesian.queries.sampled',"
+        "'suffice.models.bayesian.size_report',"
         "'suffice.engines.junction_tree', 'suffice.engines.gaussian', 'suffice.sources', 'suffice.kernels',"
         "'suffice.formats', 'scipy', 'numba');"
         "print(*[name for name in sys.modules if name.startswith(parts)])"
@@ -39,6 +40,7 @@ def test_a_network_loads_neither_em_nor_engines_before_they_are_needed(fresh_pyt
 def test_a_closed_form_fit_loads_no_em(fresh_python: Callable[[str], str]) -> None:
     code = (
         "import suffice as sf, sys; sf.BayesianNetwork([('a', 'b')]).fit({'a': [0, 1, 1], 'b': [1, 0, 1]});"
-        "print(*[name for name in sys.modules if name.startswith(('suffice.models.em_', 'suffice.engines.junction'))])"
+        "parts = ('suffice.models.bayesian.em', 'suffice.engines.junction');"
+        "print(*[name for name in sys.modules if name.startswith(parts)])"
     )
     assert fresh_python(code).split() == []

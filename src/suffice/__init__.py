@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from suffice.families.student import StudentT as StudentT
     from suffice.fitting import summarize as summarize
     from suffice.formats import read as read
-    from suffice.models.bayesian_network import BayesianNetwork as BayesianNetwork
-    from suffice.models.feature import Feature as Feature
-    from suffice.models.glm import GLM as GLM
-    from suffice.models.markov_network import MarkovNetwork as MarkovNetwork
-    from suffice.models.node_kinds import NoisyOr as NoisyOr
+    from suffice.models.bayesian.network import BayesianNetwork as BayesianNetwork
+    from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
+    from suffice.models.glm.model import GLM as GLM
+    from suffice.models.markov.feature import Feature as Feature
+    from suffice.models.markov.network import MarkovNetwork as MarkovNetwork
     from suffice.report import Certificate as Certificate
     from suffice.report import Report as Report
     from suffice.statistics import Counts as Counts
@@ -72,11 +72,11 @@ __version__ = "0.1.0"
 
 _EXPORTS: dict[str, str] = {
     # models
-    "BayesianNetwork": "suffice.models.bayesian_network",
-    "Feature": "suffice.models.feature",
-    "GLM": "suffice.models.glm",
-    "MarkovNetwork": "suffice.models.markov_network",
-    "NoisyOr": "suffice.models.node_kinds",
+    "BayesianNetwork": "suffice.models.bayesian.network",
+    "Feature": "suffice.models.markov.feature",
+    "GLM": "suffice.models.glm.model",
+    "MarkovNetwork": "suffice.models.markov.network",
+    "NoisyOr": "suffice.models.bayesian.nodes.kinds",
     # laws of one column or of several, which also serve as priors
     "Bernoulli": "suffice.families.bernoulli",
     "Beta": "suffice.families.beta",

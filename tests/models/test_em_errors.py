@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 import suffice as sf
 from curvature import hessian
-from suffice.models.em_fit import EMFit
+from suffice.models.bayesian.em.fit import EMFit
 
 # -- standard errors -------------------------------------------------------------------------------------------------
 

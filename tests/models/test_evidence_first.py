@@ -7,8 +7,8 @@ import pytest
 
 import suffice as sf
 from suffice.errors import EstimateError, SizeError
-from suffice.models import network_inference
-from suffice.models.evidence_first import EvidenceFirst
+from suffice.models.bayesian.queries import tables as network_inference
+from suffice.models.bayesian.queries.evidence_first import EvidenceFirst
 
 PARENTS = tuple(f"p{at}" for at in range(5))
 CARD = 20
@@ -84,7 +84,7 @@ def test_evidence_first_equals_the_tree(monkeypatch: pytest.MonkeyPatch) -> None
             assert found is not None
             np.testing.assert_allclose(found.marginal([name]), small.query(name, known).values, rtol=1e-12)
     with monkeypatch.context() as patch:
-        patch.setattr("suffice.models.evidence_first.MOST_CELLS", 8)
+        patch.setattr("suffice.models.bayesian.queries.evidence_first.MOST_CELLS", 8)
         with pytest.raises(SizeError, match="a table still has 27 cells; the limit is 8"):
             EvidenceFirst(nodes, frozenset({"a"}))
     expected = small.predict_proba(data, "c"), small.log_likelihood({name: data[name] for name in "abd"})

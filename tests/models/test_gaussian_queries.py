@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 import suffice as sf
 from random_networks import cases, network_of, real_networks
 from suffice.domain import Domain, Variable
-from suffice.models.linear_gaussian_node import LinearGaussianNode
+from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 
 
 @st.composite

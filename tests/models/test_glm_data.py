@@ -117,7 +117,7 @@ def test_the_result_does_not_depend_on_threads_or_pieces(monkeypatch: pytest.Mon
 
 
 def test_a_start_from_some_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from suffice.models import glm_solve
+    from suffice.models.glm import solve as glm_solve
 
     rng = np.random.default_rng(4)
     x = rng.normal(size=(100_000, 2))

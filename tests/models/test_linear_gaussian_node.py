@@ -19,9 +19,9 @@ from regression_data import codes_of, domain_of, learn, least_squares, mixed, su
 from suffice.domain import Domain, Variable
 from suffice.families.regression import EXACT_COLUMNS
 from suffice.kernels.moments import FEW
-from suffice.models.linear_gaussian_batch import gaps_of, learn_together, log_likelihoods_of
-from suffice.models.linear_gaussian_learner import LinearGaussianLearner
-from suffice.models.linear_gaussian_node import LinearGaussianNode
+from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
+from suffice.models.bayesian.nodes.linear_gaussian_batch import gaps_of, learn_together, log_likelihoods_of
+from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussianLearner
 from suffice.sources import open_source, summarize_source
 from suffice.statistics import Moments, MomentsBy
 from suffice.storage import load, save

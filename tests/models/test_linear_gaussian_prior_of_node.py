@@ -15,7 +15,7 @@ from scipy import integrate, optimize, stats
 import suffice as sf
 from network_files import shared
 from regression_data import codes_of, domain_of, learn, mixed, summarised
-from suffice.models.linear_gaussian_learner import JointPrior, LinearGaussianLearner
+from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior, LinearGaussianLearner
 
 Floats = NDArray[np.float64]
 

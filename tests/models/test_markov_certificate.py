@@ -10,10 +10,10 @@ from scipy.stats import chi2
 import suffice as sf
 from log_linear import design_of, law_of, table_features
 from suffice.iteration import Control
-from suffice.models.log_linear import LogLinear
-from suffice.models.markov_law import LawFamily
-from suffice.models.markov_learning import Problem
-from suffice.models.markov_priors import read_penalty
+from suffice.models.markov.law import LawFamily
+from suffice.models.markov.learning import Problem
+from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.priors import read_penalty
 
 STATES = {"A": [0, 1], "B": [0, 1, 2], "C": [0, 1]}
 CLIQUES = [("A", "B"), ("B", "C"), ("C", "A")]

@@ -8,8 +8,8 @@ import pytest
 import suffice as sf
 from suffice.domain import Domain, Variable
 from suffice.engines.junction_tree import plan_tree
-from suffice.models.log_linear import LogLinear
-from suffice.models.markov_existence import shown_to_exist
+from suffice.models.markov.existence import shown_to_exist
+from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers.faces import smallest_face
 
 NAMES = ("a", "b", "c", "d")
@@ -61,7 +61,7 @@ def test_full_tables_need_no_linear_programme(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the linear programme was asked")
 
-    monkeypatch.setattr("suffice.models.markov_certificate.smallest_face", refuse)
+    monkeypatch.setattr("suffice.models.markov.certificate.smallest_face", refuse)
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(0, 3, 2000) for name in NAMES}
     network = sf.MarkovNetwork(PAIRS).fit(columns)

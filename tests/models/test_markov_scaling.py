@@ -8,9 +8,9 @@ import pytest
 
 import suffice as sf
 from suffice.domain import Domain, Variable
-from suffice.models.log_linear import LogLinear
-from suffice.models.markov_law import LawFamily
-from suffice.models.markov_learning import feature_bounds, largest_sum
+from suffice.models.markov.law import LawFamily
+from suffice.models.markov.learning import feature_bounds, largest_sum
+from suffice.models.markov.log_linear import LogLinear
 
 SCALING = ["gis", "gis-cyclic"]
 

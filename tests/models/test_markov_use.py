@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import suffice as sf
-from suffice.models import markov_certificate
-from suffice.models.contingency import read_cells
-from suffice.models.feature_spread import variances
+from suffice.models.markov import certificate as markov_certificate
+from suffice.models.markov.contingency import read_cells
+from suffice.models.markov.feature_spread import variances
 
 PAIRS = [("A", "B"), ("B", "C"), ("C", "A")]
 ROWS = {"A": [0, 1, 1, 1, 0, 0, 1], "B": [0, 0, 1, 1, 1, 0, 1], "C": [0, 1, 1, 0, 1, 0, 0]}
@@ -149,7 +149,7 @@ def test_the_certificate_ends_with_the_time(monkeypatch: Any) -> None:
     """The clock jumps by an hour when the solver is done: no value gap, all else as it was."""
     real = time.monotonic
     hours: list[int] = []
-    monkeypatch.setattr("suffice.models.markov_certificate.time.monotonic", lambda: real() + 3600 * len(hours))
+    monkeypatch.setattr("suffice.models.markov.certificate.time.monotonic", lambda: real() + 3600 * len(hours))
 
     def late(*given: Any) -> Any:
         hours.append(1)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 import suffice as sf
 from random_networks import Case, cases, discrete_nodes, joint_states, mixed_networks, network_of, same_state
 from suffice.domain import Domain, Variable
-from suffice.models.linear_gaussian_node import LinearGaussianNode
-from suffice.models.table_node import TableNode
+from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
+from suffice.models.bayesian.nodes.table import TableNode
 
 Floats = NDArray[np.float64]
 

@@ -19,8 +19,8 @@ from scipy.stats import multivariate_normal, norm
 
 import suffice as sf
 from curvature import hessian
-from suffice.models import discrete_rows
-from suffice.models.em_check import expected_again
+from suffice.models.bayesian.em import discrete_rows
+from suffice.models.bayesian.em.check import expected_again
 from suffice.statistics import Moments, MomentsBy
 
 optimise: Any = optimize.minimize

@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 import suffice as sf
-from suffice.models import table_node
+from suffice.models.bayesian.nodes import table as table_node
 
 ROWS = {"a": [0, 0, 1, 1, 2], "b": ["x", "y", "x", "x", "y"]}
 REALS = {"x": [1.0, 2.0, 3.0, 5.0], "y": [2.0, 3.0, 5.0, 9.0]}

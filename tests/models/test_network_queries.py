@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import suffice as sf
 from random_networks import joint_states, same_state, table_networks
 from suffice.domain import Domain, Variable
-from suffice.models import network_inference
+from suffice.models.bayesian.queries import tables as network_inference
 
 Floats = NDArray[np.float64]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.models.linear_gaussian_node import LinearGaussianNode
-from suffice.models.node_kinds import KINDS, NODES, Wishes, register
-from suffice.models.nodes import Alone
-from suffice.models.table_node import TableNode
+from suffice.models.bayesian.nodes.contract import Alone
+from suffice.models.bayesian.nodes.kinds import KINDS, NODES, Wishes, register
+from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
+from suffice.models.bayesian.nodes.table import TableNode
 from suffice.statistics import Counts, Statistic
 
 

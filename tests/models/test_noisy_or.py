@@ -14,8 +14,8 @@ from scipy.optimize import minimize
 
 import suffice as sf
 from suffice.domain import Domain, Variable
-from suffice.models.noisy_or_chain import Auxiliary
-from suffice.models.noisy_or_node import NoisyOrNode
+from suffice.models.bayesian.nodes.noisy_or import NoisyOrNode
+from suffice.models.bayesian.nodes.noisy_or_chain import Auxiliary
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 
 import suffice as sf
 from suffice.errors import SizeError
-from suffice.models import noisy_or_chain
+from suffice.models.bayesian.nodes import noisy_or_chain
 
 
 def holes(parents: int, n: int, seed: int = 0, share: float = 0.15, active: float = 0.4) -> dict[str, Any]:

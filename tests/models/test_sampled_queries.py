@@ -15,9 +15,9 @@ from scipy.stats import norm
 import suffice as sf
 from random_networks import discrete_nodes, joint_states, mixed_networks, network_of
 from suffice.domain import Domain, Variable
-from suffice.models.linear_gaussian_node import LinearGaussianNode
-from suffice.models.nodes import UnitFree
-from suffice.models.table_node import TableNode
+from suffice.models.bayesian.nodes.contract import UnitFree
+from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
+from suffice.models.bayesian.nodes.table import TableNode
 
 N = 20_000
 

@@ -13,9 +13,9 @@ import suffice as sf
 from suffice.answers import CountTable
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError
-from suffice.models.figures import Figures
-from suffice.models.table_batch import TableFigures, learn_tables, times_log
-from suffice.models.table_node import DirichletRows, TableLearner, TableNode
+from suffice.models.bayesian.figures import Figures
+from suffice.models.bayesian.nodes.table import DirichletRows, TableLearner, TableNode
+from suffice.models.bayesian.nodes.table_batch import TableFigures, learn_tables, times_log
 from suffice.statistics import Counts, Summary
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4, "e": 3, "f": 2}

@@ -14,7 +14,7 @@ from suffice import storage
 from suffice.domain import Domain
 from suffice.errors import FileFormatError, OptionError, listing
 from suffice.formats.networks import TableNetwork
-from suffice.models.bayesian_network import BayesianNetwork
+from suffice.models.bayesian.network import BayesianNetwork
 
 FilePath = str | os.PathLike[str]
 

@@ -1,0 +1,1 @@
+"""Gaps and hidden nodes: learning by expectation and maximisation."""

@@ -1,0 +1,186 @@
+"""Free coordinates of nodes around their parameters: what the observed information of an EM fit is taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.statistics import Counts, Summary
+
+if TYPE_CHECKING:
+    from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
+    from suffice.models.bayesian.nodes.noisy_or import NoisyOrNode
+    from suffice.models.bayesian.nodes.table import TableNode
+
+Floats = NDArray[np.float64]
+Units = Mapping[Hashable, tuple[float, float]]
+
+#: A probability nearer to 0 or 1 is on the edge of its range.
+EDGE = 1e-6
+
+
+class Coordinates(Protocol):
+    """Free coordinates of a node around its parameters."""
+
+    size: int
+
+    def moved(self, delta: Floats) -> Any:
+        """The node at other coordinates (size,); zeros give the node itself."""
+        ...
+
+    def score(self, node: Any, summary: Summary) -> Floats:
+        """Slope of the objective at a node (size,), from expected statistics."""
+        ...
+
+    def errors(self, covariance: Floats, unknown: NDArray[np.bool_]) -> Floats:
+        """Standard errors of the parameters, in their shape, from the covariance of the coordinates."""
+        ...
+
+
+class TableCoordinates:
+    """Logarithms of the probabilities of each row, relative to its largest one; probabilities of 0 stay 0."""
+
+    def __init__(self, node: TableNode) -> None:
+        """Take the node; rows without weight have no coordinates: the data say nothing about them."""
+        self.node = node
+        self.seen = node.counts.sum(axis=1) > 0
+        free = (node.rows > 0) & self.seen[:, None]
+        free[np.arange(len(node.rows)), np.nan_to_num(node.rows).argmax(axis=1)] = False
+        self.at = np.nonzero(free)
+        self.size = len(self.at[0])
+
+    def moved(self, delta: Floats) -> TableNode:
+        """Rows times exp(delta), divided by their sums."""
+        factor = np.ones_like(self.node.rows)
+        factor[self.at] = np.exp(delta)
+        rows = self.node.rows * factor
+        return self.node.with_parameters((rows / rows.sum(axis=1, keepdims=True)).ravel())
+
+    def score(self, node: TableNode, summary: Summary) -> Floats:
+        """Counts (and pseudo-counts) less what the row expects."""
+        counts = summary[Counts(node.domain.names)].dense().reshape(node.rows.shape)
+        pseudo = 0.0 if node.alpha is None else node.alpha - (1.0 if node.estimate == "map" else 0.0)
+        both = counts + pseudo
+        return np.asarray((both - node.rows * both.sum(axis=1, keepdims=True))[self.at])
+
+    def errors(self, covariance: Floats, unknown: NDArray[np.bool_]) -> Floats:
+        """By the delta method, dp_j = p_j (d_j - sum p_k d_k); rows without weight keep the spread of the prior."""
+        rows = self.node.rows
+        unseen, default = self._before()
+        found = np.where(self.seen[:, None], 0.0, unseen)
+        for row in np.unique(self.at[0]):
+            mine = np.flatnonzero(self.at[0] == row)
+            columns = self.at[1][mine]
+            slope = rows[row][:, None] * (np.eye(rows.shape[1])[:, columns] - rows[row, columns])
+            found[row] = np.sqrt(np.einsum("ij,jk,ik->i", slope, covariance[np.ix_(mine, mine)], slope))
+            found[row, (np.abs(slope[:, unknown[mine]]) > 0).any(axis=1)] = np.inf
+        return self.node.dense(found, default)
+
+    def _before(self) -> tuple[Floats, Floats]:
+        """Standard deviations of the prior, sqrt(p (1 - p) / (sum alpha + 1)) with p = alpha / sum alpha.
+
+        Of the kept rows (k, card), and of all other configurations (card,); inf without a prior.
+        """
+        alpha, none = self.node.alpha, np.full(self.node.rows.shape[1], np.inf)
+        if alpha is None or not len(alpha):
+            return np.full(self.node.rows.shape, np.inf), none
+        total = alpha.sum(axis=1, keepdims=True)
+        found = np.sqrt(alpha * (total - alpha) / (total + 1)) / total
+        # Tables with rows left out have one pseudo-count for all cells.
+        return found, found[0]
+
+
+class RegressionCoordinates:
+    """Value at the means, weights in units of the columns, and log variance, for each joint state with rows."""
+
+    def __init__(self, node: LinearGaussianNode, units: Units) -> None:
+        """Take the node; a variance that is held at its floor has no coordinate."""
+        self.node = node
+        self.centre, self.scale = np.array([units[name] for name in (*node.real_parents, node.name)]).T
+        k, q = node.weights.shape
+        free = np.ones((k, q + 1), dtype=bool)
+        free[:, q] = np.array([not node.directions or v > node.variance.min() for v in node.variance])
+        self.at = np.nonzero(free)
+        self.size = len(self.at[0])
+        self.turn = self._natural()
+
+    def _natural(self) -> Floats:
+        """The matrix (q, q) from coordinates to weights: w = turn u + constant."""
+        ratio = self.scale[-1] / self.scale[:-1]
+        turn = np.diag(np.append(self.scale[-1], ratio))
+        turn[0, 1:] = -self.centre[:-1] * ratio
+        return turn
+
+    def moved(self, delta: Floats) -> LinearGaussianNode:
+        """Weights and variances moved."""
+        wide = np.zeros((len(self.node.weights), self.node.weights.shape[1] + 1))
+        wide[self.at] = delta
+        weights = self.node.weights + wide[:, :-1] @ self.turn.T
+        return replace(self.node, weights=weights, variance=self.node.variance * np.exp(wide[:, -1]))
+
+    def score(self, node: LinearGaussianNode, summary: Summary) -> Floats:
+        """Slopes of -N/2 log v - S/(2 v), with the rows of the prior where there is one."""
+        seen, cells = node.products(summary)
+        places = node.positions(cells)
+        own = places >= 0
+        seen, places = seen[own], places[own]
+        products = seen if node.prior is None else node.prior.added_to(seen)
+        divisor = seen.weight if node.prior is None else node.prior.divisor(seen.weight, node.estimate)
+        weights, variance = node.weights[places], node.variance[places]
+        slopes = products.slopes(weights)
+        inner = slopes[:, 1:] + (products.mean[:, :-1] - self.centre[:-1]) * slopes[:, :1]
+        ratio = self.scale[-1] / np.append(1.0, self.scale[:-1])
+        first = np.concatenate([slopes[:, :1], inner], axis=1) * ratio / variance[:, None]
+        last = 0.5 * (products.squares(weights) / variance - divisor)
+        wide = np.zeros((len(node.weights), weights.shape[1] + 1))
+        wide[places] = np.concatenate([first, last[:, None]], axis=1)
+        return np.asarray(wide[self.at])
+
+    def errors(self, covariance: Floats, unknown: NDArray[np.bool_]) -> Floats:
+        """Of the weights and of the variance; NaN for a variance at its floor."""
+        k, q = self.node.weights.shape
+        found = np.full((k, q + 1), np.nan)
+        for cell in range(k):
+            mine = np.flatnonzero(self.at[0] == cell)
+            slope = np.zeros((q + 1, q + 1))
+            slope[:q, :q], slope[q, q] = self.turn, self.node.variance[cell]
+            slope = slope[:, self.at[1][mine]]
+            values = np.sqrt(np.einsum("ij,jk,ik->i", slope, covariance[np.ix_(mine, mine)], slope))
+            values[(np.abs(slope[:, unknown[mine]]) > 0).any(axis=1)] = np.inf
+            found[cell, : len(values)] = values
+            if q not in self.at[1][mine]:
+                found[cell, q] = np.nan
+        return self.node.dense(found, np.full(q + 1, np.inf))
+
+
+class InhibitionCoordinates:
+    """Logits of the inhibition probabilities of a noisy-OR; those that are 0 or 1 stay."""
+
+    def __init__(self, node: NoisyOrNode) -> None:
+        """Take the node."""
+        self.node, self.start = node, node.parameters()
+        self.at = np.flatnonzero((self.start > EDGE) & (self.start < 1 - EDGE))
+        self.size = len(self.at)
+
+    def moved(self, delta: Floats) -> NoisyOrNode:
+        """Odds times exp(delta)."""
+        vector = self.start.copy()
+        odds = vector[self.at] / (1 - vector[self.at]) * np.exp(delta)
+        vector[self.at] = odds / (1 + odds)
+        return self.node.with_parameters(vector)
+
+    def score(self, node: NoisyOrNode, summary: Summary) -> Floats:
+        """Slopes in the inhibition probabilities q, times q (1 - q)."""
+        vector = node.parameters()
+        return np.asarray((node.slopes(summary) * vector * (1 - vector))[self.at])
+
+    def errors(self, covariance: Floats, unknown: NDArray[np.bool_]) -> Floats:
+        """Of the inhibition probabilities; NaN on an edge."""
+        found = np.full(len(self.start), np.nan)
+        inside = self.start[self.at]
+        found[self.at] = np.where(unknown, np.inf, np.sqrt(np.diag(covariance)) * inside * (1 - inside))
+        return found

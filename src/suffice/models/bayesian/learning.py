@@ -1,0 +1,167 @@
+"""How a network learns its nodes: the kind of each, its learner, fixed nodes, tied nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from suffice.domain import Domain
+from suffice.errors import DataError, OptionError, listing
+from suffice.models.bayesian.nodes.contract import Learner
+from suffice.models.bayesian.nodes.kinds import NODES, Wishes, kind_of
+from suffice.models.bayesian.nodes.tied import TiedLearner, read_ties, tie
+from suffice.statistics import Moments, MomentsBy, Patterns, Summary
+
+#: Sums of squares beyond this leave no room for the products that a regression forms of them.
+MOST_SQUARES = 1e290
+
+
+class NetworkLearning:
+    """Mixed into the network, which gives the structure and the options."""
+
+    _parents: dict[Hashable, tuple[Hashable, ...]]
+    _options: dict[str, Any]
+
+    def _nodes(self) -> dict[Hashable, Any]:
+        """The fitted nodes by name."""
+        raise NotImplementedError
+
+    def _family(self, node: Hashable, domain: Domain) -> Domain:
+        return domain.select([*self._parents[node], node])
+
+    def _groups(self) -> tuple[tuple[Hashable, ...], ...]:
+        """The groups of tied nodes."""
+        groups = read_ties(self._options["tied"], self._parents)
+        both = [name for group in groups for name in group if name in (self._options["fixed"] or {})]
+        if both:
+            raise OptionError(
+                f"{listing(both)} are fixed and tied. Fix all nodes of a group, or tie those that are free."
+            )
+        return groups
+
+    def _group_of(self, node: Hashable) -> tuple[Hashable, ...]:
+        """The nodes that share the parameters of a node, itself included."""
+        if self._options["tied"] is None:
+            return (node,)
+        return next((group for group in self._groups() if node in group), (node,))
+
+    # -- learners ----------------------------------------------------------------------------------------------------
+
+    def _chosen_kind(self, node: Hashable) -> Any:
+        """What nodes= says about a node, or about another one of its group."""
+        said = self._options["nodes"]
+        if not said:
+            return None
+        return next((said[name] for name in (node, *self._group_of(node)) if name in said), None)
+
+    def _wishes(self, node: Hashable, domain: Domain, *, plain: bool = False) -> Wishes:
+        return Wishes(
+            prior=None if plain else self._options["prior"],
+            sample_size=self._options["equivalent_sample_size"],
+            estimate=self._options["estimate"],
+            unseen=self._options["unseen"],
+            pool=domain.numbers,
+            tied=len(self._group_of(node)) > 1,
+        )
+
+    def _learner(self, node: Hashable, domain: Domain, *, plain: bool = False) -> Learner:
+        """How a node is learned by itself; `plain` leaves the prior out."""
+        family = self._family(node, domain)
+        return kind_of(family, self._chosen_kind(node)).learner(family, self._wishes(node, domain, plain=plain))
+
+    def _learners(self, domain: Domain) -> dict[Hashable, Learner]:
+        """How each node is learned, tied nodes from the statistics of their group."""
+        found: dict[Hashable, Learner] = {node: self._learner(node, domain) for node in self._parents}
+        for group in self._groups():
+            found |= dict.fromkeys(group, self._tied_learner(group, domain))
+        return found
+
+    def _tied_learner(self, group: tuple[Hashable, ...], domain: Domain, *, plain: bool = False) -> TiedLearner:
+        families = {name: self._family(name, domain) for name in group}
+        prior = self._options["prior"]
+        tie({name: self._learner(name, domain, plain=True) for name in group}, families)
+        speaking = [name for name in group if not isinstance(prior, Mapping) or name in prior] or group
+        return tie({name: self._learner(name, domain, plain=plain) for name in speaking}, families)
+
+    def _learned(
+        self, summary: Summary, domain: Domain, learners: Mapping[Hashable, Any], given: Mapping[Hashable, Any]
+    ) -> dict[Hashable, Any]:
+        """All nodes, those with learners of one class together."""
+        families = {node: self._family(node, domain) for node in self._parents if node not in given}
+        found: dict[Hashable, Any] = dict(given)
+        for kind in dict.fromkeys(type(learners[node]) for node in families):
+            some = [node for node in families if type(learners[node]) is kind]
+            nodes = kind.learn_many([learners[n] for n in some], [families[n] for n in some], summary)
+            found |= dict(zip(some, nodes, strict=True))
+        return {node: found[node] for node in self._parents}
+
+    def _given_nodes(self, domain: Domain) -> dict[Hashable, Any]:
+        """The fixed nodes."""
+        found = {}
+        for name, values in (self._options["fixed"] or {}).items():
+            family = self._family(name, domain)
+            # A fitted node brings its kind with it.
+            kind = kind_of(family, getattr(values, "kind", self._chosen_kind(name)))
+            found[name] = kind.given(family, values, self._wishes(name, domain))
+        return found
+
+    # -- fitted nodes ------------------------------------------------------------------------------------------------
+
+    def _free(self) -> dict[Hashable, Any]:
+        """The fitted nodes that are not fixed."""
+        fixed = self._options["fixed"] or {}
+        return {name: node for name, node in self._nodes().items() if name not in fixed}
+
+    def _leading(self) -> dict[Hashable, Any]:
+        """The nodes with parameters of their own: those that are not fixed, and the first of each tied group."""
+        later = {name for group in self._groups() for name in group[1:]}
+        return {name: node for name, node in self._free().items() if name not in later}
+
+    def _evidence_of(self, node: Hashable, summary: Summary) -> Summary:
+        """The statistics that the parameters of a node were learned from: those of its whole group."""
+        group = self._group_of(node)
+        return summary if len(group) == 1 else self._tied_learner(group, summary.domain, plain=True).pooled(summary)
+
+
+def check_range(summary: Summary) -> None:
+    """Refuse columns whose squares, added up, leave the range of floats: their moments would be inf or NaN."""
+    huge: dict[Hashable, None] = {}
+    for question in summary.answers:
+        answer = summary[question]
+        if isinstance(question, Moments | MomentsBy):
+            squares = np.abs(np.diagonal(answer.cross_pair[0], axis1=-2, axis2=-1)).reshape(-1, len(question.variables))
+            good = (squares < MOST_SQUARES).all(axis=0)
+        elif isinstance(question, Patterns) and answer.rows.dtype.kind == "f":
+            sizes = np.nan_to_num(np.abs(answer.rows), nan=0.0, posinf=np.inf) * np.sqrt(answer.weights)[:, None]
+            good = (sizes < np.sqrt(MOST_SQUARES / max(len(sizes), 1))).all(axis=0)
+        else:
+            continue
+        huge |= {name: None for name, fine in zip(question.variables, good, strict=True) if not fine}
+    if huge:
+        raise DataError(
+            f"The values of {listing(huge)} are so large that the sums of their squares leave the range of float64. "
+            "Divide the columns by a constant, so that they stay below about 1e140."
+        )
+
+
+def plain_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
+    """Fixed nodes for a file: fitted nodes as plain data, numbers as they are."""
+    if fixed is None:
+        return None
+    return {name: value.to_plain() if hasattr(value, "n_params") else value for name, value in fixed.items()}
+
+
+def read_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
+    """The inverse of `plain_fixed`."""
+    if fixed is None:
+        return None
+    return {
+        name: NODES[value["kind"]].from_plain(value) if _is_plain(value) else value for name, value in fixed.items()
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a fixed node is the plain data of a fitted one, not numbers by state."""
+    return isinstance(value, Mapping) and isinstance(value.get("kind"), str) and "domain" in value

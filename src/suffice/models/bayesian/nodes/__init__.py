@@ -1,0 +1,1 @@
+"""The kinds of node: what each asks for, learns and answers."""

@@ -1,0 +1,214 @@
+"""What every kind of node of a Bayesian network can do.
+
+A node is frozen: `learn` makes a new one from statistics. Columns are given by name: codes for discrete variables,
+numbers for real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain
+from suffice.statistics import Statistic, Summary
+from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.models.bayesian.em.coordinates import Coordinates, Units
+
+Floats = NDArray[np.float64]
+Columns = Mapping[Any, NDArray[Any]]
+#: Why nodes learned by EM have no posterior.
+NO_POSTERIOR = (
+    "The rows had gaps or hidden nodes, so the posterior has no closed form. The parameters are a mode: its own with "
+    "estimate='map', that under pseudo-counts + 1 with estimate='mean'; standard_errors_ give their spread."
+)
+#: Names of the axes, and the array.
+Factor = tuple[tuple[Hashable, ...], Floats]
+
+
+class Node(Protocol):
+    """P(node | parents), fitted. `domain` holds the parents in declared order, then the node."""
+
+    kind: ClassVar[str]
+    #: Whether the node is normal, with a mean that is linear in its real parents.
+    linear: ClassVar[bool]
+
+    @property
+    def domain(self) -> Domain:
+        """The parents in declared order, then the node."""
+        ...
+
+    @property
+    def n_params(self) -> int:
+        """Free parameters."""
+        ...
+
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over rows of log P(node | parents), from the statistics."""
+        ...
+
+    def gap(self, summary: Summary) -> float:
+        """Slope of the node's objective at its parameters, a row."""
+        ...
+
+    def log_evidence(self) -> float | None:
+        """Log marginal likelihood of the node's data under its prior; None without one."""
+        ...
+
+    def log_prior(self) -> float:
+        """Log prior density of the parameters up to a constant, as learning maximises it; 0 without a prior."""
+        ...
+
+    def parameters(self) -> Floats:
+        """All parameters as one vector, in coordinates in which the steps of EM may be extrapolated."""
+        ...
+
+    def with_parameters(self, vector: Floats) -> Self:
+        """The node at other parameters; EstimateError where there is no such node."""
+        ...
+
+    def best_log_likelihood(self, summary: Summary) -> float | None:
+        """A log-likelihood that no node of this kind exceeds on these statistics; None where none is known."""
+        ...
+
+    def held(self, least: float) -> Self:
+        """The node with its variances at `least` or above; itself where it has none below, or none at all."""
+        ...
+
+    def in_units(self, vector: Floats, units: Units, *, forward: bool) -> Floats:
+        """Parameters in units of the columns, given as centre and scale by name; or back from them."""
+        ...
+
+    def point_masses(self, columns: Columns, n: int) -> NDArray[np.bool_]:
+        """Where a real node has no variance given its parents (n,): observing it then weighs as a point mass."""
+        ...
+
+    def coordinates(self, units: Units) -> Coordinates:
+        """Free coordinates around the parameters, for the observed information of an EM fit."""
+        ...
+
+    def without_prior(self) -> Self:
+        """The node at the same parameters, as if it had no prior."""
+        ...
+
+    @property
+    def posterior_(self) -> Any:
+        """The posterior of the parameters: mean, mode, variance, intervals, sample; an error without a prior."""
+        ...
+
+    @property
+    def standard_errors_(self) -> Any:
+        """Of the parameters, in their shape: from the information, or posterior standard deviations with a prior."""
+        ...
+
+    def error_table(self) -> Table:
+        """The standard errors of all parameters by label."""
+        ...
+
+    def log_prob(self, columns: Columns) -> Floats:
+        """Log P(node | parents) of each row (n,)."""
+        ...
+
+    def predictive_log_prob(self, columns: Columns) -> Floats:
+        """Log P(node | parents, rows learned) of each row (n,), parameters integrated out; needs a prior."""
+        ...
+
+    def sample(self, columns: Columns, rng: np.random.Generator, n: int) -> NDArray[Any]:
+        """One value for each of n rows of the parents."""
+        ...
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        ...
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data, checking it."""
+        ...
+
+
+class OfFamily:
+    """Something that has a family: the domain of the parents in declared order, then the node."""
+
+    domain: Domain
+
+    @property
+    def name(self) -> Hashable:
+        """The node."""
+        return self.domain.names[-1]
+
+    @property
+    def parents(self) -> tuple[Hashable, ...]:
+        """The parents in declared order."""
+        return self.domain.names[:-1]
+
+
+class UnitFree:
+    """A node without variances, whose parameters are probabilities: they have no unit."""
+
+    linear: ClassVar[bool] = False
+
+    def point_masses(self, columns: Columns, n: int) -> NDArray[np.bool_]:
+        """None: observing a state weighs by its probability."""
+        return np.zeros(n, dtype=bool)
+
+    def held(self, least: float) -> Self:
+        """Itself: there is no variance."""
+        return self
+
+    def in_units(self, vector: Floats, units: Units, *, forward: bool) -> Floats:
+        """The parameters as they are."""
+        return vector
+
+
+class DiscreteNode(Node, Protocol):
+    """A node of states whose parents have states: a conditional probability table, stored whole or not."""
+
+    @property
+    def table_(self) -> Table:
+        """P(node | parents) with axes (parents, node); an error where it would be too large."""
+        ...
+
+    def factors(self) -> list[Factor]:
+        """Tables whose product, summed over variables that only they hold, is P(node | parents)."""
+        ...
+
+    def expectation_factors(self) -> list[Factor]:
+        """The same for the E-step: tables whose marginals are the statistics that EM learns the node from."""
+        ...
+
+
+class Learner(Protocol):
+    """How a node is learned: the statistics it asks for, and the node they give.
+
+    Statistics may be expected ones, so counts may be fractions. A node without closed-form statistics asks for the
+    distinct rows of its family (`Patterns`).
+    """
+
+    def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
+        """What `learn` reads, for the family `domain` (parents, node)."""
+        ...
+
+    def learn(self, domain: Domain, summary: Summary) -> Any:
+        """The fitted node."""
+        ...
+
+    @classmethod
+    def learn_many(cls, learners: Sequence[Any], domains: Sequence[Domain], summary: Summary) -> list[Any]:
+        """The fitted nodes of several learners of this class, as each alone would fit them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A learner whose nodes gain nothing from being learned together."""
+
+    @classmethod
+    def learn_many(cls, learners: Sequence[Any], domains: Sequence[Domain], summary: Summary) -> list[Any]:
+        """One by one."""
+        return [learner.learn(domain, summary) for learner, domain in zip(learners, domains, strict=True)]

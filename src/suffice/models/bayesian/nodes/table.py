@@ -1,0 +1,466 @@
+"""A node with a table: P(node | parents), one row of probabilities for each joint state of the parents.
+
+Rows are kept for all parent configurations while that is small, and for the configurations seen beyond: memory follows
+the rows of the data, not the product of the cards. Configurations that are not kept share one row, the default.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.answers import MOST_AXES, CountTable
+from suffice.domain import Domain
+from suffice.engines.memory import default_limit, in_words
+from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
+from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Alone, Columns, Factor, OfFamily, UnitFree
+from suffice.models.bayesian.nodes.lookup import row_positions
+from suffice.models.bayesian.nodes.posterior import DirichletTable
+from suffice.statistics import Counts, Statistic, Summary
+from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.models.bayesian.em.coordinates import Coordinates
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+#: Tables of at most this many cells keep a row for every parent configuration.
+DENSE_CELLS = 2**22
+#: Arrays of the size of a table that learning makes: counts, rows, pseudo-counts and those in between.
+ARRAYS = 5
+#: Cells of the largest table that is written out.
+MOST_CELLS = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletRows:
+    """Dirichlet pseudo-counts of a table: one number for all cells, or an array with axes (parents, node)."""
+
+    alpha: Floats
+
+    def __eq__(self, other: object) -> bool:
+        """Same pseudo-counts to the bit."""
+        return isinstance(other, DirichletRows) and np.array_equal(self.alpha, other.alpha)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def rows(self, codes: Codes | None, card: int) -> Floats:
+        """Pseudo-counts (k, card) of parent configurations (k, p); all of them, in order, for None."""
+        if self.alpha.ndim == 0:
+            return np.full((1 if codes is None else len(codes), card), float(self.alpha))
+        flat = self.alpha.reshape(-1, card)
+        if codes is None:
+            return flat
+        return self.alpha[tuple(codes.T)]
+
+
+@dataclass(frozen=True)
+class TableLearner(Alone):
+    """Learns a table from the counts of its family."""
+
+    prior: DirichletRows | None = None
+    estimate: str = "mean"
+    unseen: str = "uniform"
+
+    def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The counts of the family."""
+        return (Counts(domain.names),)
+
+    def learn(self, domain: Domain, summary: Summary) -> TableNode:
+        """The fitted table."""
+        return self.learn_from(domain, summary[Counts(domain.names)])
+
+    def learn_from(self, domain: Domain, table: CountTable) -> TableNode:
+        """The fitted table, from counts, expected ones too."""
+        return TableNode.from_counts(domain, table, self.prior, self.estimate, self.unseen)
+
+
+@dataclass(frozen=True)
+class TableNode(OfFamily, UnitFree):
+    """A fitted table.
+
+    `rows` (k, card) holds the probabilities of the kept parent configurations: all of them in lexicographic order
+    where `configurations` is None, else those listed there (k, p). `counts` (k, card) are the weights seen, `default`
+    (card,) is the row of configurations that are not kept, and `alpha` the prior's pseudo-counts, if any.
+    """
+
+    domain: Domain
+    rows: Floats
+    counts: Floats
+    default: Floats
+    configurations: Codes | None = None
+    alpha: Floats | None = None
+    estimate: str = "mle"
+    #: Standard errors from the observed information, where rows had gaps.
+    observed: Any = field(default=None, compare=False, repr=False)
+
+    kind: ClassVar[str] = "table"
+
+    # -- shape -------------------------------------------------------------------------------------------------------
+
+    @property
+    def card(self) -> int:
+        """Number of states of the node."""
+        return self.domain.variables[-1].card
+
+    @property
+    def n_configurations(self) -> int:
+        """Number of joint states of the parents, seen or not."""
+        return math.prod(self.domain.shape(self.parents))
+
+    @classmethod
+    def given(cls, domain: Domain, values: Any) -> TableNode:
+        """A table whose probabilities are given, axes (parents, node); every row must add up to one."""
+        name = domain.names[-1]
+        try:
+            found = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise OptionError(
+                f"The table of {name!r} is {values!r}; expected numbers of shape {domain.shape(domain.names)} "
+                "(parents, node)."
+            ) from None
+        if found.shape != domain.shape(domain.names):
+            raise OptionError(f"The table of {name!r} has shape {found.shape}; expected {domain.shape(domain.names)}.")
+        rows = found.reshape(-1, domain.variables[-1].card)
+        wrong = ~((rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) <= 1e-6))
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            places = np.unravel_index(first, domain.shape(domain.names[:-1])) if len(domain) > 1 else ()
+            where = {v.name: v.states[int(code)] for v, code in zip(domain.variables, places, strict=False)}
+            raise OptionError(
+                f"The table of {name!r} has a row that is not a distribution{f' at {where!r}' if where else ''}: "
+                f"{listing(rows[first].tolist())}, which adds up to {rows[first].sum():g}; expected numbers of at "
+                "least 0 that add up to 1."
+            )
+        return cls(domain, rows, np.zeros_like(rows), np.full(rows.shape[1], 1.0 / rows.shape[1]))
+
+    @property
+    def n_params(self) -> int:
+        """Free parameters: card - 1 for each parent configuration, seen or not, however many rows are kept."""
+        return (self.card - 1) * self.n_configurations
+
+    @property
+    def n_unseen(self) -> int:
+        """Number of parent configurations without any weight in the data."""
+        configurations = len(self.rows) if self.configurations is None else self.n_configurations
+        return configurations - int(np.count_nonzero(self.counts.any(axis=1)))
+
+    def unseen(self, most: int = 100) -> list[dict[Hashable, Hashable]]:
+        """The first parent configurations without any weight, by label."""
+        found: list[dict[Hashable, Hashable]] = []
+        seen = {tuple(c) for c in self._kept()[self.counts.sum(axis=1) > 0].tolist()}
+        parents = self.domain.variables[:-1]
+        for place in itertools.product(*(range(p.card) for p in parents)):
+            if len(found) == most:
+                break
+            if place not in seen:
+                found.append({p.name: p.states[code] for p, code in zip(parents, place, strict=True)})
+        return found
+
+    def _kept(self) -> Codes:
+        if self.configurations is not None:
+            return self.configurations
+        every = list(itertools.product(*map(range, self.domain.shape(self.parents))))
+        return np.array(every, dtype=np.int32).reshape(len(self.rows), -1)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def table_(self) -> Table:
+        """P(node | parents) with axes (parents, node); a table too large for memory is an error."""
+        return Table(self.domain, self.dense(self.rows, self.default))
+
+    def dense(self, rows: Floats, default: Floats) -> Floats:
+        """The full array of a quantity kept by row."""
+        shape = self.domain.shape(self.domain.names)
+        if self.configurations is None:
+            return rows.reshape(shape)
+        if math.prod(shape) > MOST_CELLS or len(shape) > MOST_AXES:
+            raise SizeError(
+                f"The table of {self.name!r} given {listing(self.parents)} has {math.prod(shape):,} cells "
+                f"({8 * math.prod(shape) / 2**20:,.0f} MB) and {len(shape)} axes; {len(self.rows):,} of "
+                f"{self.n_configurations:,} parent configurations have a row. Read those through node(name).rows and "
+                ".configurations."
+            )
+        full = np.broadcast_to(default, shape).copy()
+        full[tuple(self.configurations.T)] = rows
+        return full
+
+    @property
+    def standard_errors_(self) -> Table:
+        """Of each probability: sqrt(p (1 - p) / n) for maximum likelihood, else the posterior standard deviation."""
+        if self.observed is not None:
+            return Table(self.domain, self.observed.of(self.name))
+        if self.alpha is None:
+            size = self.counts.sum(axis=1, keepdims=True)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                errors = np.where(size > 0, np.sqrt(self.rows * (1 - self.rows) / size), np.inf)
+            return Table(self.domain, self.dense(errors, np.full(self.card, np.inf)))
+        deviations = np.sqrt(self.posterior_.variance().values)
+        return Table(self.domain, deviations)
+
+    def error_table(self) -> Table:
+        """The standard errors by label."""
+        return self.standard_errors_
+
+    @property
+    def posterior_(self) -> DirichletTable:
+        """The Dirichlet laws of the rows after the data; needs a prior. Configurations without rows keep the prior."""
+        return DirichletTable(Table(self.domain, self.dense(*self._posterior_rows())))
+
+    def _posterior_rows(self) -> tuple[Floats, Floats]:
+        """Pseudo-counts after the data of the kept rows (k, card), and of all other configurations (card,)."""
+        if self.alpha is None:
+            raise EstimateError(f"{self.name!r} was fitted without a prior, so it has no posterior. Give prior=.")
+        if self.observed is not None:
+            raise EstimateError(NO_POSTERIOR)
+        # Tables with rows left out have one pseudo-count for all cells.
+        return self.counts + self.alpha, self.alpha[0] if len(self.alpha) else np.full(self.card, np.nan)
+
+    def credible_intervals(self, level: float = 0.95) -> tuple[Table, Table]:
+        """Lower and upper ends of the central posterior interval of each probability; needs a prior."""
+        return self.posterior_.intervals(level)
+
+    def factors(self) -> list[Factor]:
+        """The table itself; of one with too many axes, without the parents that have one state."""
+        if len(self.domain) <= MOST_AXES or self.configurations is None:
+            return [(self.domain.names, self.table_.values)]
+        several = [at for at, parent in enumerate(self.domain.variables[:-1]) if parent.card > 1]
+        names = [*(self.parents[at] for at in several), self.name]
+        small = replace(self, domain=self.domain.select(names), configurations=self.configurations[:, several])
+        return [(small.domain.names, small.table_.values)]
+
+    def expectation_factors(self) -> list[Factor]:
+        """The table itself."""
+        return [(self.domain.names, self.table_.values)]
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_counts(
+        cls, domain: Domain, table: CountTable, prior: DirichletRows | None, estimate: str, unseen: str
+    ) -> TableNode:
+        """By row: n / sum n, or with pseudo-counts."""
+        card = domain.variables[-1].card
+        if keeps_all(table) or (prior is not None and prior.alpha.ndim > 0):
+            codes, counts = None, table.dense().reshape(-1, card)
+        else:
+            codes, counts = _by_row(table, card, domain)
+        alpha = None if prior is None else prior.rows(codes, card) * np.ones((len(counts), 1))
+        fallback = np.full(card, 1.0 / card)
+        if prior is None:
+            fallback = np.full(card, np.nan) if unseen == "nan" else fallback
+            rows = maximum_rows(counts, fallback)
+        else:
+            assert alpha is not None
+            rows = smoothed_rows(counts, alpha, estimate, domain)
+        node = cls(domain, rows, counts, fallback, codes, alpha, "mle" if prior is None else estimate)
+        if unseen == "raise" and prior is None and node.n_unseen:
+            first = node.unseen(3)
+            raise EstimateError(
+                f"{node.n_unseen} parent configurations of {node.name!r} never occur, so their row is undefined; "
+                "the first: "
+                f"{listing(first)}. Give a prior=, or unseen='uniform' or 'nan'."
+            )
+        return node
+
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over rows of the data of log P(node | parents), -inf where an impossible event occurs."""
+        from scipy.special import xlogy
+
+        cells, weights = summary[Counts(self.domain.names)].items()
+        return float(xlogy(weights, self.probability_of(cells)).sum())
+
+    def probability_of(self, cells: NDArray[Any]) -> Floats:
+        """P(node | parents) of joint codes (n, p + 1)."""
+        return self._rows_of(cells[:, :-1])[np.arange(len(cells)), cells[:, -1]]
+
+    def _rows_of(self, configurations: NDArray[Any]) -> Floats:
+        """The rows of parent configurations (n, p)."""
+        if self.configurations is None:
+            if not self.parents:
+                return np.broadcast_to(self.rows[0], (len(configurations), self.card))
+            return self.rows[np.ravel_multi_index(tuple(configurations.T), self.domain.shape(self.parents))]
+        at = row_positions(self.configurations, configurations)
+        return np.where(at[:, None] >= 0, self.rows[np.maximum(at, 0)], self.default)
+
+    def gap(self, summary: Summary) -> float:
+        """Slope of the objective in the probabilities: (counts + pseudo-counts) - p sum, a row of the data."""
+        table: CountTable = summary[Counts(self.domain.names)]
+        counts = self._counts_of(table)
+        pseudo = 0.0 if self.alpha is None else self.alpha - (1.0 if self.estimate == "map" else 0.0)
+        total = (counts + pseudo).sum(axis=1, keepdims=True)
+        slope = (counts + pseudo) - np.nan_to_num(self.rows) * total
+        return float(np.abs(slope).max(initial=0.0) / max(summary.weight, 1.0))
+
+    def best_log_likelihood(self, summary: Summary) -> float | None:
+        """The log-likelihood that no table can exceed: sum n log(n / row sum), from the counts alone."""
+        from scipy.special import xlogy
+
+        table: CountTable = summary[Counts(self.domain.names)]
+        counts = self._counts_of(table)
+        return float(xlogy(counts, counts).sum() - xlogy(counts.sum(axis=1), counts.sum(axis=1)).sum())
+
+    def _counts_of(self, table: CountTable) -> Floats:
+        """Weights (k, card) of rows of the data, by the parent configurations that have a row."""
+        if self.configurations is None:
+            return table.dense().reshape(-1, self.card)
+        return _by_row(table, self.card, self.domain)[1]
+
+    def log_prior(self) -> float:
+        """Log prior density up to a constant, as learning maximises it: sum (alpha - 1) log p.
+
+        The posterior mean under alpha is the mode under alpha + 1, so both maximise some Dirichlet posterior.
+        """
+        if self.alpha is None:
+            return 0.0
+        from scipy.special import xlogy
+
+        return float(xlogy(self.alpha - (1.0 if self.estimate == "map" else 0.0), self.rows).sum())
+
+    def parameters(self) -> Floats:
+        """The probabilities, row by row."""
+        return self.rows.ravel()
+
+    def with_parameters(self, vector: Floats) -> Self:
+        """The table with other probabilities; rows that add up to one but for rounding are divided by their sum."""
+        rows = vector.reshape(self.rows.shape)
+        total = rows.sum(axis=1, keepdims=True)
+        if not ((rows >= 0).all() and (np.abs(total - 1) < 1e-6).all()):
+            raise EstimateError(f"The table of {self.name!r} would have a row that is not a distribution.")
+        return replace(self, rows=rows / total)
+
+    def coordinates(self, units: Any) -> Coordinates:
+        """Logarithms of the probabilities of each row, relative to its largest one."""
+        from suffice.models.bayesian.em.coordinates import TableCoordinates
+
+        return TableCoordinates(self)
+
+    def without_prior(self) -> Self:
+        """The same table without pseudo-counts."""
+        return replace(self, alpha=None)
+
+    def log_evidence(self) -> float | None:
+        """Log marginal likelihood of the family under its Dirichlet rows; None without a prior."""
+        if self.alpha is None:
+            return None
+        from scipy.special import gammaln
+
+        both = self.counts + self.alpha
+        rows = gammaln(self.alpha.sum(axis=1)) - gammaln(both.sum(axis=1))
+        return float((rows + (gammaln(both) - gammaln(self.alpha)).sum(axis=1)).sum())
+
+    # -- use ---------------------------------------------------------------------------------------------------------
+
+    def log_prob(self, columns: Columns) -> Floats:
+        """Log P(node | parents) of each row."""
+        cells = np.stack([columns[name] for name in self.domain.names], axis=1)
+        with np.errstate(divide="ignore"):
+            return np.log(self.probability_of(cells))
+
+    def predictive_log_prob(self, columns: Columns) -> Floats:
+        """Log P(node | parents, rows learned) of each row: the posterior mean; needs a prior."""
+        codes = np.stack([columns[name] for name in self.domain.names], axis=1)
+        weights = self.posterior_weights(codes[:, :-1])
+        return np.asarray(np.log(weights[np.arange(len(codes)), codes[:, -1]] / weights.sum(axis=1)))
+
+    def posterior_weights(self, configurations: NDArray[Any]) -> Floats:
+        """Pseudo-counts after the data (n, card) at parent configurations (n, p); needs a prior."""
+        rows, default = self._posterior_rows()
+        return replace(self, rows=rows, default=default)._rows_of(configurations)
+
+    def sample(self, columns: Columns, rng: np.random.Generator, n: int) -> NDArray[Any]:
+        """One code for each row, by inverting the cumulative row."""
+        above = (
+            np.stack([columns[name] for name in self.parents], axis=1) if self.parents else np.zeros((n, 0), np.int32)
+        )
+        cumulative = np.cumsum(self._rows_of(above), axis=1)
+        undefined = np.isnan(cumulative[:, -1])
+        if undefined.any():
+            parents, codes = self.domain.variables[:-1], above[undefined][0].tolist()
+            where = {v.name: v.states[code] for v, code in zip(parents, codes, strict=True)}
+            raise EstimateError(
+                f"The row of {self.name!r} at {where!r} is undefined (unseen='nan'), so nothing can be drawn from it. "
+                "Fit with a prior=, or unseen='uniform'."
+            )
+        return (rng.random(n)[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1).astype(np.int32)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": self.kind, **{name: value for name, value in vars(self).items() if name != "observed"}}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data, checking shapes and probabilities."""
+        node = cls(**{key: value for key, value in plain.items() if key != "kind"})
+        arrays = (node.rows, node.counts)
+        if any(a.dtype != np.float64 or a.ndim != 2 or a.shape[1] != node.card for a in arrays):
+            raise FileFormatError(f"The table of {node.name!r} does not have rows of {node.card} probabilities.")
+        kept = node.n_configurations if node.configurations is None else len(node.configurations)
+        if len(node.rows) != kept or node.counts.shape != node.rows.shape:
+            raise FileFormatError(f"The table of {node.name!r} has {len(node.rows)} rows; expected {kept}.")
+        sums = node.rows.sum(axis=1)
+        if (node.rows < 0).any() or not (np.isnan(sums) | (np.abs(sums - 1) < 1e-9)).all():
+            raise FileFormatError(f"The table of {node.name!r} holds a row that is not a distribution.")
+        return node
+
+
+def keeps_all(table: CountTable) -> bool:
+    """Whether a node with these counts keeps a row for every parent configuration."""
+    return table.size <= DENSE_CELLS and len(table.shape) <= MOST_AXES
+
+
+def _by_row(table: CountTable, card: int, domain: Domain) -> tuple[Codes, Floats]:
+    """Seen parent configurations (k, p) and their counts (k, card), from cells in lexicographic order.
+
+    Rows that would not fit, as those of columns that number the rows, are an error before any allocation.
+    """
+    cells, weights = table.items()
+    above = cells[:, :-1]
+    new = np.ones(len(cells), dtype=bool)
+    new[1:] = (above[1:] != above[:-1]).any(axis=1)
+    kept = int(new.sum())
+    needed = 8 * ARRAYS * kept * card
+    if needed > default_limit():
+        raise SizeError(
+            f"The table of {domain.names[-1]!r} given {listing(domain.names[:-1])} would keep {kept:,} rows of "
+            f"{card:,} states and take {in_words(needed)}; the limit is {in_words(default_limit())}. Columns that "
+            "number the rows are no states: leave them out, group their values, or declare them real "
+            f"(states={{{domain.names[-1]!r}: 'real'}})."
+        )
+    counts = np.zeros((kept, card))
+    counts[np.cumsum(new) - 1, cells[:, -1]] = weights
+    return above[new], counts
+
+
+def maximum_rows(counts: Floats, fallback: Floats) -> Floats:
+    """Counts (k, card) over their row sums; the fallback (card,) where a row has no weight."""
+    total = counts.sum(axis=1, keepdims=True)
+    seen = total > 0
+    return np.where(seen, counts / np.where(seen, total, 1.0), fallback)
+
+
+def smoothed_rows(counts: Floats, alpha: Floats, estimate: str, domain: Domain) -> Floats:
+    """Posterior mean (n + alpha) / sum, or mode (n + alpha - 1) / sum, of each row."""
+    both = counts + alpha
+    if estimate == "mean":
+        return both / both.sum(axis=1, keepdims=True)
+    excess = both - 1
+    total = excess.sum(axis=1, keepdims=True)
+    if (excess < 0).any() or not (total > 0).all():
+        name = domain.names[-1]
+        raise EstimateError(
+            f"The posterior of {name!r} has no single mode: some row has count + pseudo-count below 1, or nothing "
+            "but 1. Use "
+            "estimate='mean', or pseudo-counts above 1."
+        )
+    return excess / total

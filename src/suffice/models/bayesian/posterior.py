@@ -1,0 +1,129 @@
+"""What is known about the parameters of a fitted network: posteriors, standard errors, predictions without them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain
+from suffice.errors import EstimateError, MissingColumnError, MissingValueError, listing
+from suffice.models.bayesian.learning import NetworkLearning
+from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
+from suffice.models.bayesian.rows import has_gaps
+from suffice.table import Table
+
+Floats = NDArray[np.float64]
+
+
+class NetworkPosterior(NetworkLearning):
+    """Mixed into the network: it learns its nodes, and says what is known about their parameters."""
+
+    def node(self, node: Hashable) -> Any:
+        """The fitted node."""
+        raise NotImplementedError
+
+    def _refuse_gaps(self) -> None:
+        summary = self.__dict__.get("summary_")
+        if summary is not None and has_gaps(summary):
+            raise EstimateError(NO_POSTERIOR)
+
+    @property
+    def posterior_(self) -> dict[Hashable, Any]:
+        """The posterior of the parameters of each node that has a prior; tied nodes have the same.
+
+        Tables have independent Dirichlet rows, linear-Gaussian nodes a normal-inverse-gamma law. Without any prior it
+        is an error; nodes without one are left out.
+        """
+        self._refuse_gaps()
+        found = {name: node.posterior_ for name, node in self._free().items() if has_posterior(node)}
+        if not found:
+            raise EstimateError("No node was fitted with a conjugate prior, so there is no posterior. Give prior=.")
+        return found
+
+    def standard_errors(self) -> dict[Hashable, Table]:
+        """Standard errors of the parameters of each node that is not fixed, by label.
+
+        Tables: of each probability, sqrt(p (1 - p) / n) with n the weight of its row. Linear-Gaussian nodes: of weights
+        and variance, laid out as `table(node)`. Noisy-OR nodes: of the weights, NaN for those on the edge. They are
+        those of the observed information at the maximum; with a conjugate prior and complete rows, posterior standard
+        deviations.
+        """
+        return {name: self.node(name).error_table() for name in self._free()}
+
+    def log_predictive(self, data: Any, *, columns: Any = None) -> Floats:
+        """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,).
+
+        Exact: for tables the posterior mean, for linear-Gaussian nodes Student's t; of tied nodes those that come
+        later in a row learn from those before. Fixed nodes count as known. The rows must be complete.
+        """
+        nodes, free = self._nodes(), self._free()
+        self._refuse_gaps()
+        without = [name for name, node in free.items() if not has_posterior(node)]
+        if without:
+            raise EstimateError(f"{listing(without)} have no posterior in closed form. Give every node a prior=.")
+        domain = Domain(node.domain[name] for name, node in nodes.items())
+        tied = {name for group in self._groups() for name in group}
+        parts = []
+        from suffice.models.bayesian.queries.tables import coded_columns
+
+        for found, n in coded_columns(data, domain, columns):
+            check_complete(found, domain)
+            total = np.zeros(n)
+            for name, node in nodes.items():
+                if name not in tied:
+                    total += node.predictive_log_prob(found) if name in free else node.log_prob(found)
+            for group in self._groups():
+                total += OF_GROUP[nodes[group[0]].kind]([nodes[name] for name in group], found)
+            parts.append(total)
+        return np.concatenate(parts) if parts else np.empty(0)
+
+
+def has_posterior(node: Any) -> bool:
+    """Whether a node has a posterior in closed form."""
+    return node.log_evidence() is not None
+
+
+def check_complete(columns: Columns, domain: Domain) -> None:
+    """Raise where a column is missing or has a gap."""
+    missing = [name for name in domain.names if name not in columns]
+    if missing:
+        raise MissingColumnError(f"The rows lack the columns {listing(missing)}; log_predictive takes complete rows.")
+    gaps = [n for n, values in columns.items() if (values < 0 if values.dtype.kind == "i" else np.isnan(values)).any()]
+    if gaps:
+        raise MissingValueError(f"The columns {listing(gaps)} have gaps; log_predictive takes complete rows.")
+
+
+def predictive_of_tables(nodes: Sequence[Any], columns: Columns) -> Floats:
+    """Log predictive (n,) of tied tables: within a row, what the first members show is learned before the next.
+
+    The i-th member has ``(alpha + counts + earlier members at this cell) / (the same, summed over its row)``.
+    """
+    cells = [np.stack([columns[name] for name in node.domain.names], axis=1) for node in nodes]
+    total = np.zeros(len(cells[0]))
+    for at, (node, mine) in enumerate(zip(nodes, cells, strict=True)):
+        weight = node.posterior_weights(mine[:, :-1])
+        above = [(other[:, :-1] == mine[:, :-1]).all(axis=1) for other in cells[:at]]
+        same = [rows & (other[:, -1] == mine[:, -1]) for rows, other in zip(above, cells[:at], strict=True)]
+        top = weight[np.arange(len(mine)), mine[:, -1]] + np.sum(same, axis=0, initial=0.0)
+        total += np.log(top / (weight.sum(axis=1) + np.sum(above, axis=0, initial=0.0)))
+    return total
+
+
+def predictive_of_regressions(nodes: Sequence[Any], columns: Columns) -> Floats:
+    """Log predictive (n,) of tied linear-Gaussian nodes, in the same way."""
+    designs = [node.design(columns) for node in nodes]
+    codes = [node.parent_codes(columns, len(designs[0][1])) for node in nodes]
+    total = np.zeros(len(designs[0][1]))
+    for at, (node, mine) in enumerate(zip(nodes, codes, strict=True)):
+        laws = node.laws_of_rows(columns)
+        for earlier in range(at):
+            laws = laws.after(*designs[earlier], (codes[earlier] == mine).all(axis=1))
+        total += laws.log_density(*designs[at])
+    return total
+
+
+#: The predictive of a group of tied nodes, by kind.
+OF_GROUP = {"table": predictive_of_tables, "linear-gaussian": predictive_of_regressions}

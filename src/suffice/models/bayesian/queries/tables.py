@@ -1,0 +1,331 @@
+"""Exact inference in a network of tables: the junction tree of its families, planned once, loaded with its tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain
+from suffice.engines.calibration import Calibration
+from suffice.engines.junction_tree import JunctionTree, TreePlan, plan_tree
+from suffice.engines.workers import worker_count
+from suffice.errors import DataError, EstimateError, SizeError, listing
+from suffice.graphs.directed import ancestors
+from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
+from suffice.models.bayesian.queries.evidence_first import EvidenceFirst, spread
+from suffice.models.evidence import RowLaws, known_columns, read_evidence
+from suffice.table import Table
+
+Floats = NDArray[np.float64]
+
+#: A calibrated tree of at most this size is kept for further questions about the same evidence.
+KEPT_BYTES = 2**26
+#: One junction tree of at most this size answers every question; larger networks leave out what does not matter.
+SMALL_BYTES = 2**18
+#: Parts of a network that are kept with their plans.
+KEPT_PARTS = 8
+UNDEFINED = "The tables of {} have undefined rows (unseen='nan'). Use a prior= or unseen='uniform'."
+
+
+class TableInference:
+    """Questions to a fitted network of tables."""
+
+    kind = "tables"
+
+    def __init__(self, nodes: Mapping[Hashable, DiscreteNode]) -> None:
+        """Take the fitted nodes."""
+        self.nodes = dict(nodes)
+        self.domain = Domain(node.domain[name] for name, node in self.nodes.items())
+        self._last: tuple[Any, Calibration] | None = None
+        self._parts: dict[frozenset[Hashable], TableInference] = {}
+        self._reduced: tuple[frozenset[Hashable], EvidenceFirst] | None = None
+
+    @cached_property
+    def plan(self) -> TreePlan:
+        """The junction tree; a plan that would not fit is an error before any allocation."""
+        scopes = [names for names, _ in self.factors]
+        private = dict.fromkeys((name for names in scopes for name in names if name not in self.domain), 2)
+        return plan_tree(self._cards | private, scopes)
+
+    @property
+    def _cards(self) -> dict[Hashable, int]:
+        return {variable.name: variable.card for variable in self.domain.variables}
+
+    @cached_property
+    def factors(self) -> list[Factor]:
+        """The tables of all nodes; those of some nodes are products over private variables of two states."""
+        return [factor for node in self.nodes.values() for factor in node.factors()]
+
+    @cached_property
+    def tree(self) -> JunctionTree:
+        """The plan with the tables."""
+        undefined = [n for n, node in self.nodes.items() if any(np.isnan(table).any() for _, table in node.factors())]
+        if undefined:
+            raise EstimateError(UNDEFINED.format(listing(undefined)))
+        return self.plan.load(self._tables())
+
+    def _tables(self) -> list[Floats]:
+        return [table for _, table in self.factors]
+
+    @cached_property
+    def _whole_tree(self) -> JunctionTree:
+        """The tree of whole tables: the largest product is not found through variables that have to be summed out."""
+        if len(self.plan.space.cards) == len(self.domain):
+            return self.tree
+        plan = plan_tree(self._cards, [node.domain.names for node in self.nodes.values()])
+        return plan.load([node.table_.values for node in self.nodes.values()])
+
+    # -- evidence ----------------------------------------------------------------------------------------------------
+
+    def evidence(self, given: Mapping[Any, Any] | None) -> tuple[dict[Hashable, int], dict[Hashable, Floats]]:
+        """Hard evidence as codes; soft evidence as likelihoods, from a dict by state or an array of all states."""
+        found = read_evidence(self.domain, given)
+        return found.states, found.likelihoods
+
+    @cached_property
+    def _small(self) -> bool:
+        """Whether the whole tree is so small that leaving nodes out would not pay."""
+        if sum(math.prod(self.domain.shape(node.domain.names)) for node in self.nodes.values()) > SMALL_BYTES // 8:
+            return False
+        try:
+            return self.plan.bytes <= SMALL_BYTES
+        except SizeError:
+            return False
+
+    def _part(self, names: Iterable[Hashable]) -> TableInference:
+        """These nodes and their ancestors: given them all others are barren and sum to one."""
+        if self._small:
+            return self
+        kept = frozenset(ancestors({name: node.domain.names[:-1] for name, node in self.nodes.items()}, names))
+        if len(kept) == len(self.nodes):
+            return self
+        part = self._parts.pop(kept, None)
+        if part is None:
+            part = TableInference({name: node for name, node in self.nodes.items() if name in kept})
+        self._parts = dict([*self._parts.items(), (kept, part)][-KEPT_PARTS:])
+        return part
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def query(self, variables: Any, given: Mapping[Any, Any] | None) -> Table:
+        """P(variables | given), axes in the order asked."""
+        names = self.domain.names_of(variables)
+        hard, soft = self.evidence(given)
+        part = self._part([*names, *hard, *soft])
+        try:
+            values = part._posterior(hard, soft, given).marginal(names)
+        except SizeError as error:
+            law = part._evidence_first(hard, soft, tuple(names), error)[1]
+            if law is None:
+                raise _impossible(given) from None
+            values = law
+        return Table(self.domain.select(names), values)
+
+    def _evidence_first(
+        self, hard: dict[Hashable, int], soft: dict[Hashable, Floats], names: tuple[Hashable, ...], error: SizeError
+    ) -> tuple[float, Floats | None]:
+        """Log-probability of the evidence and P(names | evidence), None where impossible; for networks too large."""
+        if not hard:
+            raise error
+        known = frozenset(hard)
+        if self._reduced is None or self._reduced[0] != known:
+            try:
+                self._reduced = (known, EvidenceFirst(self.nodes, known))
+            except SizeError:
+                raise error from None
+        log_probability, found = self._reduced[1].condition(hard, soft)
+        if log_probability == -np.inf:
+            return log_probability, None
+        unknown = [name for name in names if name not in hard]
+        law = np.ones(()) if found is None or not unknown else found.marginal(unknown)
+        places = {axis: hard[name] for axis, name in enumerate(names) if name in hard}
+        return log_probability, spread(law, self.domain.shape(names), places)
+
+    def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Table]:
+        """P(variable | given) of every variable, from one calibration."""
+        hard, soft = self.evidence(given)
+        found = self._posterior(hard, soft, given).marginals()
+        return {name: Table(self.domain.select([name]), found[name]) for name in self.domain.names}
+
+    def _posterior(self, hard: dict[Hashable, int], soft: dict[Hashable, Floats], given: Any) -> Calibration:
+        """The calibrated tree; the last one is kept, as several questions about the same evidence are common."""
+        key = (tuple(hard.items()), tuple((name, tuple(weights.tolist())) for name, weights in soft.items()))
+        last = self._last  # Read once: another thread may replace it.
+        if last is not None and last[0] == key:
+            posterior = last[1]
+        else:
+            posterior = self.tree.condition(hard, soft)
+            self._last = (key, posterior) if self.plan.bytes <= KEPT_BYTES else None
+        if posterior.log_partition == -np.inf:
+            raise _impossible(given)
+        return posterior
+
+    def most_probable(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
+        """The most probable joint state that agrees with the evidence."""
+        hard, soft = self.evidence(given)
+        try:
+            best = self._whole_tree.most_probable(hard, soft)
+        except DataError:  # The engine's word for evidence of probability 0.
+            raise _impossible(given) from None
+        if best.log_value == -np.inf:
+            raise _impossible(given)
+        return {name: self.domain[name].states[code] for name, code in best.states.items()}
+
+    def log_probability(self, given: Mapping[Any, Any] | None) -> float:
+        """Log-probability of the evidence, -inf where it is impossible."""
+        hard, soft = self.evidence(given)
+        part = self._part([*hard, *soft])
+        try:
+            return part.tree.log_probability(hard, soft)
+        except SizeError as error:
+            # Soft evidence counts relative to no evidence, as in the tree.
+            return part._evidence_first(hard, soft, (), error)[0]
+
+    # -- many rows ---------------------------------------------------------------------------------------------------
+
+    def log_likelihood(
+        self, columns: Columns, n: int, *, threads: int | None = None, calls: int | None = None
+    ) -> Floats:
+        """Log-probability of each row of codes, -1 for a gap; absent columns are summed out.
+
+        A row without gaps that meets a row of a table that is undefined (unseen='nan') has NaN.
+
+        With calls, the number of calls like this one, the digits do not depend on what was asked before.
+        """
+        found, rest = log_prob_of_whole_rows(self.nodes, columns, n)
+        if len(rest):
+            rows, names = _matrix({name: values[rest] for name, values in columns.items()}, len(rest))
+            try:
+                tree = self._part(names).tree
+            except SizeError as error:
+                found[rest] = self._row_by_row(rows, names, (), error)[0]
+                return found
+            known = tree.plan.rows(rows, names, calls=calls)
+            found[rest] = tree.solve_rows(known, threads=worker_count(threads)).log_partition
+        return found
+
+    def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
+        """P(target | row) of each row (n, card)."""
+        others = {name: values for name, values in columns.items() if name != target}
+        return self.laws_of_rows(others, n, [target], threads=threads)
+
+    def laws_of_rows(
+        self, columns: Columns, n: int, names: Sequence[Hashable], *, threads: int | None = None
+    ) -> RowLaws:
+        """P(names | row) of each row (n, cards...)."""
+        rows, seen = _matrix(columns, n)
+        scope = tuple(names)
+        part = self._part([*seen, *scope])
+        if part._wide and len(scope) == 1 and {*seen, *scope} == set(part.nodes) and (rows >= 0).all():
+            return part._laws_of_whole_rows(columns, n, scope[0])
+        try:
+            tree = part._tree_with(scope)
+        except SizeError as error:
+            logs, laws = self._row_by_row(rows, seen, scope, error)
+            return laws, logs > -np.inf
+        answers = tree.solve_rows(rows, seen, scopes=[scope], threads=worker_count(threads))
+        return answers.marginals[scope], answers.log_partition > -np.inf
+
+    def _row_by_row(
+        self, rows: NDArray[np.int32], seen: Sequence[Hashable], names: tuple[Hashable, ...], error: SizeError
+    ) -> tuple[Floats, Floats]:
+        """Log-probabilities (n,) and P(names | row) (n, cards...), evidence first, one distinct row after the other."""
+        distinct, places = np.unique(rows, axis=0, return_inverse=True)
+        logs, laws = np.zeros(len(distinct)), np.zeros((len(distinct), *self.domain.shape(names)))
+        for at, row in enumerate(distinct.tolist()):
+            hard = {name: code for name, code in zip(seen, row, strict=True) if code >= 0}
+            logs[at], law = self._part([*hard, *names])._evidence_first(hard, {}, names, error)
+            if law is not None:
+                laws[at] = law
+        return logs[places.ravel()], laws[places.ravel()]
+
+    @cached_property
+    def _wide(self) -> bool:
+        """Whether a node has so many parents that its table cannot be written out."""
+        try:
+            return not self.factors
+        except SizeError:
+            return True
+
+    def _laws_of_whole_rows(self, columns: Columns, n: int, target: Hashable) -> RowLaws:
+        """P(target | row) (n, card) where every other node is known: by the nodes alone, without a tree."""
+        logs = np.zeros((n, self.domain[target].card))
+        for state in range(logs.shape[1]):
+            filled = {**columns, target: np.full(n, state, dtype=np.int32)}
+            logs[:, state] = np.sum([node.log_prob(filled) for node in self.nodes.values()], axis=0)
+        if np.isnan(logs).any():
+            raise EstimateError(UNDEFINED.format(listing(self.nodes)))
+        top = logs.max(axis=1, keepdims=True)
+        law = np.exp(logs - np.where(top > -np.inf, top, 0.0))
+        mass = law.sum(axis=1, keepdims=True)
+        return law / np.where(mass > 0, mass, 1.0), top[:, 0] > -np.inf
+
+    def _tree_with(self, scope: tuple[Hashable, ...]) -> JunctionTree:
+        """The tree, or one in which the scope lies in a clique."""
+        if len(scope) < 2 or any(set(scope) <= set(clique) for clique in self.plan.cliques):
+            return self.tree
+        return plan_tree(self.plan.space.cards, [*self.plan.scopes, scope]).load([*self._tables(), None])
+
+    def sample_given(self, given: Mapping[Any, Any], n: int, rng: np.random.Generator) -> dict[Hashable, NDArray[Any]]:
+        """`n` rows of codes by node, from the exact posterior."""
+        codes = self._posterior(*self.evidence(given), given).sample(n, random_state=rng)
+        return {name: codes[:, place] for place, name in enumerate(self.domain.names)}
+
+
+def _impossible(given: Any) -> EstimateError:
+    return EstimateError(f"The evidence {given!r} has probability 0 under the network, so nothing follows from it.")
+
+
+def log_prob_of_whole_rows(nodes: Mapping[Any, Any], columns: Columns, n: int) -> tuple[Floats, NDArray[np.intp]]:
+    """Log-probability of each row without gaps (n,), the sum over its nodes, and the numbers of the other rows."""
+    whole = np.ones(n, dtype=bool)
+    for name in nodes:
+        values = columns.get(name)
+        if values is None:
+            whole[:] = False
+            break
+        whole &= values >= 0 if values.dtype.kind == "i" else ~np.isnan(values)
+    found = np.zeros(n)
+    if whole.all() and n:
+        found = np.sum([node.log_prob(columns) for node in nodes.values()], axis=0)
+    elif whole.any():
+        some = {name: values[whole] for name, values in columns.items()}
+        found[whole] = np.sum([node.log_prob(some) for node in nodes.values()], axis=0)
+    return found, np.flatnonzero(~whole)
+
+
+def _matrix(columns: Columns, n: int) -> tuple[NDArray[np.int32], tuple[Hashable, ...]]:
+    """Columns of codes as rows (n, d), with their names."""
+    names = tuple(columns)
+    return np.stack([columns[k] for k in names], axis=1) if names else np.empty((n, 0), np.int32), names
+
+
+def coded_columns(
+    data: Any, domain: Domain, columns: Any, nodes: Domain | None = None
+) -> Iterator[tuple[dict[Hashable, NDArray[Any]], int]]:
+    """The columns that the domain knows, batch by batch, with their length: codes (-1 for a gap), numbers (NaN).
+
+    The states of a fitted model are closed: a label that it never saw is an error, not a gap. Data without a column of
+    `nodes` (by default the domain) are an error.
+    """
+    from suffice.sources import open_source
+
+    source = open_source(data, columns=columns)
+    names = [variable.name for variable in known_columns(domain if nodes is None else nodes, source.columns)]
+    closed = {name: replace(domain[name], origin="declared") for name in names if name in domain}
+    if not closed:
+        yield from (({}, batch.rows) for batch in source.batches(source.infer(names[:1])))
+        return
+    for batch in source.batches(source.infer(closed, closed)):
+        found: dict[Hashable, NDArray[Any]] = dict(zip(batch.real, batch.reals, strict=True))
+        for name, codes in zip(batch.discrete, batch.codes, strict=True):
+            signed = codes.astype(np.int32)
+            signed[signed == domain[name].card] = -1
+            found[name] = signed
+        yield found, batch.rows

@@ -1,0 +1,215 @@
+"""How large a network is, before anything of that size is made: tables, parent states that occur, junction tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, declare
+from suffice.engines.junction_tree import TreePlan, plan_tree
+from suffice.engines.memory import default_limit, in_words
+from suffice.engines.rows import distinct_rows
+from suffice.errors import OptionError, listing
+from suffice.fitting import settled_domain
+from suffice.models.bayesian.nodes.kinds import read_kind
+from suffice.models.bayesian.queries.tables import coded_columns
+from suffice.models.evidence import MOST_CELLS
+
+#: Kinds of node whose numbers are those of all joint states of the discrete parents.
+KINDS = ("table", "linear-gaussian")
+_NO_LIMIT = 1 << 4096
+
+
+@dataclass(frozen=True)
+class NodeSize:
+    """Size of a node: joint states of its discrete parents, numbers of all of them, and joint states that occur."""
+
+    name: Hashable
+    kind: str
+    parents: tuple[Hashable, ...]
+    configurations: int
+    cells: int
+    observed: int | None
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the numbers, were all of them kept."""
+        return 8 * self.cells
+
+
+@dataclass(frozen=True)
+class SizeReport:
+    """Sizes of all nodes, and the plan of exact inference (None where no node is discrete).
+
+    Tables of more than `limit_cells` cells are not made in full: `too_large` names their nodes. `fits` says whether the
+    junction tree stays within `limit_bytes`.
+    """
+
+    nodes: tuple[NodeSize, ...]
+    plan: TreePlan | None
+    limit_cells: int
+    limit_bytes: int
+
+    @property
+    def cells(self) -> int:
+        """Numbers of all nodes."""
+        return sum(node.cells for node in self.nodes)
+
+    @property
+    def bytes(self) -> int:
+        """Memory of all nodes, were all numbers kept."""
+        return 8 * self.cells
+
+    @property
+    def too_large(self) -> tuple[Hashable, ...]:
+        """Nodes whose table would not be made in full."""
+        return tuple(node.name for node in self.nodes if node.cells > self.limit_cells)
+
+    @property
+    def width(self) -> int | None:
+        """Variables of the largest clique of the junction tree, less one."""
+        return None if self.plan is None else self.plan.width
+
+    @property
+    def tree_bytes(self) -> int | None:
+        """Memory of one calibration."""
+        return None if self.plan is None else self.plan.bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether exact inference stays within the limit of memory."""
+        return self.plan is None or self.plan.bytes <= self.limit_bytes
+
+    def __getitem__(self, name: Hashable) -> NodeSize:
+        """The size of a node."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise OptionError(f"There is no node {name!r}; the nodes are {listing([node.name for node in self.nodes])}.")
+
+    def __str__(self) -> str:
+        rows = [("node", "kind", "parents", "configurations", "observed", "cells", "bytes")]
+        for node in sorted(self.nodes, key=lambda node: -node.cells):
+            seen = "" if node.observed is None else f"{node.observed:,}"
+            figures = (f"{node.configurations:,}", seen, f"{node.cells:,}", in_words(node.bytes))
+            rows.append((str(node.name), node.kind, str(len(node.parents)), *figures))
+        rows.append(("all", "", "", "", "", f"{self.cells:,}", in_words(self.bytes)))
+        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        if self.plan is not None:
+            verdict = "" if self.fits else f"; more than the limit of {in_words(self.limit_bytes)}"
+            lines.append(f"{self.plan}{verdict}")
+        if self.too_large:
+            lines.append(f"too large for a full table ({self.limit_cells:,} cells): {listing(self.too_large)}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def size_report(net: Any, data: Any, columns: Any) -> SizeReport:
+    """The report of a network, with cards from the fitted nodes, from declared states, or from data."""
+    fitted: Mapping[Hashable, Any] = net.__dict__.get("_fitted", {})
+    domain = _known_domain(net, fitted) if data is None else _domain_of_data(net, data, columns)
+    sizes = []
+    observed: dict[Hashable, int | None] = {} if data is None else _observed(net, data, columns, domain)
+    chosen = _chosen(net)
+    for name in net.nodes:
+        kind, configurations, cells = _size(domain, net.parents(name), name)
+        if data is None and name in fitted:
+            node = fitted[name]
+            seen = node.n_configurations - node.n_unseen if getattr(node, "n_unseen", None) is not None else None
+            if node.kind != kind:
+                kind, cells = node.kind, node.n_params
+            observed[name] = seen if "report_" in net.__dict__ else None
+        elif name in chosen:
+            kind, cells = chosen[name].kind, chosen[name].n_params(domain.select([*net.parents(name), name]))
+        sizes.append(NodeSize(name, kind, net.parents(name), configurations, cells, observed.get(name)))
+    return SizeReport(tuple(sizes), _plan(net, domain, {} if data is not None else fitted), MOST_CELLS, default_limit())
+
+
+def _chosen(net: Any) -> dict[Hashable, Any]:
+    """The kinds of the nodes that are not stored by joint states of their parents, as nodes= names them."""
+    kinds = {name: net._chosen_kind(name) for name in net.nodes}
+    found = {name: read_kind(name, kind) for name, kind in kinds.items() if kind is not None}
+    return {name: kind for name, kind in found.items() if hasattr(kind, "factor_scopes")}
+
+
+def _size(domain: Domain, parents: Sequence[Hashable], name: Hashable) -> tuple[str, int, int]:
+    """Kind, joint states of the discrete parents, and numbers of a node."""
+    configurations = math.prod(domain[p].card for p in parents if domain[p].kind == "discrete")
+    real = sum(domain[p].kind != "discrete" for p in parents)
+    if domain[name].kind != "discrete":
+        return "linear-gaussian", configurations, configurations * (real + 2)
+    return "table" if not real else "mixed parents", configurations, configurations * domain[name].card
+
+
+def _known_domain(net: Any, fitted: Mapping[Hashable, Any]) -> Domain:
+    if fitted:
+        return Domain(fitted[name].domain[name] for name in net.nodes)
+    known = _declared(net)
+    unknown = [name for name in net.nodes if name not in known]
+    if unknown:
+        raise OptionError(f"The states of {listing(unknown)} are not known. Give data, declare states=, or fit first.")
+    return Domain(known[name] for name in net.nodes)
+
+
+def _declared(net: Any) -> dict[Hashable, Any]:
+    return {**{name: declare(name, states) for name, states in net._declared.items()}, **net._hidden}
+
+
+def _domain_of_data(net: Any, data: Any, columns: Any) -> Domain:
+    """Declared and hidden variables, the others as one pass over the data finds them."""
+    from suffice.sources import open_source
+
+    hidden = net._hidden
+    source = open_source(data, columns=columns)
+    domain = settled_domain(source, net._wanted(source.columns))
+    for batch in source.batches(domain):
+        domain = domain.merge(batch.domain)
+    return Domain(hidden[name] if name in hidden else domain[name] for name in net.nodes)
+
+
+def _observed(net: Any, data: Any, columns: Any, domain: Domain) -> dict[Hashable, int | None]:
+    """Joint states of the discrete parents that occur, by node; rows with a gap among them do not count."""
+    above = {n: tuple(p for p in net.parents(n) if domain[p].kind == "discrete") for n in net.nodes}
+    families = {parents for parents in above.values() if not set(parents) & set(net._hidden)}
+    seen: dict[tuple[Hashable, ...], NDArray[np.int32]] = {}
+    for found, n in coded_columns(data, Domain(v for v in domain.variables if v.name not in net._hidden), columns):
+        for parents in families:
+            codes = np.stack([found[p] for p in parents], axis=1) if parents else np.zeros((n, 0), np.int32)
+            rows = np.concatenate([seen.get(parents, codes[:0]), codes[(codes >= 0).all(axis=1)]])
+            seen[parents] = rows[distinct_rows(rows, domain.shape(parents))[0]]
+    return {n: len(seen[parents]) for n, parents in above.items() if parents in seen}
+
+
+def _plan(net: Any, domain: Domain, fitted: Mapping[Hashable, Any]) -> TreePlan | None:
+    """The junction tree of the families; real nodes that depend on one another join their discrete parents."""
+    cards = {v.name: v.card for v in domain.variables if v.kind == "discrete"}
+    if not cards:
+        return None
+    scopes = {name: {p for p in (*net.parents(name), name) if p in cards} for name in net.nodes}
+    group = {name: name for name in net.nodes}
+    for name in net.nodes:
+        for parent in net.parents(name):
+            if name not in cards and parent not in cards and group[name] != group[parent]:
+                kept, gone = group[parent], group[name]
+                scopes[kept] |= scopes.pop(gone)
+                group |= {member: kept for member in group if group[member] == gone}
+    parts = [
+        names
+        for name, node in fitted.items()
+        if name in cards and node.kind not in KINDS and hasattr(node, "factors")
+        for names, _ in node.factors()
+    ]
+    for name, kind in _chosen(net).items():
+        if name not in fitted:
+            parts += kind.factor_scopes(domain.select([*net.parents(name), name]))
+    split = {names[-1] for names in parts}
+    private = dict.fromkeys((name for names in parts for name in names if name not in cards), 2)
+    ordered = [[node for node in cards if node in scope] for name, scope in scopes.items() if name not in split]
+    return plan_tree(cards | private, [scope for scope in [*ordered, *parts] if scope], limit_bytes=_NO_LIMIT)

@@ -1,0 +1,388 @@
+"""One fit of a regression with a single linear predictor: start, solve, dispersion, existence, certificate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import EstimateError
+from suffice.iteration import Control
+from suffice.models.glm.conjugate import conjugate_fit
+from suffice.models.glm.design import Design
+from suffice.models.glm.families import Family, NegativeBinomialFamily, PoissonFamily, Totals
+from suffice.models.glm.figures import CONCAVE, Fit, Wishes, certify, is_number
+from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.laws import RowLaw, StartLaw
+from suffice.models.glm.links import Link
+from suffice.models.glm.priors import Penalties
+from suffice.models.glm.problem import Largest, Problem, average, totals
+from suffice.models.glm.separation import Separation, find_separation
+from suffice.models.glm.size import POISSON, best_size
+from suffice.models.glm.solve import (
+    MANY_ROWS,
+    Result,
+    choose,
+    dependent_columns,
+    refuse_dependent,
+    solve,
+)
+from suffice.solvers.information import Information
+
+Floats = NDArray[np.float64]
+
+#: Rounds of coefficients and dispersion, each given the other.
+ROUNDS = 100
+#: A dispersion below this, in squares of the response or of its ratio to the mean, is rounding.
+PERFECT = 1e-29
+
+
+class Fitter:
+    """A fit in steps; the options and the data are its fields."""
+
+    def __init__(
+        self,
+        rows: Rows | StreamRows,
+        design: Design,
+        family: Family,
+        link: Link,
+        penalties: Penalties,
+        wishes: Wishes,
+        control: Control,
+    ) -> None:
+        """Keep everything."""
+        self.rows, self.design, self.link = rows, design, link
+        self.family, self.penalties, self.wishes, self.control = family, penalties, wishes, control
+        self.average = average(rows)
+        if not self.average.weight > 0.0:
+            raise EstimateError("There are no rows, or none with weight; nothing can be learned.")
+        self.warnings: list[str] = []
+
+    @property
+    def law(self) -> RowLaw:
+        """Family and link."""
+        return RowLaw(self.family, self.link)
+
+    def problem(self, phi: float = 1.0) -> Problem:
+        """What solvers see."""
+        return Problem(self.rows, self.design.layout, self.law, self.penalties.gaussian, phi)
+
+    # -- start -------------------------------------------------------------------------------------------------------
+
+    def start(self, problem: Problem) -> Floats:
+        """The coefficients asked for, else zero where that is a point of a well-scaled model, else least squares."""
+        size = problem.layout.size
+        if self.wishes.start is not None:
+            given = np.asarray(self.wishes.start, dtype=np.float64).ravel()
+            if given.shape != (size,):
+                raise EstimateError(f"start has {len(given)} numbers for {size} coefficients, intercept first.")
+            inner = self.design.internal(given)
+            return inner if problem.kept is None else inner[problem.kept]
+        zero = np.zeros(problem.size)
+        if self.link.probability or (self.family.name == "gaussian" and self.link.name == "identity"):
+            return zero
+        if self.wishes.keep_iterates and math.isfinite(problem.objective(zero)[0]):
+            return zero
+        mean = float(self.average.total) / self.average.weight
+        for candidate in (self._least_squares(problem, mean), self._flat(mean, zero)):
+            if candidate is not None and math.isfinite(problem.objective(candidate)[0]):
+                return candidate
+        if math.isfinite(problem.objective(zero)[0]):
+            return zero
+        raise EstimateError(
+            f"No start was found for which the link {self.link.name!r} gives every row a possible mean. Give start=, "
+            "or use the log link."
+        )
+
+    def _least_squares(self, problem: Problem, mean: float) -> Floats:
+        law = StartLaw(self.law, mean)
+        _, gradient, information = replace(problem, law=law).evaluate(np.zeros(problem.size))
+        return information.solve(gradient)
+
+    def _flat(self, mean: float, zero: Floats) -> Floats | None:
+        if not self.design.constant or not mean > 0.0:
+            return None
+        found = zero.copy()
+        found[0] = float(self.link.eta(np.array([mean]))[0])
+        return found
+
+    # -- solve -------------------------------------------------------------------------------------------------------
+
+    def fit(self) -> Fit:
+        """All steps."""
+        if self.penalties.conjugate is not None:
+            return conjugate_fit(self.rows, self.design, self.family, self.link, self.penalties.conjugate, self.average)
+        problem, dropped = self._full_rank(self.problem())
+        problem, result = self._scaled_solve(problem, self.start(problem))
+        if self.wishes.free_size:
+            problem, result = self._with_size(problem, result)
+        problem, result = self._with_dispersion(problem, result)
+        beta = problem.whole(result.beta)
+        separation = self._separation(problem, result)
+        if separation.exists is False:
+            beta, problem, result = self._limit(problem, result, separation)
+        return self._report(problem, result, beta, separation, dropped)
+
+    def _solve(self, problem: Problem, start: Floats) -> Result:
+        chosen = choose(self.wishes.solver, problem, self.penalties.laplace)
+        warm = self.wishes.solver == "auto" and self.wishes.start is None and not self.wishes.keep_iterates
+        return solve(
+            problem,
+            start,
+            self.control,
+            solver=chosen,
+            laplace=self.penalties.laplace,
+            keep=self.wishes.keep_iterates,
+            seed=self.wishes.seed,
+            warm=warm,
+        )
+
+    def _scaled_solve(self, problem: Problem, start: Floats) -> tuple[Problem, Result]:
+        """Solve in units of the dispersion, so that the tolerance does not depend on the unit of the response.
+
+        The dispersion of the start is too large; where that of the result is much smaller, the fit goes on from there.
+        """
+        if not self.family.free_dispersion or self.penalties.any:
+            return problem, self._solve(problem, start)
+        result: Result | None = None
+        for _ in range(ROUNDS):
+            sums = totals(self.rows, problem.layout, self.law, problem.whole(start))
+            phi = self._spread(sums)
+            problem = replace(problem, phi=phi)
+            result = _joined(result, self._solve(problem, start))
+            start = result.beta
+            after = self._spread(totals(self.rows, problem.layout, self.law, problem.whole(start)))
+            if after > 0.25 * phi:
+                break
+        assert result is not None
+        return problem, result
+
+    def _spread(self, sums: Totals) -> float:
+        """The dispersion by deviance; a perfect fit is an error unless the dispersion is known."""
+        if is_number(self.wishes.dispersion):
+            return float(self.wishes.dispersion)
+        found = sums.deviance / sums.weight
+        if not found > PERFECT * (1.0 if self.family.name != "gaussian" else self._size_of_y() ** 2):
+            raise self._perfect()
+        return found
+
+    def _size_of_y(self) -> float:
+        """The largest |y|."""
+        return self.rows.reduce(lambda block: Largest(float(np.abs(block.y).max(initial=0.0)))).value
+
+    def _full_rank(self, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
+        """Find columns that say the same; choose the exact root where columns nearly do."""
+        start = np.zeros(problem.layout.size)
+        if self.penalties.any or problem.layout.body > 6_000 or problem.size == 0:
+            return problem, ()
+        law = StartLaw(self.law, float(self.average.total) / self.average.weight)
+        flat = replace(problem, law=law)
+        if isinstance(self.rows, Rows) and self.rows.rows >= MANY_ROWS:
+            # Columns that differ on some rows differ on all.
+            some = self.rows.block.chosen(slice(None, None, self.rows.rows // max(20_000, 4 * problem.size) or 1))
+            if flat.on(some).curvature(start)[2].definite:
+                return problem, ()
+        information = flat.curvature(start)[2]
+        if information.definite:
+            return problem, ()
+        dropped = dependent_columns(flat, self.design, start, information)
+        if not dropped:
+            return replace(problem, rooted=not (problem.layout.sparse or problem.layout.levels)), ()
+        names = tuple(self.design.names[self.design.places[at]] for at in dropped)
+        if self.wishes.collinear != "drop":
+            raise refuse_dependent(names, self.rows.rows, self.design.size)
+        self.warnings.append(f"left out as combinations of other columns: {', '.join(names)}")
+        kept = np.setdiff1d(np.arange(problem.layout.size), np.array(dropped))
+        return problem.holding(kept, np.zeros(problem.layout.size)), dropped
+
+    # -- dispersion --------------------------------------------------------------------------------------------------
+
+    def _with_dispersion(self, problem: Problem, result: Result) -> tuple[Problem, Result]:
+        """With a prior the best coefficients depend on phi: each is found given the other, until neither moves."""
+        if not (self.family.free_dispersion and self.penalties.any):
+            return problem, result
+        given = self.wishes.dispersion
+        phi = 1.0
+        for _ in range(1 if is_number(given) else ROUNDS):
+            sums = totals(self.rows, problem.layout, self.law, problem.whole(result.beta))
+            new = float(given) if is_number(given) else self.family.ml_dispersion(sums)
+            if not new > 0.0:
+                raise self._perfect()
+            if abs(new - phi) <= 1e-12 * new:
+                break
+            phi = new
+            problem = replace(problem, phi=phi)
+            result = self._solve(problem, result.beta)
+        return problem, result
+
+    def _perfect(self) -> EstimateError:
+        return EstimateError(
+            "The fit is perfect: the dispersion is 0 and the likelihood has no bound. Leave columns out, or give "
+            "dispersion= a number."
+        )
+
+    def _with_size(self, problem: Problem, result: Result) -> tuple[Problem, Result]:
+        """The size of a negative binomial law, by Newton's method in its log, and the coefficients in turn."""
+        for _ in range(ROUNDS):
+            family = self.family
+            assert isinstance(family, NegativeBinomialFamily)
+            found = best_size(self.rows, problem.layout, self.link, problem.whole(result.beta), family)
+            if found.size >= POISSON:
+                self.warnings.append("the size of the negative binomial law runs to infinity: the counts are Poisson")
+            moved = abs(math.log(found.size / family.size))
+            self.family = found
+            problem = replace(problem, law=self.law)
+            result = self._solve(problem, result.beta)
+            if moved < 1e-10 or found.size >= POISSON:
+                break
+        return problem, result
+
+    # -- existence ---------------------------------------------------------------------------------------------------
+
+    def _separation(self, problem: Problem, result: Result) -> Separation:
+        """Whether the maximum is attained; a prior on all that could run away settles it."""
+        kind = "binomial" if self.family.name == "binomial" else "count"
+        discrete = (self.family.name == "binomial" and self.link.probability) or (
+            isinstance(self.family, PoissonFamily | NegativeBinomialFamily) and self.link.name == "log"
+        )
+        if self.penalties.any or problem.size == 0:
+            return Separation(True if problem.size == 0 or self._all_penalised() else None)
+        if not discrete:
+            return Separation(True if result.outcome.converged and result.last.information.definite else None)
+        step = problem.whole(result.last.information.solve(result.last.gradient))
+        if problem.kept is not None and problem.fixed is not None:
+            step = step - problem.fixed
+        if not result.last.information.definite:
+            step = step + _flattest(result.last.information, problem)
+        return find_separation(problem, self.design, kind, step)
+
+    def _all_penalised(self) -> bool:
+        gaussian, laplace = self.penalties.gaussian, self.penalties.laplace
+        free = np.ones(self.design.size, dtype=np.bool_)
+        if gaussian is not None:
+            free &= gaussian.diagonal() == 0.0
+        if laplace is not None:
+            free &= laplace.rate == 0.0
+        if not free.any():
+            return True
+        # A free intercept runs away only where every row has the same outcome.
+        mean = float(self.average.total) / self.average.weight
+        alone = bool(free.sum() == 1 and self.design.constant and free[0])
+        return alone and 0.0 < mean and (self.family.name != "binomial" or mean < 1.0)
+
+    def _limit(self, problem: Problem, result: Result, separation: Separation) -> tuple[Floats, Problem, Result]:
+        """The law that the likelihood runs to: rows that the direction decides leave the fit of the others."""
+        if separation.decided is None or not isinstance(self.rows, Rows):
+            return problem.whole(result.beta), problem, result
+        block = self.rows.block
+        weights = np.ones(block.rows) if block.weights is None else block.weights
+        rest = replace(block, weights=np.where(separation.decided, 0.0, weights))
+        reduced = problem.on(rest)
+        if rest.weights is not None and rest.weights.any():
+            reduced = replace(reduced, rooted=False)
+            result = solve(reduced, np.zeros(problem.size), self.control, solver="irls")
+        else:
+            zero = np.zeros(problem.size)
+            result = replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero))
+        return problem.whole(result.beta), reduced, result
+
+    # -- figures -----------------------------------------------------------------------------------------------------
+
+    def _report(
+        self, problem: Problem, result: Result, beta: Floats, separation: Separation, dropped: tuple[int, ...]
+    ) -> Fit:
+        sums = totals(problem.rows, problem.layout, self.law, beta)
+        if separation.exists is False and separation.decided is not None:
+            whole = totals(self.rows, problem.layout, self.law, np.zeros_like(beta))
+            sums = replace(sums, base=whole.base, log_y=whole.log_y)
+        weight = self.average.weight
+        sums = replace(sums, weight=weight)
+        free = self.family.free_dispersion
+        ml = self.family.ml_dispersion(sums) if free else 1.0
+        dispersion = self._dispersion(sums, ml, problem)
+        at = problem.phi if self.penalties.any and free else ml
+        if free and not at > 0.0:
+            raise self._perfect()
+        log_likelihood = self.family.log_likelihood(sums, dispersion if is_number(self.wishes.dispersion) else at)
+        information = result.last.information
+        if free and not self.penalties.any:
+            information = information.times(problem.phi / dispersion)
+        objective = log_likelihood - self._log_prior(beta)
+        return Fit(
+            self.family,
+            beta,
+            information,
+            sums,
+            self.average,
+            dispersion,
+            ml,
+            log_likelihood,
+            objective,
+            certify(
+                result,
+                self.penalties,
+                separation,
+                weight=weight,
+                phi=ml / problem.phi if free and not self.penalties.any else 1.0,
+                strong=self._strong(problem),
+            ),
+            result.outcome,
+            result.method,
+            separation,
+            dropped,
+            result.iterates,
+            tuple(self.warnings),
+            size_estimated=self.wishes.free_size,
+        )
+
+    def _strong(self, problem: Problem) -> bool:
+        """Whether the objective is as concave as its prior: the dispersion is known, or there is none."""
+        known = not self.family.free_dispersion or is_number(self.wishes.dispersion)
+        return known and problem.kept is None and (self.family.name, self.link.name) in CONCAVE
+
+    def _log_prior(self, beta: Floats) -> float:
+        parts = (self.penalties.gaussian, self.penalties.laplace)
+        return sum(part.value(beta) for part in parts if part is not None)
+
+    def _dispersion(self, sums: Totals, ml: float, problem: Problem) -> float:
+        if not self.family.free_dispersion:
+            return 1.0
+        if is_number(self.wishes.dispersion):
+            return float(self.wishes.dispersion)
+        if self.penalties.any:
+            return problem.phi
+        if self.wishes.dispersion == "ml":
+            return ml
+        left = sums.weight - problem.size
+        if not left > 0.0:
+            raise EstimateError(
+                f"There are {sums.weight:g} rows for {problem.size} coefficients, so that none are left for Pearson's "
+                "estimate of the dispersion. Leave columns out, give a prior, or set dispersion= to a number."
+            )
+        found = sums.pearson / left
+        if not found > 0.0:
+            raise self._perfect()
+        return found
+
+
+def _joined(before: Result | None, now: Result) -> Result:
+    """Two rounds as one: their steps and iterates add up."""
+    if before is None:
+        return now
+    steps = before.outcome.state.iteration + now.outcome.state.iteration
+    state = replace(now.outcome.state, iteration=steps)
+    # The objective of each round is in units of its own dispersion.
+    outcome = replace(now.outcome, state=state)
+    return replace(now, outcome=outcome, iterates=before.iterates + now.iterates[1:])
+
+
+def _flattest(information: Information, problem: Problem) -> Floats:
+    """The direction of least information, in the units of the coefficients: where a likelihood may be running."""
+    values, vectors = information._eigen
+    found = np.zeros(problem.layout.size * problem.outputs)
+    direction = vectors[:, int(np.argmin(values))] * information._scale
+    top = float(np.abs(direction).max(initial=0.0))
+    found[slice(None) if problem.kept is None else problem.kept] = direction / (top or 1.0)
+    return found

@@ -1,0 +1,375 @@
+"""Any table in: the explanatory columns, the response, weights and offset of a regression, in memory or streamed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, Variable, state_key
+from suffice.engines.linear_predictor import Block, reduce_rows, with_one_blas_thread
+from suffice.errors import DataError, MissingColumnError, MissingValueError, OptionError, listing
+from suffice.models.glm.design import Codes, Design, Factor, Table, pooled_codes
+from suffice.models.glm.response import Response, check_finite, factor_codes, numbers
+from suffice.sources import open_source
+from suffice.sources.arrays import NumberColumn
+from suffice.sources.base import Batch, Source
+from suffice.sources.columns import Column
+from suffice.sources.memory import MemorySource
+from suffice.sources.opening import any_column
+from suffice.sources.tally import summarize_source
+from suffice.sources.weights import check_weights
+from suffice.statistics import Counts
+
+Floats = NDArray[np.float64]
+Answer = TypeVar("Answer")
+#: Batch of a stream, y column -> response.
+Reader = Callable[[Any, Any], Response]
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How columns are read: `categorical` names those that are factors, with their levels or None."""
+
+    constant: bool = True
+    categorical: Mapping[Hashable, tuple[Hashable, ...] | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, constant: bool, categorical: Any) -> Coding:
+        """From the options of a model."""
+        if categorical is None:
+            return cls(constant)
+        if isinstance(categorical, Mapping):
+            return cls(constant, {name: None if s is None else tuple(s) for name, s in categorical.items()})
+        if isinstance(categorical, str):
+            categorical = [categorical]
+        return cls(constant, dict.fromkeys(categorical))
+
+    def declared(self, name: Hashable) -> Variable | None:
+        """The factor as declared; None where the column says what it is."""
+        if name not in self.categorical:
+            return None
+        states = self.categorical[name]
+        return Variable(name, "discrete") if states is None else Variable.discrete(name, states)
+
+    def check(self, columns: Sequence[Hashable]) -> None:
+        """Raise where a column that is to be a factor is not there."""
+        missing = [name for name in self.categorical if name not in columns]
+        if missing:
+            raise MissingColumnError(
+                f"categorical= names {listing(missing)}, and the explanatory columns are {listing(columns)}."
+            )
+
+
+@dataclass(eq=False)
+class Rows:
+    """All rows of a fit in memory."""
+
+    block: Block
+    trials: Floats | None = None
+    passes: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.block.rows
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether rows can be met in any order."""
+        return True
+
+    def reduce(self, task: Callable[[Block], Answer]) -> Answer:
+        """The sum of a task over the rows."""
+        self.passes += 1
+        return reduce_rows(self.block, task)
+
+
+@dataclass(eq=False)
+class StreamRows:
+    """Rows that are read anew for each pass; memory does not grow with them."""
+
+    source: Source
+    domain: Domain
+    make: Callable[[Batch], Block]
+    rows: int = 0
+    trials: None = None
+
+    @property
+    def passes(self) -> int:
+        """How often the rows were read."""
+        return self.source.passes
+
+    @property
+    def in_memory(self) -> bool:
+        """Never."""
+        return False
+
+    def reduce(self, task: Callable[[Block], Any]) -> Any:
+        """The sum of a task over the rows."""
+        return with_one_blas_thread(lambda: self.source.reduce(lambda batch: task(self.make(batch)), self.domain))
+
+
+# -- tables in memory --------------------------------------------------------------------------------------------------
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a SciPy sparse matrix or array."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def is_matrix(X: Any) -> bool:
+    """Whether X is an array of numbers."""
+    return isinstance(X, np.ndarray) and X.dtype.names is None and X.dtype.kind in "biuf"
+
+
+def read_matrix(X: Any, columns: Any, coding: Coding) -> tuple[Design, Table]:
+    """A NumPy array of numbers, as it is, or a sparse matrix."""
+    if is_sparse(X):
+        matrix = X.tocsr().astype(np.float64)
+        check_finite(matrix.data, "The sparse matrix")
+        names = column_names(columns, matrix.shape[1])
+        coding.check(())
+        return Design(coding.constant, (), tuple(map(str, names))), Table(np.empty((matrix.shape[0], 0)), (), matrix)
+    values = X[:, None] if X.ndim == 1 else X
+    if values.ndim != 2:
+        raise DataError(f"X has shape {X.shape}; expected (rows, columns).")
+    names = column_names(columns, values.shape[1])
+    coding.check(names)
+    if coding.categorical:
+        places = {name: at for at, name in enumerate(names)}
+        return read_columns(names, lambda name: any_column(name, values[:, places[name]]), len(values), coding)
+    reals = np.asarray(values, dtype=np.float64)
+    check_finite(reals, "X")
+    return Design(coding.constant, names), Table(reals)
+
+
+def column_names(columns: Any, width: int) -> tuple[Hashable, ...]:
+    """Names of the columns of an array: those given, or x0, x1, ..."""
+    if columns is None:
+        return tuple(f"x{at}" for at in range(width))
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if len(names) != width:
+        raise DataError(f"columns= has {len(names)} names for an array of {width} columns; name every column.")
+    return names
+
+
+def read_columns(
+    names: Sequence[Hashable], column: Callable[[Hashable], Column], rows: int, coding: Coding
+) -> tuple[Design, Table]:
+    """A table by columns: numbers are real, text and categories are factors."""
+    coding.check(names)
+    factors = [name for name in names if is_factor(column(name), coding)]
+    real = [name for name in names if name not in factors]
+    reals = np.empty((rows, len(real)))
+    for at, name in enumerate(real):
+        reals[:, at] = numbers(column(name), "Column")
+    entries: dict[Hashable, Factor] = {}
+    codes: list[Codes] = []
+    for name in factors:
+        variable, found = factor_codes(column(name), coding.declared(name))
+        counts = np.bincount(found, minlength=variable.card)
+        entries[name] = _factor(variable, counts, full=not coding.constant and not entries)
+        codes.append(pooled_codes(entries[name], variable, found, "raise"))
+    return Design(coding.constant, tuple(entries.get(name, name) for name in names)), Table(reals, tuple(codes))
+
+
+def is_factor(column: Column, coding: Coding) -> bool:
+    """Whether a column is a factor: as declared, or because it holds something else than numbers."""
+    if column.name in coding.categorical:
+        return True
+    if isinstance(column, NumberColumn):
+        return False
+    variable = column.infer()
+    if variable.kind != "discrete":
+        return False
+    return variable.origin == "category" or not _all_numbers(column.code().labels)
+
+
+def _all_numbers(states: Sequence[Hashable]) -> bool:
+    return all(state is None or state_key(state)[0] in ("number", "bool") for state in states)
+
+
+def _factor(variable: Variable, counts: NDArray[Any], *, full: bool) -> Factor:
+    """A factor of the levels that some row holds, in their order."""
+    seen = np.flatnonzero(counts > 0)
+    kept = replace(variable, states=tuple(variable.states[at] for at in seen.tolist()))
+    return Factor(kept, counts[seen] / counts.sum(), full)
+
+
+def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Table:
+    """New rows with the columns of a fitted design, found by name; of an array by position."""
+    if is_sparse(X) or (is_matrix(X) and not design.factors):
+        width = X.shape[1] if len(X.shape) == 2 else 1
+        expected = len(design.sparse) or len(design.columns)
+        if width != expected:
+            raise DataError(f"X has {width} columns; the model was fitted with {expected}.")
+        table = read_matrix(X, None, Coding(design.constant))[1]
+        if bool(design.sparse) != (table.sparse is not None):
+            return _turned(table, bool(design.sparse))
+        return table
+    if design.sparse:
+        raise DataError("The model was fitted with a sparse matrix; give new rows as a matrix with the same columns.")
+    names = [c.variable.name if isinstance(c, Factor) else c for c in design.columns]
+    if isinstance(X, np.ndarray) and X.dtype.names is None and X.ndim == 2 and columns is None:
+        columns = names
+    source = open_source(X, columns=columns)
+    if not isinstance(source, MemorySource):
+        raise DataError("New rows must be in memory: read the file with pandas or polars, piece by piece.")
+    source.check_columns(names)
+    reals = np.empty((source.rows, len(design.reals)))
+    for at, name in enumerate(design.reals):
+        reals[:, at] = numbers(source.column(name), "Column")
+    codes = []
+    for factor in design.factors:
+        variable, found = factor_codes(source.column(factor.variable.name), None)
+        codes.append(pooled_codes(factor, variable, found, unknown))
+    return Table(reals, tuple(codes))
+
+
+def _turned(table: Table, sparse: bool) -> Table:
+    from scipy.sparse import csr_array
+
+    if sparse:
+        return Table(np.empty((table.rows, 0)), (), csr_array(table.reals))
+    return Table(table.sparse.toarray())
+
+
+# -- beside the table --------------------------------------------------------------------------------------------------
+
+
+def side_column(data: Any, source: Source | None, rows: int, what: str) -> Floats | None:
+    """Weights, offset or exposure: an array, or the name of a column of the table."""
+    if data is None:
+        return None
+    if source is not None and _names_column(data, source.columns):
+        if not isinstance(source, MemorySource):
+            raise OptionError(f"{what} of a stream is read with the rows.")
+        column = source.column(data)
+    elif isinstance(data, int | float | np.number):
+        column = any_column(what, np.full(rows, float(data)))
+    elif isinstance(data, str):
+        raise MissingColumnError(f"{what} is {data!r}, which is no column of the data.")
+    else:
+        column = any_column(what, data)
+    if len(column) != rows:
+        raise DataError(f"{what} has {len(column)} values for {rows} rows; give one a row.")
+    return numbers(column, what)
+
+
+def _names_column(data: Any, columns: Sequence[Hashable]) -> bool:
+    try:
+        return data in columns
+    except (TypeError, ValueError):
+        return False
+
+
+def offset_of(offset: Floats | None, exposure: Floats | None, link: str) -> Floats | None:
+    """Offset plus the log of the exposure, which only a log link takes."""
+    if exposure is None:
+        return offset
+    if link != "log":
+        raise OptionError(f"exposure= multiplies the mean and needs the log link; the link is {link!r}. Use offset=.")
+    if not (exposure > 0.0).all():
+        row = int(np.argmin(exposure > 0.0))
+        raise DataError(f"exposure holds {float(exposure[row])!r} (row {row}); expected positive numbers.")
+    return np.log(exposure) + (0.0 if offset is None else offset)
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Names of the columns that are no explanatory ones."""
+
+    y: Any
+    weight: Hashable | None
+    offset: Hashable | None
+    exposure: Hashable | None
+
+    def check(self, source: Source) -> None:
+        """All must be columns of the source."""
+        for what, name in (("y", self.y), ("offset", self.offset), ("exposure", self.exposure)):
+            for one in name if what == "y" and isinstance(name, tuple) and name not in source.columns else (name,):
+                if one is not None and not _names_column(one, source.columns):
+                    raise DataError(
+                        f"{what} is {type(one).__name__ if not isinstance(one, str) else repr(one)}; of data that is "
+                        f"read in batches it must be the name of a column: {listing(source.columns)}."
+                    )
+
+
+def explanatory(source: Source, taken: Sequence[Any], columns: Any) -> tuple[Hashable, ...]:
+    """The explanatory columns: those named, or all that have no other role."""
+    if columns is not None:
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        source.check_columns(names)
+        return names
+    used = {one for name in taken if name is not None for one in (name if isinstance(name, tuple) else (name,))}
+    return tuple(name for name in source.columns if name not in used)
+
+
+def stream_design(
+    source: Source, names: Sequence[Hashable], coding: Coding, extra: Sequence[Variable]
+) -> tuple[Design, dict[Hashable, Variable], int]:
+    """One pass that finds the levels of the factors and the labels of a discrete response, and counts the rows."""
+    coding.check(names)
+    inferred = {name: coding.declared(name) or source.infer([name])[name] for name in names}
+    unsure = [
+        n for n, v in inferred.items() if v.kind == "discrete" and v.origin == "seen" and n not in coding.categorical
+    ]
+    if unsure:
+        first = next(iter(source.batches(Domain(inferred[name] for name in unsure))))
+        for name in unsure:
+            if _all_numbers(first.domain[name].states):
+                inferred[name] = Variable(name, "real")
+    asked = [v for v in (*inferred.values(), *extra) if v.kind == "discrete"]
+    counter = [Counts((v.name,)) for v in asked]
+    domain = Domain(asked) if asked else Domain([next(iter(inferred.values()))])
+    summary = summarize_source(source, domain, tuple(counter))
+    entries: dict[Hashable, Factor] = {}
+    found: dict[Hashable, Variable] = {}
+    for variable in asked:
+        settled = summary.domain[variable.name]
+        found[variable.name] = settled
+        if variable.name in inferred:
+            counts = summary[Counts((variable.name,))].dense()
+            entries[variable.name] = _factor(settled, counts, full=not coding.constant and not entries)
+    design = Design(coding.constant, tuple(entries.get(name, name) for name in names))
+    return design, found, summary.rows
+
+
+def batch_table(batch: Batch, design: Design) -> Table:
+    """The explanatory columns of a batch; a gap is an error."""
+    reals = np.empty((batch.rows, len(design.reals)))
+    for at, name in enumerate(design.reals):
+        reals[:, at] = batch.reals[batch.real.index(name)]
+        check_finite(reals[:, at], f"Column {name!r}", batch.start)
+    codes = []
+    for factor in design.factors:
+        name = factor.variable.name
+        found = batch.codes[batch.discrete.index(name)]
+        if (found == batch.domain[name].card).any():
+            row = int(np.argmax(found == batch.domain[name].card))
+            raise MissingValueError(f"Column {name!r} has a gap (row {batch.start + row}); fill it or leave it out.")
+        codes.append(pooled_codes(factor, batch.domain[name], found, "raise"))
+    return Table(reals, tuple(codes))
+
+
+def checked_weights(weights: Floats | None) -> Floats | None:
+    """Frequency weights, checked; weights that are all one are left out."""
+    if weights is None:
+        return None
+    checked = check_weights(weights, 0)
+    if not checked.sum() > 0.0:
+        raise DataError("All weights are 0: there are no rows to learn from.")
+    return None if (checked == 1.0).all() else checked
+
+
+def total_weight(rows: int, weights: Floats | None) -> float:
+    """How many rows the rows stand for."""
+    return float(rows) if weights is None else math.fsum(weights)

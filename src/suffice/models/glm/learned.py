@@ -1,0 +1,380 @@
+"""What a regression has learned: coefficients, their covariance and the figures of the fit, without the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import as_python
+from suffice.engines.linear_predictor import Block, curvature_task
+from suffice.errors import EstimateError, FileFormatError
+from suffice.iteration import Outcome
+from suffice.models.glm.design import Design
+from suffice.models.glm.families import NegativeBinomialFamily
+from suffice.models.glm.figures import Fit
+from suffice.models.glm.input import Rows
+from suffice.models.glm.laws import RowLaw, family_of
+from suffice.models.glm.links import Link
+from suffice.models.glm.priors import Penalties
+from suffice.models.glm.problem import totals
+from suffice.models.glm.rows import Read
+from suffice.models.glm.separation import sentences
+from suffice.models.glm.several import SeveralFit
+from suffice.report import Certificate
+from suffice.solvers.information import Information
+from suffice.solvers.irls import irls
+
+Floats = NDArray[np.float64]
+
+
+_UNKNOWN = Certificate(math.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """All figures of a fit.
+
+    `beta` (k, m) is in the order of the names; `direction` (k, m) is where coefficients run to infinity. The covariance
+    of the coefficients is the inverse of `information`, in the engine's layout (predictors first where there are
+    several), or `sandwich` (k, k) in the order of the names where that was asked for. Without rows to speak of the
+    information has size 0.
+    """
+
+    design: Design
+    family: str
+    link: str
+    beta: Floats
+    information: Information
+    dispersion: float = 1.0
+    ml_dispersion: float = 1.0
+    size: float | None = None
+    log_likelihood: float = math.nan
+    objective: float = math.nan
+    deviance: float = math.nan
+    null_deviance: float = math.nan
+    pearson: float = math.nan
+    weight: float = 0.0
+    df_resid: float = 0.0
+    n_params: int = 0
+    classes: tuple[Hashable, ...] | None = None
+    reference: int | None = None
+    direction: Floats | None = None
+    dropped: tuple[int, ...] = ()
+    sandwich: Floats | None = None
+    residual_covariance: Floats | None = None
+    precision: Floats | None = None
+    posterior: tuple[Floats, Floats, float, float] | None = None
+    updates: int = 0
+    certificate: Certificate = _UNKNOWN
+    outcome: Outcome | None = None
+    iterates: tuple[Floats, ...] = ()
+    method: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def free_dispersion(self) -> bool:
+        """Whether the family has a dispersion."""
+        return self.family in ("gaussian", "gamma", "inverse_gaussian")
+
+    def row_law(self) -> RowLaw:
+        """Family and link, of a single linear predictor."""
+        return RowLaw(*family_of(self.family, self.link, self.size))
+
+    def covariance(self) -> Floats:
+        """Of all coefficients in the order of the names: (k, k), or (m k, m k) with the predictors first."""
+        if self.sandwich is not None:
+            return self.sandwich
+        m, k = self.beta.shape[1], self.design.size
+        if self.family == "multivariate_gaussian":
+            assert self.residual_covariance is not None
+            one = self._filled(self.design, self.information.inverse())
+            return np.asarray(np.kron(self.residual_covariance, one), dtype=np.float64)
+        if m == 1:
+            return self._filled(self.design, self.information.inverse())
+        inner = self.information.inverse().reshape(m, k, m, k)
+        found = np.empty_like(inner)
+        places = self.design.places
+        for a in range(m):
+            for b in range(m):
+                found[a, :, b, :][np.ix_(places, places)] = inner[a, :, b, :]
+        return found.reshape(m * k, m * k)
+
+    def _filled(self, design: Design, inner: Floats) -> Floats:
+        """With zeros for coefficients that were left out, in the order of the names."""
+        if self.dropped:
+            kept = np.setdiff1d(np.arange(design.size), np.array(self.dropped))
+            whole = np.zeros((design.size, design.size))
+            whole[np.ix_(kept, kept)] = inner
+            inner = whole
+        return design.public_matrix(inner)
+
+    def variances(self) -> Floats:
+        """Of each coefficient (k, m), in the order of the names."""
+        m, k = self.beta.shape[1], self.design.size
+        if m > 1 or self.sandwich is not None or self.dropped or self.family == "multivariate_gaussian":
+            return np.diagonal(self.covariance()).reshape(m, k).T.copy()
+        return self.design.public(self.information.inverse_diagonal())[:, None]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file; the outcome of the iteration is part of the report."""
+        found = {name: value for name, value in vars(self).items() if name not in _APART}
+        information = {name: getattr(self.information, name) for name in ("body", "cross", "levels", "root")}
+        classes = None if self.classes is None else list(self.classes)
+        listed = {name: list(getattr(self, name)) for name in ("dropped", "iterates", "warnings")}
+        posterior = None if self.posterior is None else list(self.posterior)
+        numbers = {name: None if math.isnan(found[name]) else found[name] for name in _NUMBERS}
+        return {
+            **found,
+            **listed,
+            **numbers,
+            "design": self.design.to_plain(),
+            "information": information,
+            "classes": classes,
+            "posterior": posterior,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Learned:
+        """Rebuild from plain data, checking shapes."""
+        design = Design.from_plain(plain["design"])
+        beta = np.asarray(plain["beta"], dtype=np.float64)
+        if beta.ndim != 2 or len(beta) != design.size or not np.isfinite(beta).all():
+            raise FileFormatError(f"The file has coefficients of shape {beta.shape} for {design.size} columns.")
+        changed = {
+            "design": design,
+            "beta": beta,
+            "information": Information(**plain["information"]),
+            "classes": None if plain["classes"] is None else tuple(plain["classes"]),
+            "posterior": None if plain["posterior"] is None else tuple(plain["posterior"]),
+            **{name: tuple(plain[name]) for name in ("dropped", "iterates", "warnings")},
+            **{name: math.nan if plain[name] is None else float(plain[name]) for name in _NUMBERS},
+        }
+        return cls(**{**plain, **changed})
+
+
+_APART = {"certificate", "outcome", "design", "information"}
+_NUMBERS = ("log_likelihood", "objective", "deviance", "null_deviance", "pearson")
+
+
+# -- from a fit --------------------------------------------------------------------------------------------------------
+
+
+def learned_one(read: Read, fit: Fit, link: Link, penalties: Penalties, *, covariance: str) -> Learned:
+    """The figures of a fit with one linear predictor."""
+    design = read.design
+    size = fit.family.size if isinstance(fit.family, NegativeBinomialFamily) else None
+    separated = fit.separation.exists is False
+    direction = None
+    certificate = fit.certificate
+    if separated and fit.separation.direction is not None:
+        direction = design.public(fit.separation.direction)[:, None]
+        certificate = replace(certificate, directions=sentences(design, direction))
+    free = len(fit.beta) - len(fit.dropped)
+    n_params = free + int(fit.family.free_dispersion) + int(size is not None and _estimated(fit))
+    sandwich = None
+    if covariance != "expected" and not separated:
+        sandwich = _sandwich(read, fit, link) if covariance == "robust" else _observed(read, fit, link)
+    posterior = None
+    if fit.posterior is not None:
+        beta, information, shape, scale = fit.posterior
+        posterior = (design.public(beta), design.public_matrix(information.inverse()), shape, scale)
+    return Learned(
+        design,
+        fit.family.name,
+        link.name,
+        design.public(fit.beta)[:, None],
+        fit.information,
+        fit.dispersion,
+        fit.ml_dispersion,
+        size,
+        fit.log_likelihood + read.constant,
+        fit.objective + read.constant,
+        fit.totals.deviance,
+        _null_deviance(read, fit, link),
+        fit.totals.pearson,
+        read.weight,
+        read.weight - free,
+        n_params,
+        read.classes,
+        None,
+        direction,
+        fit.dropped,
+        sandwich,
+        None,
+        None if penalties.gaussian is None else penalties.gaussian.diagonal(),
+        posterior,
+        0,
+        certificate,
+        fit.outcome,
+        tuple(design.public(one) if len(one) == design.size else one for one in fit.iterates),
+        fit.method,
+        fit.warnings,
+    )
+
+
+def _estimated(fit: Fit) -> bool:
+    return bool(fit.family.name == "negative_binomial" and fit.size_estimated)
+
+
+def _sandwich(read: Read, fit: Fit, link: Link) -> Floats:
+    """I^-1 (sum over rows of squared scores) I^-1, which holds where the variance is not that of the family."""
+    law = RowLaw(fit.family, link)
+    layout = read.design.layout
+
+    def squared(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        _, score, information = law(eta, y)
+        return np.zeros_like(eta), score, score**2 + 0.0 * information
+
+    def task(block: Block) -> Any:
+        return curvature_task(layout, squared, fit.beta)(block)
+
+    rows = read.rows
+    if isinstance(rows, Rows) and rows.trials is not None and rows.block.weights is not None:
+        # The score of a row of trials is the sum over its trials, so that its square has the square of their number.
+        rows = Rows(replace(rows.block, weights=rows.block.weights * rows.trials))
+    elif read.constant:
+        raise EstimateError("Robust errors of successes and failures need rows in memory.")
+    found = rows.reduce(task)
+    assert found.body is not None
+    middle = Information(found.body, found.cross, found.levels).dense()
+    bread = fit.information.inverse() / fit.dispersion
+    if fit.dropped:
+        kept = np.setdiff1d(np.arange(layout.size), np.array(fit.dropped))
+        whole = np.zeros((layout.size, layout.size))
+        whole[np.ix_(kept, kept)] = bread
+        bread = whole
+    return read.design.public_matrix(bread @ middle @ bread)
+
+
+def _observed(read: Read, fit: Fit, link: Link) -> Floats:
+    """The inverse of the observed information: minus the second derivative, by differences of the score in eta."""
+    law = RowLaw(fit.family, link)
+    layout = read.design.layout
+    parts = []
+    for sign in (1.0, -1.0):
+
+        def curved(eta: Floats, y: Floats, sign: float = sign) -> tuple[Floats, Floats, Floats]:
+            step = 6e-6 * np.maximum(1.0, np.abs(eta))
+            ahead, behind = law(eta + step, y)[1], law(eta - step, y)[1]
+            own = np.maximum(sign * (behind - ahead) / (2.0 * step), 0.0)
+            return np.zeros_like(eta), np.zeros_like(eta), own
+
+        found = read.rows.reduce(curvature_task(layout, curved, fit.beta))
+        assert found.body is not None
+        parts.append(Information(found.body, found.cross, found.levels).dense())
+    phi = fit.dispersion if fit.family.free_dispersion else 1.0
+    kept = np.setdiff1d(np.arange(layout.size), np.array(fit.dropped, dtype=np.intp))
+    whole = np.zeros((layout.size, layout.size))
+    whole[np.ix_(kept, kept)] = phi * np.linalg.inv((parts[0] - parts[1])[np.ix_(kept, kept)])
+    return read.design.public_matrix(whole)
+
+
+def _null_deviance(read: Read, fit: Fit, link: Link) -> float:
+    """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
+    from suffice.engines.linear_predictor import Layout
+    from suffice.iteration import Control
+    from suffice.models.glm.problem import Problem
+
+    law = RowLaw(fit.family, link)
+    layout = Layout(read.design.constant, 0)
+    rows = read.rows
+
+    def bare(block: Block) -> Block:
+        return Block(block.dense[:, :0], block.y, block.weights, block.offset)
+
+    problem = Problem(_Bare(rows, bare), layout, law)  # type: ignore[arg-type]
+    mean = float(fit.average.total) / fit.average.weight
+    beta = np.zeros(layout.size)
+    with np.errstate(all="ignore"):
+        if read.design.constant:
+            beta[0] = float(link.eta(np.array([mean]))[0])
+        edge = not np.isfinite(beta).all()
+        if edge:
+            return 0.0
+        if read.design.constant and read.has_offset and math.isfinite(problem.objective(beta)[0]):
+            beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
+        return float(totals(problem.rows, layout, law, beta).deviance)
+
+
+@dataclass(eq=False)
+class _Bare:
+    """Rows without their explanatory columns."""
+
+    rows_: Any
+    bare: Any
+
+    @property
+    def rows(self) -> int:
+        return int(self.rows_.rows)
+
+    @property
+    def in_memory(self) -> bool:
+        return False
+
+    def reduce(self, task: Any) -> Any:
+        return self.rows_.reduce(lambda block: task(self.bare(block)))
+
+
+def learned_labels(read: Read, fit: SeveralFit, order: list[int], penalties: Penalties) -> Learned:
+    """The figures of a softmax fit; a column of `beta` for each class but the reference."""
+    assert read.classes is not None
+    design = read.design
+    m = fit.beta.shape[1]
+    direction, certificate = None, fit.certificate
+    if fit.separation.exists is False and fit.separation.direction is not None:
+        direction = design.public(fit.separation.direction.reshape(m, -1).T)
+        labels = [as_python(read.classes[at]) for at in order[:-1]]
+        certificate = replace(certificate, directions=sentences(design, direction, labels))
+    free = fit.beta.size
+    return Learned(
+        design,
+        "multinomial",
+        "logit",
+        design.public(fit.beta),
+        fit.information,
+        log_likelihood=fit.log_likelihood,
+        objective=fit.objective,
+        deviance=-2.0 * fit.log_likelihood,
+        null_deviance=-2.0 * fit.null,
+        weight=read.weight,
+        df_resid=read.weight * m - free,
+        n_params=free,
+        classes=read.classes,
+        reference=order[-1],
+        direction=direction,
+        precision=None if penalties.gaussian is None else penalties.gaussian.diagonal(),
+        certificate=certificate,
+        outcome=fit.outcome,
+        iterates=tuple(one.reshape(m, -1).T for one in fit.iterates),
+        method=fit.method,
+    )
+
+
+def learned_vectors(read: Read, fit: SeveralFit) -> Learned:
+    """The figures of a regression of vectors."""
+    m = fit.beta.shape[1]
+    assert fit.covariance is not None
+    free = fit.beta.size
+    return Learned(
+        read.design,
+        "multivariate_gaussian",
+        "identity",
+        read.design.public(fit.beta),
+        fit.information,
+        log_likelihood=fit.log_likelihood,
+        objective=fit.objective,
+        deviance=float(np.trace(fit.covariance)) * read.weight,
+        null_deviance=math.nan,
+        weight=read.weight,
+        df_resid=read.weight * m - free,
+        n_params=free + m * (m + 1) // 2,
+        residual_covariance=fit.covariance,
+        certificate=fit.certificate,
+        outcome=fit.outcome,
+        method=fit.method,
+    )

@@ -1,0 +1,383 @@
+"""Generalised linear models: the mean of a response follows, through a link, from a linear predictor."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.errors import NotFittedError, OptionError, listing
+from suffice.families.base import Distribution
+from suffice.fitting import Estimator
+from suffice.models.glm.design import Design
+from suffice.models.glm.families import FAMILIES, Family
+from suffice.models.glm.figures import Wishes
+from suffice.models.glm.fit import Fitter
+from suffice.models.glm.input import Coding
+from suffice.models.glm.laws import family_of
+from suffice.models.glm.learned import Learned, learned_labels, learned_one, learned_vectors
+from suffice.models.glm.links import Link
+from suffice.models.glm.online import online_update
+from suffice.models.glm.priors import Penalties, read_prior
+from suffice.models.glm.reading import Reading
+from suffice.models.glm.rows import Asked, Kind, Read, read_rows
+from suffice.models.glm.several import fit_labels, fit_vectors
+from suffice.report import Report
+from suffice.statistics import Summary
+
+Floats = NDArray[np.float64]
+
+_LAWS = {
+    "Normal": "gaussian",
+    "Bernoulli": "binomial",
+    "Poisson": "poisson",
+    "Gamma": "gamma",
+    "Exponential": "gamma",
+    "NegativeBinomial": "negative_binomial",
+    "Geometric": "negative_binomial",
+    "Categorical": "multinomial",
+    "MultivariateNormal": "multivariate_gaussian",
+}
+_OTHER_NAMES = {
+    "normal": "gaussian",
+    "bernoulli": "binomial",
+    "logistic": "binomial",
+    "categorical": "multinomial",
+    "softmax": "multinomial",
+    "multivariate_normal": "multivariate_gaussian",
+    "inversegaussian": "inverse_gaussian",
+    "negativebinomial": "negative_binomial",
+}
+
+
+class GLM(Reading, Estimator):  # type: ignore[misc]
+    """A generalised linear model: ``E[y | x] = f(intercept + x' coefficients + offset)``, f the inverse of the link.
+
+    Args:
+        family: a law (``Poisson()``, ``Normal()``, ``Bernoulli()``, ``Gamma()``, ``NegativeBinomial(size=...)``,
+            ``Categorical()`` for the softmax, ``MultivariateNormal()`` for vectors) or a name: "gaussian", "binomial",
+            "poisson", "gamma", "inverse_gaussian", "negative_binomial", "multinomial", "multivariate_gaussian". The
+            size of a negative binomial law is estimated unless it is given.
+        link: "identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_square", "sqrt"; canonical (for the
+            negative binomial: log) unless said.
+        fit_intercept: whether there is an intercept.
+        prior: on the coefficients, taken off the SUM of the log-likelihood: ``Normal(variance=...)`` (ridge),
+            ``MultivariateNormal(mean, covariance)``, ``Laplace(scale=...)`` (lasso), both in a tuple (elastic net) or,
+            for a Gaussian response, ``NormalInverseGamma`` or ``LinearGaussianPrior`` with an exact posterior.
+        penalize_intercept: whether the prior speaks of the intercept too.
+        solver: "auto", "irls", "lbfgs", "cg", "newton-cg", "sgd", "cd".
+        dispersion: "pearson" (default), "ml", or the number where it is known; for laws that have one.
+        covariance: of the coefficients: from the "expected" or the "observed" information, or the "robust" sandwich.
+        categorical: names of columns that are factors although they hold numbers, or a dict of their levels in order.
+        unknown: what a level never seen does when predicting: "raise", or "pool" for the average effect.
+        collinear: what a column that is a combination of others does: "raise" or "drop".
+        reference: the class whose linear predictor is 0 in a multinomial model; the last unless said.
+        formula: read by formulaic, e.g. ``"y ~ a + C(b)"``.
+        start: coefficients to start from, intercept first.
+        keep_iterates: keep every iterate of IRLS in `iterates_`, and start from zero.
+        step_size: of `partial_fit`: a number, or a function of the number of the update.
+        decay: exponent with which a constant `step_size` falls, from 0 to 1.
+        batch_size: rows of one update of `partial_fit`.
+        random_state: seed of the order of rows in solver="sgd".
+        max_iter: most iterations.
+        tolerance: on the Newton decrement, in standard errors (other solvers: on the largest scaled slope).
+        max_seconds: most seconds.
+        progress: show a bar.
+        callback: called with the state after each iteration; True stops the fit.
+
+    >>> import numpy as np
+    >>> model = GLM("poisson").fit(np.array([[0.0], [0.0], [1.0], [1.0]]), [1, 3, 4, 4])
+    >>> round(float(np.exp(model.intercept_)), 6), round(model.coefficients_["x0"], 6)
+    (2.0, 0.693147)
+    """
+
+    def __init__(
+        self,
+        family: Any = "gaussian",
+        *,
+        link: str | None = None,
+        fit_intercept: bool = True,
+        prior: Any = None,
+        penalize_intercept: bool = False,
+        solver: str = "auto",
+        dispersion: Any = "pearson",
+        covariance: str = "expected",
+        categorical: Any = None,
+        unknown: str = "raise",
+        collinear: str = "raise",
+        reference: Any = None,
+        formula: str | None = None,
+        start: Any = None,
+        keep_iterates: bool = False,
+        step_size: Any = 0.01,
+        decay: float = 0.0,
+        batch_size: int = 1,
+        random_state: Any = None,
+        max_iter: int = 100,
+        tolerance: float = 1e-8,
+        max_seconds: float | None = None,
+        progress: bool = False,
+        callback: Any = None,
+    ) -> None:
+        """See the class."""
+        options = dict(locals())
+        for name in ("self", "__class__"):
+            options.pop(name, None)
+        super().__init__(**options)
+        self._law_name()
+        for name, allowed in _CHOICES.items():
+            if options[name] not in allowed:
+                raise OptionError(f"{name} is {options[name]!r}; expected one of {listing(allowed)}.")
+        known = isinstance(dispersion, int | float | np.number) and not isinstance(dispersion, bool) and dispersion > 0
+        if dispersion not in ("pearson", "ml") and not known:
+            raise OptionError(f"dispersion is {dispersion!r}; expected 'pearson', 'ml' or a positive number.")
+
+    # -- the law -----------------------------------------------------------------------------------------------------
+
+    def _law_name(self) -> str:
+        """The name of the family."""
+        family = self._options["family"]
+        if isinstance(family, Distribution):
+            name = _LAWS.get(type(family).__name__)
+            if name is None:
+                raise OptionError(f"family is {family!r}; responses follow {listing(_LAWS)}.")
+            return name
+        if not isinstance(family, str):
+            raise OptionError(f"family is {family!r}; expected a law such as Poisson(), or a name.")
+        name = family.lower().replace("-", "_").replace(" ", "_")
+        name = _OTHER_NAMES.get(name, name)
+        if name not in (*FAMILIES, "multinomial", "multivariate_gaussian"):
+            raise OptionError(f"family is {family!r}; expected a law, or one of {listing(FAMILIES)}, 'multinomial'.")
+        return name
+
+    def _law_option(self, name: str) -> Any:
+        family = self._options["family"]
+        return family._options.get(name) if isinstance(family, Distribution) else None
+
+    def _family(self) -> tuple[Family, Link]:
+        name = self._law_name()
+        size = 1.0 if type(self._options["family"]).__name__ == "Geometric" else self._law_option("size")
+        return family_of(name, self._options["link"], size)
+
+    def _known_dispersion(self) -> Any:
+        if type(self._options["family"]).__name__ == "Exponential":
+            return 1.0
+        return self._options["dispersion"]
+
+    def _kind(self) -> Kind:
+        name = self._law_name()
+        if name in ("multinomial", "multivariate_gaussian"):
+            if self._options["link"] not in (None, "logit" if name == "multinomial" else "identity"):
+                raise OptionError(f"The {name} family has no other link; got {self._options['link']!r}.")
+            labels = name == "multinomial"
+            return Kind("labels" if labels else "vectors", self._law_option("states") if labels else None)
+        family, link = self._family()
+        if name == "binomial":
+            return Kind("shares", self._law_option("states"), None, link.name)
+        return Kind("numbers", None, family, link.name)
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        exposure: Any = None,
+        trials: Any = None,
+        columns: Any = None,
+    ) -> Self:
+        """Learn the coefficients.
+
+        Args:
+            X: an array, a sparse matrix, any table, or the path of a file, which is then read once for each iteration.
+            y: the response: one value a row, (successes, failures) in two columns, or the name of a column of X.
+            sample_weight: how many rows each row stands for, or the name of a column.
+            offset: added to the linear predictor, or the name of a column.
+            exposure: multiplies the mean (log link), or the name of a column.
+            trials: of each row, where y is the number of successes.
+            columns: names for the columns of an array, or the explanatory columns of a table.
+
+        Returns:
+            self
+        """
+        asked = Asked(y, sample_weight, offset, exposure, trials, columns)
+        if self._law_name() == "gaussian" and _is_wide(y):
+            self._take(self._as_vectors().fit(X, y, sample_weight, offset=offset, exposure=exposure, columns=columns))
+            return self
+        coding = Coding.of(self._options["fit_intercept"], self._options["categorical"])
+        read = read_rows(X, asked, self._kind(), coding, self._options["formula"])
+        return self._accept(self._learned(read), read)
+
+    def _as_vectors(self) -> GLM:
+        return type(self)(**{**self._options, "family": "multivariate_gaussian"})
+
+    def _take(self, fitted: GLM) -> None:
+        """Take over what another model has learned, with the options of this one."""
+        options = self._options
+        self.__dict__.clear()
+        self.__dict__.update({**fitted.__dict__, "_options": options})
+
+    def _learned(self, read: Read) -> Learned:
+        kind = self._law_name()
+        wishes = self._wishes()
+        if kind == "multivariate_gaussian":
+            if self._options["prior"] is not None:
+                raise OptionError("A response of vectors takes no prior; fit its columns one by one.")
+            return learned_vectors(read, fit_vectors(read.rows, read.design, wishes, self._control()))
+        if kind == "multinomial":
+            return self._learned_labels(read, wishes)
+        family, link = self._family()
+        penalties = self._penalties(read.design, 1)
+        fit = Fitter(read.rows, read.design, family, link, penalties, wishes, self._control()).fit()
+        return learned_one(read, fit, link, penalties, covariance=self._options["covariance"])
+
+    def _learned_labels(self, read: Read, wishes: Wishes) -> Learned:
+        assert read.classes is not None
+        reference = read.classes[-1] if self._options["reference"] is None else self._options["reference"]
+        place = Variable.discrete("y", read.classes).index(reference)
+        order = [at for at in range(len(read.classes)) if at != place] + [place]
+        rows = read.rows
+        turned = np.argsort(order).astype(np.float64)
+        _recode(rows, turned)
+        penalties = self._penalties(read.design, len(order) - 1)
+        fit = fit_labels(rows, read.design, len(order), penalties, wishes, self._control())
+        return learned_labels(read, fit, order, penalties)
+
+    def _penalties(self, design: Design, outputs: int) -> Penalties:
+        options = self._options
+        return read_prior(options["prior"], design, penalize_intercept=options["penalize_intercept"], outputs=outputs)
+
+    def _wishes(self) -> Wishes:
+        options = self._options
+        free = self._law_name() == "negative_binomial" and self._law_option("size") is None
+        free = free and type(options["family"]).__name__ != "Geometric"
+        return Wishes(
+            options["solver"],
+            self._known_dispersion(),
+            options["collinear"],
+            options["start"],
+            options["keep_iterates"],
+            free,
+            options["random_state"],
+        )
+
+    def _accept(self, learned: Learned, read: Read) -> Self:
+        fresh = copy.copy(self)
+        fresh.__dict__.update({"_options": dict(self._options), "_learned_state": learned})
+        fresh.__dict__["_specification"] = read.specification
+        fresh.summary_ = Summary(_domain(read.design), {}, read.rows.rows, read.weight)
+        fresh.report_ = fresh._receipt(learned, read)
+        self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def _receipt(self, learned: Learned, read: Read) -> Report:
+        outcome = learned.outcome
+        assert outcome is not None
+        return Report(
+            model=f"GLM, {learned.family}, {learned.link} link",
+            rows=read.rows.rows,
+            weight=read.weight,
+            passes=read.rows.passes,
+            method=learned.method,
+            estimate="maximum likelihood" if self._options["prior"] is None else "posterior mode",
+            log_likelihood=learned.log_likelihood,
+            objective=learned.objective,
+            n_params=learned.n_params,
+            certificate=learned.certificate,
+            converged=outcome.converged,
+            iterations=outcome.state.iteration,
+            history=outcome.history,
+            stop_reason=outcome.stop_reason,
+            warnings=learned.warnings,
+        )
+
+    def partial_fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        exposure: Any = None,
+        columns: Any = None,
+    ) -> Self:
+        """Go through the rows once, in their order: ``theta += step (y - mean) x`` for each (least mean squares).
+
+        A prior enters with one over the number of rows of this call for each row. The first call begins at `start`, or
+        at zero. `updates_` counts the updates so far, which is what schedules of `step_size` see.
+        """
+        asked = Asked(y, sample_weight, offset, exposure, None, columns)
+        coding = Coding.of(self._options["fit_intercept"], self._options["categorical"])
+        read = read_rows(X, asked, self._kind(), coding, self._options["formula"])
+        before: Learned | None = self.__dict__.get("_learned_state")
+        family, link = self._family()
+        found = online_update(read, family, link, self._penalties(read.design, 1), self._options, before)
+        return self._accept(found, read)
+
+    def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
+        """Not offered: the rows of an iterative fit cannot be taken out again."""
+        raise OptionError("A GLM has no finite statistics to take rows out of; fit it again without them.")
+
+    # -- state -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _learned_result(self) -> Learned:
+        found: Learned | None = self.__dict__.get("_learned_state")
+        if found is None:
+            raise NotFittedError("This GLM has learned nothing yet. Call fit first.")
+        return found
+
+    @property
+    def n_params_(self) -> int:
+        """Coefficients that are free, the dispersion, and the size of a negative binomial law."""
+        return self._learned_result.n_params
+
+    def _fitted_state(self) -> dict[str, Any]:
+        return self._learned_result.to_plain()
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.__dict__["_learned_state"] = Learned.from_plain(state)
+        self.__dict__["_specification"] = None
+
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "covariance": ("expected", "observed", "robust"),
+    "unknown": ("raise", "pool"),
+    "collinear": ("raise", "drop"),
+    "solver": ("auto", "irls", "newton", "lbfgs", "cg", "newton-cg", "sgd", "cd"),
+}
+
+
+def _is_wide(y: Any) -> bool:
+    return hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] > 1
+
+
+def _recode(rows: Any, turned: Floats) -> None:
+    """Codes of the labels with the reference last."""
+    if rows.in_memory:
+        rows.block = replace(rows.block, y=turned[rows.block.y.astype(np.intp)])
+        return
+    make = rows.make
+
+    def remade(batch: Any) -> Any:
+        block = make(batch)
+        return replace(block, y=turned[block.y.astype(np.intp)])
+
+    rows.make = remade
+
+
+def _domain(design: Design) -> Domain:
+    """The explanatory columns."""
+    found: list[Variable] = []
+    for column in design.columns:
+        found.append(column.variable if hasattr(column, "variable") else Variable(column, "real"))
+    return Domain(found or [Variable("intercept", "real")])

@@ -1,0 +1,221 @@
+"""What a solver sees of a regression: value, slope and information at a vector of coefficients.
+
+The objective is ``log-likelihood / phi - penalty`` in the engine's layout of the coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.linear_predictor import (
+    Block,
+    Curvature,
+    Law,
+    Layout,
+    curvature_task,
+    information_product,
+    linear_predictor,
+    root_task,
+    several_task,
+    slope_task,
+    weighted_sum,
+)
+from suffice.models.glm.families import BinomialFamily, Totals
+from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.laws import RowLaw
+from suffice.models.markov.priors import GaussianPenalty
+from suffice.solvers.information import Information
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows, a law of the rows, and a Gaussian penalty (or None); `outputs` linear predictors.
+
+    `rooted` asks for the exact root of the information in each pass. `kept` are the coefficients that a solver sees;
+    the others stay at their values in `fixed`.
+    """
+
+    rows: Rows | StreamRows
+    layout: Layout
+    law: Law
+    penalty: GaussianPenalty | None = None
+    phi: float = 1.0
+    outputs: int = 1
+    rooted: bool = False
+    kept: NDArray[np.intp] | None = None
+    fixed: Floats | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients that a solver sees."""
+        return self.layout.size * self.outputs if self.kept is None else len(self.kept)
+
+    def holding(self, kept: NDArray[np.intp], fixed: Floats) -> Problem:
+        """The same problem with all coefficients but `kept` held at their values in `fixed`."""
+        return replace(self, kept=kept, fixed=fixed)
+
+    def whole(self, beta: Floats) -> Floats:
+        """All coefficients, from those that a solver sees."""
+        if self.kept is None or self.fixed is None:
+            return beta
+        found = self.fixed.copy()
+        found[self.kept] = beta
+        return found
+
+    def on(self, block: Block) -> Problem:
+        """The same problem on other rows."""
+        return replace(self, rows=Rows(block))
+
+    def _shaped(self, beta: Floats) -> Floats:
+        """Coefficients (size,) as (k, m), predictors first in memory."""
+        return beta.reshape(self.outputs, -1).T
+
+    def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
+        """Value, gradient and information of the log-likelihood at phi = 1, without the penalty."""
+        if self.outputs > 1:
+            found = self.rows.reduce(several_task(self.layout, self.law, self._shaped(beta)))
+            assert found.body is not None
+            return found.value, found.gradient, Information(found.body)
+        if self.rooted:
+            exact = self.rows.reduce(root_task(self.layout, self.law, beta))
+            return exact.value, exact.gradient, Information(exact.root.T @ exact.root, root=exact.root)
+        found = self.rows.reduce(curvature_task(self.layout, self.law, beta))
+        assert found.body is not None
+        return found.value, found.gradient, Information(found.body, found.cross, found.levels)
+
+    def evaluate(self, beta: Floats) -> tuple[float, Floats, Information]:
+        """Value, gradient and information of the objective."""
+        beta = self.whole(beta)
+        value, gradient, information = self.curvature(beta)
+        if self.phi != 1.0:
+            value, gradient, information = value / self.phi, gradient / self.phi, information.times(1.0 / self.phi)
+        if self.penalty is not None:
+            value -= self.penalty.value(beta)
+            gradient = gradient - self.penalty.slope(beta)
+            information = information.plus(self.penalty.precision)
+        if self.kept is None:
+            return value, gradient, information
+        return value, gradient[self.kept], information.part(self.kept)
+
+    def objective(self, beta: Floats) -> tuple[float, Floats]:
+        """Value and gradient alone: half the arithmetic or less."""
+        beta = self.whole(beta)
+        if self.outputs > 1:
+            task: Callable[[Block], Curvature] = several_task(
+                self.layout, self.law, self._shaped(beta), information=False
+            )
+        else:
+            task = slope_task(self.layout, self.law, beta)
+        found = self.rows.reduce(task)
+        value, gradient = found.value / self.phi, found.gradient / self.phi
+        if self.penalty is not None:
+            value, gradient = value - self.penalty.value(beta), gradient - self.penalty.slope(beta)
+        return value, gradient if self.kept is None else gradient[self.kept]
+
+    def product(self, beta: Floats) -> Callable[[Floats], Floats]:
+        """The information times a vector, by two products with X; nothing of size (k, k) is made."""
+        beta = self.whole(beta)
+
+        def times(given: Floats) -> Floats:
+            vector = given
+            if self.kept is not None:
+                vector = np.zeros(self.layout.size)
+                vector[self.kept] = given
+            found = self.rows.reduce(information_product(self.layout, self.law, beta, vector)).gradient / self.phi
+            found = found if self.penalty is None else found + self.penalty.product(vector)
+            return found if self.kept is None else found[self.kept]
+
+        return times
+
+
+# -- sums over rows ----------------------------------------------------------------------------------------------------
+
+
+def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -> Totals:
+    """Deviance, Pearson's statistic and the rest, at fitted coefficients."""
+
+    def task(block: Block) -> Totals:
+        found = [_totals_of(law, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
+        return sum(found[1:], start=found[0])
+
+    return rows.reduce(task)
+
+
+def _totals_of(law: RowLaw, eta: Floats, part: Block) -> Totals:
+    family, y, weights = law.family, part.y, part.weights
+    value = law(eta, y)[0]
+    with np.errstate(all="ignore"):
+        mean = law.link.mean(eta)
+        if isinstance(family, BinomialFamily):
+            deviance = 2.0 * (family.value(y, y) - value)
+        else:
+            deviance = family.deviance(y, mean)
+        away = (y - mean) ** 2
+        pearson = np.where(away > 0.0, away / family.variance(mean), 0.0)
+    log_y = weighted_sum(np.log(y), weights) if family.support == "positive numbers" else 0.0
+    return Totals(
+        float(len(y)) if weights is None else math.fsum(weights),
+        max(0.0, weighted_sum(deviance, weights)),
+        weighted_sum(pearson, weights),
+        weighted_sum(family.base(y), weights),
+        log_y,
+        weighted_sum(value, weights),
+    )
+
+
+@dataclass(frozen=True)
+class Average:
+    """Weight and weighted sum of the response."""
+
+    weight: float
+    total: Any
+
+    def __add__(self, other: Average) -> Average:
+        """Both sets of rows."""
+        return Average(self.weight + other.weight, self.total + other.total)
+
+
+def average(rows: Rows | StreamRows) -> Average:
+    """Weight and sum of y; of labels (codes) and of vectors as well."""
+
+    def task(block: Block) -> Average:
+        weights = np.ones(block.rows) if block.weights is None else block.weights
+        return Average(float(weights.sum()), weights @ block.y)
+
+    return rows.reduce(task)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest of some numbers, which "adds" by taking the larger."""
+
+    value: float
+
+    def __add__(self, other: Largest) -> Largest:
+        """Both sets of rows."""
+        return Largest(max(self.value, other.value))
+
+
+def largest_move(problem: Problem, direction: Floats) -> float:
+    """The largest |x' direction| of any row with weight, over all linear predictors."""
+
+    def task(block: Block) -> Largest:
+        found = 0.0
+        for part in problem.layout.parts(block):
+            bare = replace(part, offset=None)
+            shaped = direction if problem.outputs == 1 else problem._shaped(direction)
+            move = np.abs(linear_predictor(problem.layout, bare, shaped))
+            if part.weights is not None:
+                move = move[part.weights > 0.0]
+            found = max(found, float(move.max(initial=0.0)))
+        return Largest(found)
+
+    return problem.rows.reduce(task).value

@@ -1,0 +1,97 @@
+"""Profile likelihood intervals: how far a coefficient can go while the others do their best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import EstimateError
+from suffice.iteration import Control
+from suffice.models.glm.input import Coding
+from suffice.models.glm.laws import RowLaw, family_of
+from suffice.models.glm.problem import Problem
+from suffice.models.glm.rows import Asked, read_rows
+from suffice.solvers.irls import irls
+
+Floats = NDArray[np.float64]
+
+#: Steps of the search for one end of an interval.
+_STEPS = 60
+
+
+def profile_intervals(model: Any, X: Any, asked: Asked, reach: float) -> Floats:
+    """Ends (k, 2) where the signed root of the drop of twice the log-likelihood is -+ `reach`.
+
+    For families with a dispersion the drop is divided by it. An end at infinity is one that the likelihood never
+    reaches.
+    """
+    learned = model._learned_result
+    if learned.beta.shape[1] > 1 or learned.direction is not None or learned.dropped:
+        raise EstimateError("Profile intervals need one linear predictor, no separation and no dropped columns.")
+    coding = Coding.of(model._options["fit_intercept"], model._options["categorical"])
+    read = read_rows(X, asked, model._kind(), coding, model._options["formula"])
+    if read.design.names != learned.design.names:
+        raise EstimateError("The rows are not those of the fit: their columns or levels differ.")
+    family, link = family_of(learned.family, learned.link, learned.size)
+    penalties = model._penalties(read.design, 1)
+    problem = Problem(read.rows, read.design.layout, RowLaw(family, link), penalties.gaussian)
+    phi = learned.dispersion if family.free_dispersion else 1.0
+    problem = replace(problem, phi=phi)
+    best = read.design.internal(learned.beta[:, 0])
+    top = problem.objective(best)[0]
+    errors = np.sqrt(problem.evaluate(best)[2].inverse_diagonal())
+    found = np.empty((len(best), 2))
+    for at in range(len(best)):
+        profile = _profile(problem, best, at, top)
+        for side, sign in enumerate((-1.0, 1.0)):
+            found[at, side] = _end(profile, float(best[at]), sign * float(errors[at]), reach)
+    return read.design.public(found)
+
+
+def _profile(problem: Problem, best: Floats, at: int, top: float) -> Callable[[float], float]:
+    """The root of the drop of twice the objective, at a value of one coefficient."""
+    others = np.setdiff1d(np.arange(len(best)), [at])
+    last = [best[others]]
+
+    def root(value: float) -> float:
+        fixed = best.copy()
+        fixed[at] = value
+        held = problem.holding(others, fixed)
+        if not math.isfinite(held.objective(last[0])[0]):
+            return math.inf
+        fitted = irls(held.evaluate, last[0], Control(tolerance=1e-7)).outcome.state
+        last[0] = fitted.parameters
+        return math.sqrt(max(0.0, 2.0 * (top - fitted.objective)))
+
+    return root
+
+
+def _end(root: Callable[[float], float], centre: float, error: float, reach: float) -> float:
+    """Where the root is `reach`: out to a value beyond, then between by the secant with bisection."""
+    near, near_root = 0.0, 0.0
+    far, far_root = reach, root(centre + reach * error)
+    for _ in range(30):
+        if far_root >= reach:
+            break
+        near, near_root, far = far, far_root, 1.5 * far + 0.5
+        far_root = root(centre + far * error)
+    else:
+        return math.copysign(math.inf, error)
+    for step in range(_STEPS):
+        if abs(far - near) <= 1e-9 * far or abs(far_root - reach) <= 1e-10:
+            break
+        share = (reach - near_root) / (far_root - near_root) if math.isfinite(far_root) and step % 3 < 2 else 0.5
+        middle = near + min(max(share, 0.02), 0.98) * (far - near)
+        value = root(centre + middle * error)
+        if value >= reach:
+            far, far_root = middle, value
+        else:
+            near, near_root = middle, value
+        if abs(value - reach) <= 1e-10:
+            return centre + middle * error
+    return centre + far * error

@@ -1,0 +1,175 @@
+"""Does the maximum of the likelihood exist? Separation of discrete responses, and columns that say the same.
+
+A direction d separates the rows if no row's likelihood falls along it and some row's rises for ever: for a binomial
+response ``x'd >= 0`` where all trials succeeded, ``x'd <= 0`` where all failed, and ``x'd = 0`` where both happened;
+for counts ``x'd <= 0`` where the count is 0 and ``x'd = 0`` elsewhere; for labels ``x'(d_c - d_j) >= 0`` for the label
+c of the row and every other label j. Then the supremum is only reached at infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.linear_predictor import Block, linear_predictor
+from suffice.models.glm.design import Design
+from suffice.models.glm.problem import Largest, Problem, largest_move
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+#: A Newton step that moves no linear predictor by more than this proves, near a maximum, that it exists.
+STILL = 0.01
+#: Numbers in the linear programme up to which it is solved; beyond, the ray of the last step decides.
+MOST_NUMBERS = 3_000_000
+#: Relative slack of the ray test.
+RAY = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """`exists` (None: not decided), a direction (k,) or (m k,) in the engine's layout, and the rows it decides (n,)."""
+
+    exists: bool | None
+    direction: Floats | None = None
+    decided: Bools | None = None
+
+
+def sides(y: Floats, kind: str) -> tuple[Floats, Bools]:
+    """The sign (n,) that x'd must have, and whether the row fixes it at 0."""
+    if kind == "binomial":
+        return np.where(y >= 1.0, 1.0, -1.0), (y > 0.0) & (y < 1.0)
+    return -np.ones_like(y), y > 0.0
+
+
+def find_separation(problem: Problem, design: Design, kind: str, step: Floats) -> Separation:
+    """Look for a separating direction, once the last Newton step does not rule one out."""
+    if largest_move(problem, step) <= STILL:
+        return Separation(True)
+    rows = problem.rows
+    if not rows.in_memory:
+        return _ray(problem, kind, step)
+    outputs = problem.outputs
+    if rows.rows * problem.size * max(outputs, 1) > MOST_NUMBERS:
+        return _ray(problem, kind, step)
+    block = rows.block  # type: ignore[union-attr]
+    matrix = np.concatenate([_dense(problem, part) for part in problem.layout.parts(block)])
+    weights = np.ones(block.rows) if block.weights is None else block.weights
+    kept = weights > 0.0
+    if kind == "labels":
+        return _labels(matrix, block.y.astype(np.intp), kept, outputs)
+    signs, fixed = sides(block.y, kind)
+    found = _programme(signs[kept, None] * matrix[kept], fixed[kept])
+    if found is None:
+        return Separation(True)
+    direction, decided = found
+    whole = np.zeros(block.rows, dtype=np.bool_)
+    whole[np.flatnonzero(kept)[decided]] = True
+    return Separation(False, direction, whole)
+
+
+def _dense(problem: Problem, part: Block) -> Floats:
+    """All columns of some rows in the engine's layout."""
+    layout = problem.layout
+    found = [np.ones((part.rows, 1))] if layout.constant else []
+    found.append(part.dense)
+    if layout.sparse:
+        found.append(part.sparse.toarray())
+    if part.codes is not None:
+        found.append(np.eye(layout.levels + 1)[part.codes][:, 1:])
+    return np.concatenate(found, axis=1)
+
+
+def _programme(rows: Floats, fixed: Bools) -> tuple[Floats, Bools] | None:
+    """The direction that raises as many rows as any: maximise sum t with ``rows d >= t``, ``0 <= t <= 1``.
+
+    Directions add, so the best one raises every row that some direction raises. None if there is no such row.
+    """
+    from scipy import optimize, sparse
+
+    size = np.abs(rows).max(axis=0, initial=0.0)
+    scaled = rows / np.where(size > 0.0, size, 1.0)
+    free = scaled[~fixed]
+    n, k = len(free), rows.shape[1]
+    if n == 0:
+        return None
+    answer = optimize.linprog(
+        np.concatenate((np.zeros(k), -np.ones(n))),
+        A_ub=sparse.hstack([sparse.csr_array(-free), sparse.eye_array(n)], format="csr"),
+        b_ub=np.zeros(n),
+        A_eq=None
+        if n == len(rows)
+        else sparse.hstack([sparse.csr_array(scaled[fixed]), sparse.csr_array((len(rows) - n, n))], format="csr"),
+        b_eq=None if n == len(rows) else np.zeros(len(rows) - n),
+        bounds=[(None, None)] * k + [(0.0, 1.0)] * n,
+        method="highs",
+    )
+    if answer.x is None or answer.fun is None or answer.fun > -0.5:
+        return None
+    direction = np.where(size > 0.0, answer.x[:k] / np.where(size > 0.0, size, 1.0), 0.0)
+    decided = np.zeros(len(rows), dtype=np.bool_)
+    decided[~fixed] = answer.x[k:] > 0.5
+    return direction, decided
+
+
+def _labels(matrix: Floats, codes: NDArray[np.intp], kept: Bools, outputs: int) -> Separation:
+    """Labels: a row of label c must not lose against any other label j."""
+    rows, k = matrix[kept], matrix.shape[1]
+    labels = codes[kept]
+    constraints = []
+    for other in range(outputs + 1):
+        part = np.zeros((len(rows), outputs, k))
+        at = np.arange(len(rows))
+        own = labels < outputs
+        part[at[own], labels[own]] += rows[own]
+        if other < outputs:
+            part[:, other] -= rows
+        part[labels == other] = 0.0
+        constraints.append(part.reshape(len(rows), -1))
+    stacked = np.concatenate(constraints)
+    found = _programme(stacked, np.zeros(len(stacked), dtype=np.bool_))
+    if found is None:
+        return Separation(True)
+    direction, decided = found
+    # A row is decided once all other labels have lost; until then it still says something about those that have not.
+    lost = decided.reshape(outputs + 1, -1) | (labels[None, :] == np.arange(outputs + 1)[:, None])
+    whole = np.zeros(len(codes), dtype=np.bool_)
+    whole[np.flatnonzero(kept)[lost.all(axis=0)]] = True
+    return Separation(False, direction, whole)
+
+
+def _ray(problem: Problem, kind: str, step: Floats) -> Separation:
+    """Whether the last Newton step itself separates: near the supremum it points along the ray."""
+    if kind == "labels":
+        return Separation(None)
+
+    def task(block: Block) -> Largest:
+        worst = 0.0
+        for part in problem.layout.parts(block):
+            along = linear_predictor(problem.layout, replace(part, offset=None), step)
+            signs, fixed = sides(part.y, kind)
+            against = np.where(fixed, np.abs(along), -signs * along)
+            if part.weights is not None:
+                against = against[part.weights > 0.0]
+            worst = max(worst, float(against.max(initial=0.0)))
+        return Largest(worst)
+
+    against = problem.rows.reduce(task).value
+    far = largest_move(problem, step)
+    return Separation(False, step) if against <= RAY * far else Separation(None)
+
+
+def sentences(design: Design, direction: Floats, classes: Sequence[object] = ()) -> tuple[str, ...]:
+    """What runs to infinity, by name; direction (k,) or (k, m) in the order of the names."""
+    columns = direction.reshape(design.size, -1)
+    top = np.abs(columns).max(initial=0.0)
+    found = []
+    for at, name in enumerate(design.names):
+        for label in range(columns.shape[1]):
+            if abs(columns[at, label]) > 1e-9 * top:
+                of = f" of {classes[label]!r}" if len(classes) else ""
+                found.append(f"{name}{of} to {'+' if columns[at, label] > 0 else '-'}infinity")
+    return tuple(found)

@@ -1,0 +1,195 @@
+"""Regressions with several linear predictors: labels by softmax, and vectors with a Gaussian law."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.linear_predictor import Block, linear_predictor, weighted
+from suffice.errors import EstimateError
+from suffice.iteration import Control, Outcome, State
+from suffice.models.glm.design import Design
+from suffice.models.glm.families import GaussianFamily
+from suffice.models.glm.figures import Wishes, certify
+from suffice.models.glm.fit import Fitter
+from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.laws import RowLaw
+from suffice.models.glm.links import Identity
+from suffice.models.glm.priors import Penalties
+from suffice.models.glm.problem import Average, Problem
+from suffice.models.glm.separation import Separation, find_separation
+from suffice.models.glm.softmax import SoftmaxLaw
+from suffice.models.glm.solve import Result, choose, solve
+from suffice.report import Certificate
+from suffice.solvers.information import Information
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralFit:
+    """Coefficients (k, m) in the engine's layout, and the information (m k, m k), predictors first."""
+
+    beta: Floats
+    information: Information
+    log_likelihood: float
+    objective: float
+    null: float
+    certificate: Certificate
+    outcome: Outcome
+    method: str
+    separation: Separation
+    iterates: tuple[Floats, ...] = ()
+    covariance: Floats | None = None
+
+
+def fit_labels(
+    rows: Rows | StreamRows, design: Design, classes: int, penalties: Penalties, wishes: Wishes, control: Control
+) -> SeveralFit:
+    """Softmax regression; codes of y have the reference last."""
+    law = SoftmaxLaw(classes)
+    if penalties.conjugate is not None:
+        raise EstimateError("The prior on coefficients and variance is for a Gaussian response; use Normal(variance=)")
+    problem = Problem(rows, design.layout, law, penalties.gaussian, outputs=classes - 1)
+    start = np.zeros(problem.size)
+    if not penalties.any:
+        one = replace(problem, law=RowLaw(GaussianFamily(), Identity()), outputs=1)
+        fitter = Fitter(rows, design, GaussianFamily(), Identity(), penalties, wishes, control)
+        fitter._full_rank(one)
+    result = solve(
+        problem,
+        start,
+        control,
+        solver=choose(wishes.solver, problem, penalties.laplace),
+        laplace=penalties.laplace,
+        keep=wishes.keep_iterates,
+        warm=wishes.solver == "auto" and not wishes.keep_iterates,
+    )
+    separation = Separation(True if penalties.any else None)
+    if not penalties.any:
+        step = result.last.information.solve(result.last.gradient)
+        if not result.last.information.definite:
+            step = step + 1.0
+        separation = find_separation(problem, design, "labels", step)
+    value = result.last.value + (0.0 if penalties.gaussian is None else penalties.gaussian.value(result.beta))
+    if separation.exists is False and separation.decided is not None and isinstance(rows, Rows):
+        result, value = _limit(problem, rows, result, separation, control)
+    certificate = certify(result, penalties, separation, weight=_weight(rows), strong=True)
+    objective = result.last.value - (0.0 if penalties.laplace is None else penalties.laplace.value(result.beta))
+    shaped = result.beta.reshape(classes - 1, -1).T
+    return SeveralFit(
+        shaped,
+        result.last.information,
+        value,
+        objective,
+        _null_of_labels(rows, classes),
+        certificate,
+        result.outcome,
+        result.method,
+        separation,
+        result.iterates,
+    )
+
+
+def _limit(
+    problem: Problem, rows: Rows, result: Result, separation: Separation, control: Control
+) -> tuple[Result, float]:
+    """Rows whose label the direction decides leave the fit of the others."""
+    block = rows.block
+    weights = np.ones(block.rows) if block.weights is None else block.weights
+    decided = np.zeros(block.rows, dtype=np.bool_) if separation.decided is None else separation.decided
+    rest = np.where(decided, 0.0, weights)
+    if not rest.any():
+        zero = np.zeros(problem.size)
+        return replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero)), 0.0
+    fitted = solve(problem.on(replace(block, weights=rest)), np.zeros(problem.size), control, solver="irls")
+    return fitted, fitted.last.value
+
+
+def _weight(rows: Rows | StreamRows) -> float:
+    def task(block: Block) -> Average:
+        return Average(float(block.rows) if block.weights is None else float(block.weights.sum()), 0.0)
+
+    return rows.reduce(task).weight
+
+
+def _null_of_labels(rows: Rows | StreamRows, classes: int) -> float:
+    """Log-likelihood of the shares of the labels alone."""
+
+    def task(block: Block) -> Average:
+        return Average(0.0, np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64))
+
+    counts = rows.reduce(task).total
+    seen = counts[counts > 0.0]
+    return float(seen @ np.log(seen / counts.sum()))
+
+
+def fit_vectors(rows: Rows | StreamRows, design: Design, wishes: Wishes, control: Control) -> SeveralFit:
+    """``Theta = (X'X)^-1 X'Y`` and ``Sigma = R'R / N``: least squares for each column of Y, with one X'X."""
+    if not isinstance(rows, Rows):
+        raise EstimateError("A vector of responses needs rows in memory.")
+    block, layout = rows.block, design.layout
+    law = RowLaw(GaussianFamily(), Identity())
+    m = block.y.shape[1]
+    weight = _weight(rows)
+    columns = [rows_of(block, np.ascontiguousarray(block.y[:, at])) for at in range(m)]
+    fitter = Fitter(columns[0], design, GaussianFamily(), Identity(), Penalties(), wishes, control)
+    problem, _ = fitter._full_rank(Problem(columns[0], layout, law))
+    beta = np.zeros((problem.size, m))
+    information = Information(np.zeros((0, 0)))
+    gap = 0.0
+    for at, one in enumerate(columns):
+        own = replace(problem, rows=one)
+        for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
+            _, gradient, information = own.evaluate(beta[:, at])
+            beta[:, at] += information.solve(gradient)
+        gradient = own.evaluate(beta[:, at])[1]
+        gap = max(gap, float((np.abs(gradient) / np.sqrt(information.diagonal())).max(initial=0.0)))
+    whole = np.column_stack([problem.whole(beta[:, at]) for at in range(m)])
+    squares = rows.reduce(lambda part: _residual_products(part, design, whole)).total
+    covariance = squares / weight
+    sign, logdet = np.linalg.slogdet(covariance)
+    least = float(np.linalg.eigvalsh(covariance)[0])
+    if sign <= 0 or not least > 1e-14 * float(np.trace(covariance)):
+        raise EstimateError(
+            "The residuals have a singular covariance: a response is fitted perfectly, or is a combination of others."
+        )
+    log_likelihood = -0.5 * weight * (m * math.log(2.0 * math.pi) + logdet + m)
+    outcome = Outcome(State(whole.ravel(), log_likelihood, 0.0), True, "closed form", ())
+    certificate = Certificate(gap / math.sqrt(least), 0.0 if gap < 1e-6 else None, False, True, True)
+    null = -0.5 * weight * (m * math.log(2.0 * math.pi) + _null_logdet(block, weight) + m)
+    return SeveralFit(
+        whole,
+        information,
+        log_likelihood,
+        log_likelihood,
+        null,
+        certificate,
+        outcome,
+        "least squares",
+        Separation(True),
+        covariance=covariance,
+    )
+
+
+def rows_of(block: Block, y: Floats) -> Rows:
+    """The same rows with another response."""
+    return Rows(replace(block, y=y))
+
+
+def _residual_products(block: Block, design: Design, beta: Floats) -> Average:
+    total = np.zeros((beta.shape[1], beta.shape[1]))
+    for part in design.layout.parts(block):
+        left = part.y - linear_predictor(design.layout, part, beta)
+        total += weighted(left, part.weights).T @ left
+    return Average(0.0, total)
+
+
+def _null_logdet(block: Block, weight: float) -> float:
+    weights = np.ones(block.rows) if block.weights is None else block.weights
+    away = block.y - weights @ block.y / weight
+    sign, found = np.linalg.slogdet((away * weights[:, None]).T @ away / weight)
+    return float(found) if sign > 0 else -math.inf

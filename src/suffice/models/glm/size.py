@@ -1,0 +1,50 @@
+"""The size of a negative binomial response: ``variance = mean + mean^2 / size``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.linear_predictor import Block, Layout, linear_predictor, weighted_sum
+from suffice.models.glm.families import NegativeBinomialFamily
+from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.links import Link
+from suffice.models.glm.problem import Average
+
+Floats = NDArray[np.float64]
+
+#: A size from which the counts cannot be told from Poisson counts.
+POISSON = 1e8
+
+
+def best_size(
+    rows: Rows | StreamRows, layout: Layout, link: Link, beta: Floats, family: NegativeBinomialFamily
+) -> NegativeBinomialFamily:
+    """The size of the largest likelihood at given means, by Newton's method in its log; at most `POISSON`."""
+    for _ in range(100):
+        slope, curve = _slopes(rows, layout, link, beta, family)
+        # In t = log size: dl/dt = size l', d2l/dt2 = size^2 l'' + size l'.
+        first, second = family.size * slope, family.size**2 * curve + family.size * slope
+        move = -first / second if second < 0.0 else math.copysign(1.0, first)
+        family = NegativeBinomialFamily(family.size * math.exp(max(-2.0, min(2.0, move))))
+        if family.size > POISSON:
+            return NegativeBinomialFamily(POISSON)
+        if abs(move) < 1e-12:
+            break
+    return family
+
+
+def _slopes(
+    rows: Rows | StreamRows, layout: Layout, link: Link, beta: Floats, family: NegativeBinomialFamily
+) -> tuple[float, float]:
+    def task(block: Block) -> Average:
+        sums = np.zeros(2)
+        for part in layout.parts(block):
+            mean = link.mean(linear_predictor(layout, part, beta))
+            sums += [weighted_sum(slope, part.weights) for slope in family.size_slopes(part.y, mean)]
+        return Average(0.0, sums)
+
+    slope, curve = rows.reduce(task).total
+    return float(slope), float(curve)

@@ -1,0 +1,1 @@
+"""Markov networks and log-linear models."""

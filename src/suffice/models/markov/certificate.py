@@ -1,0 +1,256 @@
+"""Where a log-linear fit stands: whether its maximum exists, how many parameters are free, how near the result is."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.junction_tree import TreePlan
+from suffice.graphs.decomposition import decompose
+from suffice.models.markov.contingency import observed_margin
+from suffice.models.markov.existence import shown_to_exist
+from suffice.models.markov.feature import Feature
+from suffice.models.markov.feature_spread import feature_units, standardised, variances
+from suffice.models.markov.law import LawFamily, Masks, limit_masks
+from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
+from suffice.report import Certificate
+from suffice.solvers.faces import MOST_CELLS, Face, smallest_face
+from suffice.solvers.gradient import pseudo_gradient
+from suffice.solvers.newton import solve_truncated
+from suffice.solvers.scaling import inner
+from suffice.statistics import Summary
+
+Floats = NDArray[np.float64]
+
+#: How exactly the equations of the Newton decrement are solved: it is an estimate.
+FORCING = 1e-2
+#: A slope that rounding alone explains, in units of the spread of its feature.
+HIDDEN = 1e-14
+#: A variance below this, in the same units squared, is that of a feature that does not vary.
+CONSTANT = 1e-20
+#: A mean this near to the end of a feature, relative to its range, lies at its end.
+EDGE = 1e-12
+#: Parts of a direction below this share of its largest one are rounding of the linear programme.
+MOVES = 1e-9
+
+_UNITS = "largest difference of an observed and an expected mean of a feature"
+_SLOPES = "largest slope of the objective, a row"
+_NOT_ATTAINED = "the maximum is not attained: the law returned is its limit"
+_NOT_COMPLETE = (
+    "the maximum is not attained: the cells of margins that are 0 have been left out of the law, but whether further "
+    "joint states vanish in its limit was not decided"
+)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether the maximum exists, and where the law is put if not.
+
+    limits (n_weights,): minus or plus infinity for weights that run there each by itself, NaN for those that run to
+    infinity only together with others, 0 for all that stay. direction (n_weights,): along it the likelihood rises to
+    its limit; joint states that vanish fall by 1 or more, all others stay.
+    """
+
+    exists: bool | None
+    directions: tuple[str, ...]
+    masks: Masks
+    limits: Floats
+    direction: Floats
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def undecided(cls, n_weights: int) -> Standing:
+        """Nothing is known, and no weight is held to run anywhere."""
+        nothing = np.zeros(n_weights)
+        return cls(None, (), (), nothing, nothing)
+
+    def of_no_law(self, sentences: tuple[str, ...]) -> Standing:
+        """The standing of margins that no law has, as the sentences say."""
+        return replace(self, exists=False, directions=sentences, notes=())
+
+
+def find_standing(
+    model: LogLinear,
+    margins: Floats,
+    summary: Summary,
+    penalty: Penalty | None,
+    most_cells: int,
+    plan: TreePlan | None = None,
+) -> Standing:
+    """Look at the observed margins before solving. A prior always has a maximum at finite weights."""
+    nothing = np.zeros(model.n_weights)
+    if penalty is not None:
+        return Standing(True, (), (), nothing, nothing)
+    if most_cells == 0 and (model.expected(margins) != 0.0).all():
+        return Standing.undecided(model.n_weights)
+    # A decomposable model is settled by its zero margins alone, without any sweep or programme.
+    closed = model.is_tables and decompose(model.scopes, {v.name: v.card for v in model.domain.variables}).tree
+    if most_cells and plan is not None and model.is_tables and not closed and shown_to_exist(plan, model, margins):
+        return Standing(True, (), (), nothing, nothing)
+    face = find_face(model, margins, summary, most_cells)
+    if face.exists is True:
+        return Standing(True, (), (), nothing, nothing)
+    notes = () if face.exists is None else (_NOT_ATTAINED if face.complete else _NOT_COMPLETE,)
+    direction = face.direction / feature_units(model, margins)
+    limits = weight_limits(model, margins, face)
+    states = {variable.name: variable.states for variable in model.domain.variables}
+    directions = (*_weight_directions(model, direction, limits), *face.lost_states(states))
+    return Standing(face.exists, directions, tuple(face.masks()), limits, direction, notes)
+
+
+def _weight_directions(model: LogLinear, direction: Floats, limits: Floats) -> list[str]:
+    """A sentence for each weight that runs by itself, and one for those that run together."""
+    found = [f"weight of {model.weight_names[k]} -> {limits[k]:.0f}" for k in np.flatnonzero(np.isinf(limits))]
+    joint = np.flatnonzero(np.isnan(limits))
+    if len(joint):
+        sizes = direction[joint] / np.abs(direction[joint]).max()
+        terms = [f"{size:+.4g} [{model.weight_names[k]}]" for k, size in zip(joint[:12], sizes[:12], strict=True)]
+        rest = f" ... ({len(joint) - 12} more)" if len(joint) > 12 else ""
+        found.append(f"weights together, none by itself -> inf along {' '.join(terms)}{rest}")
+    return found
+
+
+class _Names(Sequence[str]):
+    """Names of the weights, made only if an error asks for them."""
+
+    def __init__(self, model: LogLinear) -> None:
+        self._model = model
+
+    def __len__(self) -> int:
+        return self._model.n_weights
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._model.weight_names[place]
+
+
+def find_face(model: LogLinear, margins: Floats, summary: Summary, most_cells: int = MOST_CELLS) -> Face:
+    """The smallest face of the marginal polytope with the observed margins, shares of all cells (n_cells,).
+
+    Its direction is that of the weights times their units, in which the linear programmes are solved.
+    """
+    model = standardised(model, feature_units(model, margins))
+
+    def margin(scope: tuple[Hashable, ...]) -> Floats:
+        found = observed_margin(summary, scope)
+        return np.zeros(model.domain.shape(scope)) if found is None else found
+
+    return smallest_face(
+        {variable.name: variable.card for variable in model.domain.variables},
+        model.scopes,
+        model.expected(margins),
+        1.0,
+        design=None if model.is_identity else model.matrix,
+        margin=margin,
+        names=_Names(model),
+        most_cells=most_cells,
+    )
+
+
+def weight_limits(model: LogLinear, margins: Floats, face: Face) -> Floats:
+    """Where each weight runs (n_weights,): to infinity by itself, to infinity together with others (NaN), nowhere (0).
+
+    A weight runs by itself where its feature always had its largest value (or its least one) on every place, and a cell
+    of a table where it was never seen: whatever all others do, the states where it has not are lost. If that leaves
+    more than the face, the weights that the direction moves beside them run together.
+    """
+    lowest, highest = feature_ends(model)
+    observed, slack = model.expected(margins), EDGE * (highest - lowest)
+    limits = np.where(observed <= lowest + slack, -np.inf, 0.0)
+    for term, place in zip(model.terms, model.weight_slices, strict=True):
+        if isinstance(term, Feature):
+            limits[place][observed[place] >= highest[place] - slack[place]] = np.inf
+    limits[highest == lowest] = 0.0
+    masks = dict(limit_masks(model, limits))
+    alive = [masks[s] == 0.0 if s in masks else np.ones(model.domain.shape(s), bool) for s in model.scopes]
+    moving = np.abs(face.direction) > MOVES * np.abs(face.direction).max(initial=0.0)
+    if face.support is None:  # The law is put on what was never seen, and on nothing else.
+        return np.where(moving, limits, 0.0)
+    if np.array_equal(face.polytope.spread(alive), face.support):
+        return limits
+    return np.where(moving & (limits == 0.0), np.nan, limits)
+
+
+def feature_ends(model: LogLinear) -> tuple[Floats, Floats]:
+    """The least and the largest value of each feature (n_weights,), on each of its scopes by itself."""
+    ends = np.zeros(model.n_weights), np.zeros(model.n_weights)
+    for start, stop in pairwise(model.starts):
+        part = model.matrix[start:stop].tocsc()
+        ends[0][:] += part.min(axis=0).toarray().ravel()
+        ends[1][:] += part.max(axis=0).toarray().ravel()
+    return ends
+
+
+def certify(
+    family: LawFamily,
+    weights: Floats,
+    margins: Floats,
+    weight: float,
+    penalty: Penalty | None,
+    standing: Standing,
+    *,
+    deadline: float = math.inf,
+) -> Certificate:
+    """Measure the slope of the objective at the weights, and what it says about the distance to the maximum.
+
+    Slopes are in units of the spread of each feature (see `markov.feature_spread`). deadline: when to give up the value
+    gap, in seconds of `time.monotonic`.
+    """
+    units = feature_units(family.model, margins)
+    family, weights = family.over(standardised(family.model, units)), weights * units
+    penalty = None if penalty is None else penalty.in_units(units)
+    log_z, marginals = family.margins(weights)
+    observed = family.model.expected(margins)
+    slope = observed - family.model.expected(marginals)
+    if isinstance(penalty, GaussianPenalty):
+        slope = slope - penalty.slope(weights) / weight
+    if isinstance(penalty, LaplacePenalty):
+        slope = pseudo_gradient(weights - penalty.mean, slope, penalty.rate / weight)
+    gap = float(np.abs(slope).max(initial=0.0))
+    value, bound = None, False
+    if isinstance(penalty, GaussianPenalty):
+        value, bound = weight * penalty.loss_bound(slope), True
+    elif isinstance(penalty, LaplacePenalty):
+        loss = penalty.value(weights) - weight * (inner(weights, observed) - log_z)
+        value, bound = penalty.loss_bound(slope, weights, loss), True
+    elif standing.exists is not False or standing.notes:  # Without a law the objective has no limit.
+        value = _decrement(family, weights, slope, marginals, deadline)
+    scale = _UNITS if penalty is None else _SLOPES
+    scale += "" if (units == 1.0).all() else ", in units of its spread"
+    return Certificate(gap, value, bound=bound, exists=standing.exists, directions=standing.directions, scale=scale)
+
+
+class _LateError(Exception):
+    """There is no time left."""
+
+
+def _decrement(family: LawFamily, weights: Floats, slope: Floats, marginals: Floats, deadline: float) -> float | None:
+    """Half the squared Newton decrement, which estimates how much the objective can still rise, in nats a row.
+
+    None where the equations could not be solved: the law does not curve along the slope, or the time is up.
+    """
+    variance = variances(family.model, marginals)
+    diagonal = 1.0 / np.where(variance > CONSTANT, variance, 1.0)
+    product = family.covariance_product(weights)
+
+    def timed(vector: Floats) -> Floats:
+        if time.monotonic() > deadline:
+            raise _LateError
+        return product(vector)
+
+    try:
+        direction = solve_truncated(timed, slope, diagonal, FORCING)
+        left = slope - timed(direction)
+    except _LateError:
+        return None
+    solved = float(left @ (diagonal * left)) <= (2.0 * FORCING) ** 2 * float(slope @ (diagonal * slope))
+    if not solved and float(np.abs(left).max(initial=0.0)) > HIDDEN:
+        return None
+    return 0.5 * max(0.0, float(slope @ direction))

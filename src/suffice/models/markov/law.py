@@ -1,0 +1,173 @@
+"""A log-linear model at given weights: its junction tree, log Z, expected features and their covariance."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.junction_tree import JunctionTree, TreeMoments, TreePlan, plan_tree
+from suffice.engines.memory import in_words
+from suffice.engines.tree_covariance import TreeCovariance
+from suffice.errors import SizeError
+from suffice.models.markov.log_linear import LogLinear
+
+Floats = NDArray[np.float64]
+Names = tuple[Hashable, ...]
+#: Where a law is put on a face of the marginal polytope: scopes, with tables of 0 and minus infinity.
+Masks = Sequence[tuple[Names, Floats]]
+
+#: A covariance of more weights would not be worth its time and memory.
+MOST_COVARIANCE = 6_000
+
+
+class LawFamily:
+    """All laws of a log-linear model, possibly put on a face: weights in, moments out."""
+
+    def __init__(
+        self, model: LogLinear, masks: Masks = (), *, plan: TreePlan | None = None, limit_bytes: int | None = None
+    ) -> None:
+        """Plan the tree, which the masks may ask for further scopes; `plan` is one without masks, used if it fits."""
+        self.model = model
+        self.masks = tuple((tuple(scope), np.asarray(table, dtype=np.float64)) for scope, table in masks)
+        #: Scopes that only the masks need.
+        self.extra_scopes = tuple(scope for scope, _ in self.masks if model.place(scope) is None)
+        if plan is None or self.extra_scopes:
+            cards = {variable.name: variable.card for variable in model.domain.variables}
+            plan = plan_tree(cards, [*model.scopes, *self.extra_scopes], limit_bytes=limit_bytes)
+        self.plan = plan
+        self._offset, self._extra = self._mask_vectors()
+
+    def _mask_vectors(self) -> tuple[Floats | None, Floats]:
+        """What the masks add to the scopes of the model (None for nothing), and to further scopes."""
+        offset = np.zeros(self.model.n_cells)
+        further = [np.zeros(0)]
+        for scope, table in self.masks:
+            place = self.model.place(scope)
+            if place is None:
+                further.append(table.ravel())
+                continue
+            axes = [scope.index(name) for name in self.model.scopes[place]]
+            self.model.part(offset, place)[...] += np.transpose(table, axes)
+        return (offset if offset.any() else None), np.concatenate(further)
+
+    def over(self, model: LogLinear) -> LawFamily:
+        """The same laws with other weights: a model of the same terms whose features have other units."""
+        found = copy.copy(self)
+        found.model = model
+        return found
+
+    @cached_property
+    def _moments(self) -> TreeMoments:
+        return self.plan.moments()
+
+    def potentials(self, weights: Floats) -> Floats:
+        """Log-potentials of all scopes of the plan, masks included."""
+        logs = self.model.log_potentials(weights)
+        if self._offset is not None:
+            logs = logs + self._offset
+        return np.concatenate([logs, self._extra]) if len(self._extra) else logs
+
+    def margins(self, weights: Floats) -> tuple[float, Floats]:
+        """Log Z, and the marginals of all scopes of the model (n_cells,)."""
+        log_z, marginals = self._moments(self.potentials(weights))
+        return log_z, marginals[: self.model.n_cells]
+
+    def moments(self, weights: Floats) -> tuple[float, Floats]:
+        """Log Z and its gradient, the expected features (n_weights,)."""
+        log_z, marginals = self.margins(weights)
+        return log_z, self.model.expected(marginals)
+
+    def tree(self, weights: Floats) -> JunctionTree:
+        """The tree with its factors, for questions."""
+        logs = self.potentials(weights)
+        sizes = [self.plan.space.size(scope) for scope in self.plan.scopes]
+        parts = np.split(logs, np.cumsum(sizes)[:-1]) if sizes else ()
+        shapes = [self.plan.space.shape(scope) for scope in self.plan.scopes]
+        return self.plan.load([part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)], log=True)
+
+    def log_cells(self, weights: Floats, codes: NDArray[Any], log_z: float) -> Floats:
+        """Log-probability of joint states (n, variables), codes in the order of the domain."""
+        names = self.model.domain.names
+        logs = self.potentials(weights)
+        total = np.full(len(codes), -log_z)
+        start = 0
+        for scope in self.plan.scopes:
+            shape = self.plan.space.shape(scope)
+            flat = np.ravel_multi_index([codes[:, names.index(name)] for name in scope], shape)
+            total += logs[start + flat]
+            start += self.plan.space.size(scope)
+        return total
+
+    def log_joint(self, weights: Floats, log_z: float) -> Floats:
+        """Log-probability of every joint state, one axis for each variable of the domain."""
+        names, shape = self.model.domain.names, self.model.domain.shape(self.model.domain.names)
+        logs = self.potentials(weights)
+        total = np.full(shape, -log_z)
+        start = 0
+        for scope in self.plan.scopes:
+            size = self.plan.space.size(scope)
+            table = logs[start : start + size].reshape(self.plan.space.shape(scope))
+            order = sorted(range(len(scope)), key=lambda axis: names.index(scope[axis]))
+            wide = [card if name in scope else 1 for name, card in zip(names, shape, strict=True)]
+            total += np.transpose(table, order).reshape(wide)
+            start += size
+        return total
+
+    @cached_property
+    def _curvature(self) -> TreeCovariance:
+        return TreeCovariance(self.plan)
+
+    def covariance(self, weights: Floats) -> Floats:
+        """Cov[f] under the law at these weights (n_weights, n_weights)."""
+        model = self.model
+        if model.n_weights > MOST_COVARIANCE:
+            raise SizeError(
+                f"The covariance of {model.n_weights:,} features would take {in_words(8 * model.n_weights**2)} and as "
+                "many calibrations as features. Use solver='newton-cg' or 'lbfgs', which do not need it."
+            )
+        if model.n_weights >= model.n_cells:
+            cells = self._curvature.covariance(self.potentials(weights))[: model.n_cells, : model.n_cells]
+            return cells if model.is_identity else np.asarray(model.matrix.T @ (model.matrix.T @ cells).T)
+        times = self.covariance_product(weights)
+        found = np.array([times(unit) for unit in np.eye(model.n_weights)]).reshape(model.n_weights, model.n_weights)
+        return np.asarray(0.5 * (found + found.T))
+
+    def covariance_product(self, weights: Floats) -> Callable[[Floats], Floats]:
+        """The function that multiplies Cov[f] at these weights by a vector (n_weights,)."""
+        product = self._curvature.covariance_products(self.potentials(weights))
+        further = np.zeros(len(self._extra))
+
+        def times(vector: Floats) -> Floats:
+            cells = self.model.log_potentials(vector)
+            return self.model.expected(product(np.concatenate([cells, further]))[: self.model.n_cells])
+
+        return times
+
+
+def limit_masks(model: LogLinear, limits: Floats) -> list[tuple[Names, Floats]]:
+    """Masks for weights that ran to infinity each by itself (n_weights,), 0 for all others.
+
+    Left are the joint states where each of their features has its largest value, or its least one for minus infinity.
+    A cell of a table at minus infinity is lost even if it is the only one.
+    """
+    running = np.flatnonzero(limits)
+    cells = np.zeros(model.n_weights, dtype=bool)
+    for term, own in zip(model.terms, model.weight_slices, strict=True):
+        cells[own] = isinstance(term, tuple)
+    lost = (limits == -np.inf)[running] & cells[running]
+    masks: list[tuple[Names, Floats]] = []
+    if not len(running):
+        return masks
+    columns = model.matrix.tocsr()[:, running]
+    for place, scope in enumerate(model.scopes):
+        values = columns[model.starts[place] : model.starts[place + 1]].toarray()
+        ends = np.where(limits[running] > 0.0, values.max(axis=0), values.min(axis=0))
+        alive = (values == ends).all(axis=1) & ~values[:, lost].any(axis=1)
+        if not alive.all():
+            masks.append((scope, np.where(alive, 0.0, -np.inf).reshape(model.shape(place))))
+    return masks

@@ -1,0 +1,403 @@
+"""Learning the weights of a log-linear model: the objective, and the method that maximises it.
+
+The objective a row is ``weights . observed - log Z(weights) - penalty(weights) / N``, with the mean `observed` of each
+feature. Its slope is the difference of observed and expected features, so at the maximum they agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.tree_scaling import TreeScaling
+from suffice.errors import OptionError, listing
+from suffice.graphs.decomposition import Decomposition, decompose
+from suffice.iteration import Control, Outcome, fingerprint
+from suffice.models.markov.feature import Feature
+from suffice.models.markov.feature_spread import feature_units, standardised, variances
+from suffice.models.markov.law import LawFamily
+from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
+from suffice.solvers import gradient, scaling
+from suffice.solvers.closed_form import closed_form
+from suffice.solvers.newton import damped_newton, newton_cg
+from suffice.solvers.scaling import inner
+
+Floats = NDArray[np.float64]
+
+SOLVERS = (
+    *("auto", "closed-form", "ipf", "gis", "gis-cyclic", "lbfgs", "newton", "newton-cg", "cg", "ascent"),
+    *("ascent-potentials", "owlqn"),
+)
+#: How many nats a joint state off the face is put below those on it.
+TOWARDS_FACE = 100.0
+#: Up to this many weights Newton's method with the whole covariance is the fastest.
+NEWTON_WEIGHTS = 32
+#: Up to this many weights products with the covariance pay: they do not mind weights that depend on each other.
+PRODUCT_WEIGHTS = 500
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Weights (n_weights,), how they were found, and how the iteration ended (None for a closed form)."""
+
+    weights: Floats
+    method: str
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be learned.
+
+    margins: observed shares of all cells of the scopes (n_cells,), each scope summing to one; weight: number of rows;
+    direction (n_weights,): along it the joint states off the face fall by 1 or more, those on it stay. method: the
+    solver that was chosen.
+    """
+
+    family: LawFamily
+    margins: Floats
+    weight: float
+    penalty: Penalty | None
+    control: Control
+    start: Floats
+    direction: Floats
+    method: str = ""
+
+    def in_units(self, units: Floats) -> Problem:
+        """The same problem for the weights times the units, whose features all vary by about one."""
+        if (units == 1.0).all():
+            return self
+        control, told = self.control, self.control.callback
+        if told is not None:
+            control = replace(control, callback=lambda state: told(replace(state, parameters=state.parameters / units)))
+        return replace(
+            self,
+            family=self.family.over(standardised(self.model, units)),
+            penalty=None if self.penalty is None else self.penalty.in_units(units),
+            control=control,
+            start=self.start * units,
+            direction=self.direction * units,
+        )
+
+    @property
+    def model(self) -> LogLinear:
+        """The terms."""
+        return self.family.model
+
+    @cached_property
+    def observed(self) -> Floats:
+        """Mean of each feature (n_weights,)."""
+        return self.model.expected(self.margins)
+
+    @cached_property
+    def decomposition(self) -> Decomposition:
+        """The clique tree of the scopes, where they are those of a decomposable model."""
+        return decompose(self.model.scopes, {v.name: v.card for v in self.model.domain.variables})
+
+    def smooth(self, weights: Floats) -> tuple[float, Floats]:
+        """The objective a row without a Laplace penalty, and its slope (n_weights,)."""
+        log_z, expected = self.family.moments(weights)
+        value, slope = inner(weights, self.observed) - log_z, self.observed - expected
+        if isinstance(self.penalty, GaussianPenalty):
+            value -= self.penalty.value(weights) / self.weight
+            slope = slope - self.penalty.slope(weights) / self.weight
+        return value, slope
+
+    def information(self, weights: Floats) -> Floats:
+        """Minus the Hessian of the smooth objective a row (n_weights, n_weights)."""
+        found = self.family.covariance(weights)
+        if isinstance(self.penalty, GaussianPenalty):
+            found = found + self.penalty.matrix() / self.weight
+        return found
+
+    def information_product(self, weights: Floats) -> Callable[[Floats], Floats]:
+        """The function that multiplies the information at these weights by a vector."""
+        product = self.family.covariance_product(weights)
+        penalty = self.penalty
+        if not isinstance(penalty, GaussianPenalty):
+            return product
+        return lambda vector: product(vector) + penalty.product(vector) / self.weight
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells this problem from another one and one solver from another, for checkpoints."""
+        penalty = None if self.penalty is None else [np.asarray(part) for part in vars(self.penalty).values()]
+        states = [list(map(repr, variable.states)) for variable in self.model.domain.variables]
+        features = None if self.model.is_identity else [self.model.matrix.indices, self.model.matrix.data]
+        masks = [[repr(scope), table] for scope, table in self.family.masks]
+        problem = (list(map(repr, self.model.scopes)), states, features, masks, self.observed, self.weight, penalty)
+        return fingerprint(self.method, *problem, self.start)
+
+    def scale(self) -> Callable[[Floats, Floats], Floats]:
+        """A guess of the diagonal of the inverse of the information: a function of weights and slope.
+
+        For cells of tables that of `indicator_scale`. For features one over the observed variance, where at least a
+        hundredth of the variance under the uniform law counts, so that rare features take no huge steps; the places of
+        a feature that has several count as independent.
+        """
+        sizes = np.diff(self.model.starts)
+        uniform = np.repeat(1.0 / sizes, sizes)
+        variance = np.maximum(variances(self.model, self.margins), 0.01 * variances(self.model, uniform))
+        variance = np.where(variance > 0.0, variance, 1.0)
+        features = np.zeros(self.model.n_weights, np.bool_)
+        for term, place in zip(self.model.terms, self.model.weight_slices, strict=True):
+            features[place] = isinstance(term, Feature)
+        cells, penalty = gradient.indicator_scale(self.observed), self.penalty
+        if not isinstance(penalty, GaussianPenalty):
+            return lambda weights, slope: np.where(features, 1.0 / variance, cells(weights, slope))
+        precision = penalty.diagonal() / self.weight
+
+        def with_prior(weights: Floats, slope: Floats) -> Floats:
+            own = 1.0 / cells(weights, slope + penalty.slope(weights) / self.weight)
+            return np.asarray(1.0 / (np.where(features, variance, own) + precision))
+
+        return with_prior
+
+
+#: Weights (n_weights,) and how the iteration ended.
+Method = Callable[[Problem], tuple[Floats, Outcome | None]]
+
+
+# -- which method ----------------------------------------------------------------------------------------------------
+
+
+def choose(problem: Problem, solver: str) -> tuple[str, str]:
+    """The method to use, and why."""
+    if solver != "auto":
+        _check(problem, solver)
+        return solver, "as asked"
+    if isinstance(problem.penalty, LaplacePenalty):
+        return "owlqn", "a Laplace prior"
+    if problem.penalty is None and problem.model.is_tables:
+        if problem.decomposition.tree is not None:
+            return "closed-form", "the model is decomposable"
+        return "ipf", f"tables only, not decomposable: {problem.decomposition.reason}"
+    if problem.model.n_weights <= NEWTON_WEIGHTS:
+        return "newton", f"{problem.model.n_weights} weights"
+    if problem.model.n_weights <= PRODUCT_WEIGHTS:
+        return "newton-cg", f"{problem.model.n_weights} weights"
+    return "lbfgs", f"{problem.model.n_weights} weights"
+
+
+def _check(problem: Problem, solver: str) -> None:
+    """Refuse a method that cannot do what is asked."""
+    if solver not in SOLVERS:
+        raise OptionError(f"solver is {solver!r}; expected one of {listing(SOLVERS, 20)}.")
+    if solver in ("closed-form", "ipf", "ascent-potentials") and not problem.model.is_tables:
+        features = [term.name for term in problem.model.terms if isinstance(term, Feature)]
+        raise OptionError(
+            f"solver={solver!r} fits tables, and the model has the features {listing(features, 3)}. Use 'gis', "
+            "'lbfgs' or 'newton'."
+        )
+    if solver in ("closed-form", "ipf", "gis", "gis-cyclic", "ascent-potentials") and problem.penalty is not None:
+        raise OptionError(f"solver={solver!r} takes no prior. Use 'lbfgs', 'newton', 'newton-cg', 'cg' or 'ascent'.")
+    if (solver == "owlqn") != isinstance(problem.penalty, LaplacePenalty):
+        raise OptionError("A Laplace prior goes with solver='owlqn', and no other does. Use solver='auto'.")
+
+
+def learn(problem: Problem, solver: str) -> Learned:
+    """Find the weights."""
+    chosen, why = choose(problem, solver)
+    units = feature_units(problem.model, problem.margins)
+    weights, outcome = _METHODS[chosen](replace(problem.in_units(units), method=chosen))
+    title = _TITLES[chosen] + (f" (chosen: {why})" if solver == "auto" else "")
+    return Learned(weights / units, title, outcome if outcome is None else _in_sums(outcome, problem.weight))
+
+
+def _in_sums(outcome: Outcome, weight: float) -> Outcome:
+    """Objectives as sums over rows, as the report has them."""
+    state = replace(outcome.state, objective=outcome.state.objective * weight)
+    return replace(outcome, state=state, history=tuple(value * weight for value in outcome.history))
+
+
+_TITLES = {
+    "closed-form": "closed form of a decomposable model: clique margins over separator margins",
+    "ipf": "iterative proportional fitting on the junction tree",
+    "gis": "generalised iterative scaling",
+    "gis-cyclic": "iterative scaling, term after term",
+    "lbfgs": "L-BFGS on exact moments",
+    "newton": "Newton with the exact covariance",
+    "newton-cg": "Newton with conjugate gradients on covariance products",
+    "cg": "conjugate gradient on exact moments",
+    "ascent": "gradient ascent on exact moments",
+    "ascent-potentials": "gradient ascent on the potentials",
+    "owlqn": "orthant-wise L-BFGS on exact moments",
+}
+
+
+# -- methods ---------------------------------------------------------------------------------------------------------
+
+
+def _closed_form(problem: Problem) -> tuple[Floats, None]:
+    model = problem.model
+    tables = [model.part(problem.margins, place) for place in range(len(model.scopes))]
+    found = closed_form(model.scopes, tables, problem.decomposition)
+    return table_weights(model, np.concatenate([np.zeros(0), *(table.ravel() for table in found)])), None
+
+
+def _ipf(problem: Problem) -> tuple[Floats, Outcome]:
+    """Where the face takes more than zero margins, the start is moved so far towards it that the rest does not count.
+
+    The updates keep the ratios on the face, so what was added is taken off again at the end.
+    """
+    model, family = problem.model, problem.family
+    plan, push = family.plan, np.zeros(model.n_cells)
+    if family.extra_scopes:
+        plan, push = LawFamily(model).plan, TOWARDS_FACE * model.log_potentials(problem.direction)
+    targets = [model.part(problem.margins, place) for place in range(len(model.scopes))]
+    start = family.potentials(problem.start)[: model.n_cells] + push
+    outcome = scaling.ipf(TreeScaling(plan, targets, start), problem.control, problem=problem.fingerprint)
+    return table_weights(model, outcome.state.memory["log_potentials"] - push), outcome
+
+
+def _gis(problem: Problem, blocks: Sequence[NDArray[np.intp]] | None = None) -> tuple[Floats, Outcome]:
+    """Features are shifted to be non-negative; their largest sum is that of the most probable state under their sum.
+
+    Where that is 0 all of them are constant on the face: their means agree already, and any total leaves them alone.
+    """
+    model = problem.model
+    lower = feature_bounds(model)
+    parts = [np.arange(model.n_weights)] if blocks is None else list(blocks)
+    totals = []
+    for part in parts:
+        most, least = largest_sum(problem.family, part), lower[part]
+        constant = most - float(least.sum()) <= scaling.NOISE * (abs(most) + float(np.abs(least).sum()))
+        totals.append(1.0 if constant else most - float(least.sum()))
+    outcome = scaling.gis(
+        problem.family.moments,
+        problem.observed,
+        problem.start,
+        problem.control,
+        total=totals if blocks is not None else totals[0],
+        lower=lower,
+        blocks=blocks,
+        problem=problem.fingerprint,
+    )
+    return outcome.state.parameters, outcome
+
+
+def _gis_cyclic(problem: Problem) -> tuple[Floats, Outcome]:
+    places = problem.model.weight_slices
+    return _gis(problem, [np.arange(place.start, place.stop) for place in places])
+
+
+def _by_gradient(solve: Callable[..., Outcome]) -> Method:
+    """The method that follows the gradient of the smooth objective by this solver."""
+
+    def method(problem: Problem) -> tuple[Floats, Outcome]:
+        outcome = solve(
+            problem.smooth, problem.start, problem.control, scale=problem.scale(), problem=problem.fingerprint
+        )
+        return outcome.state.parameters, outcome
+
+    return method
+
+
+def _ascent_potentials(problem: Problem) -> tuple[Floats, Outcome]:
+    """On the potentials themselves: psi += step (observed - expected) / psi. A step to a psi below 0 is cut short."""
+
+    def objective(potentials: Floats) -> tuple[float, Floats]:
+        if not (potentials > 0.0).all():
+            return -math.inf, np.zeros_like(potentials)
+        value, slope = problem.smooth(np.log(potentials))
+        return value, slope / potentials
+
+    def scale(potentials: Floats, slope: Floats) -> Floats:
+        return in_logs(np.log(potentials), slope * potentials) * potentials**2
+
+    in_logs = problem.scale()
+    outcome = gradient.ascent(
+        objective, np.exp(problem.start), problem.control, scale=scale, problem=problem.fingerprint
+    )
+    return np.log(outcome.state.parameters), outcome
+
+
+def _newton(problem: Problem) -> tuple[Floats, Outcome]:
+    outcome = damped_newton(
+        problem.smooth, problem.information, problem.start, problem.control, problem=problem.fingerprint
+    )
+    return outcome.state.parameters, outcome
+
+
+def _newton_cg(problem: Problem) -> tuple[Floats, Outcome]:
+    outcome = newton_cg(
+        problem.smooth,
+        problem.information_product,
+        problem.start,
+        problem.control,
+        scale=problem.scale(),
+        problem=problem.fingerprint,
+    )
+    return outcome.state.parameters, outcome
+
+
+def _owlqn(problem: Problem) -> tuple[Floats, Outcome]:
+    """In the distance from the centre of the prior, where the penalty has its corner."""
+    penalty = problem.penalty
+    assert isinstance(penalty, LaplacePenalty)
+    outcome = gradient.owlqn(
+        lambda distance: problem.smooth(penalty.mean + distance),
+        penalty.rate / problem.weight,
+        problem.start - penalty.mean,
+        problem.control,
+        scale=problem.scale(),
+        problem=problem.fingerprint,
+    )
+    return penalty.mean + outcome.state.parameters, outcome
+
+
+_METHODS: dict[str, Method] = {
+    "closed-form": _closed_form,
+    "ipf": _ipf,
+    "gis": _gis,
+    "gis-cyclic": _gis_cyclic,
+    "lbfgs": _by_gradient(gradient.lbfgs),
+    "newton": _newton,
+    "newton-cg": _newton_cg,
+    "cg": _by_gradient(gradient.conjugate_gradient),
+    "ascent": _by_gradient(gradient.ascent),
+    "ascent-potentials": _ascent_potentials,
+    "owlqn": _owlqn,
+}
+
+
+# -- tables and features ---------------------------------------------------------------------------------------------
+
+
+def table_weights(model: LogLinear, log_potentials: Floats) -> Floats:
+    """Weights of a model of tables with these log-potentials (n_cells,); minus infinity becomes 0, the masks hold it.
+
+    Of several tables on the same variables the first takes all.
+    """
+    finite = np.where(log_potentials > -np.inf, log_potentials, 0.0)[: model.n_cells]
+    if model.is_identity:
+        return finite
+    weights = np.zeros(model.n_weights)
+    done: set[int] = set()
+    for (block,) in model.blocks:
+        if block.scope not in done:
+            done.add(block.scope)
+            weights[block.columns] = finite[model.starts[block.scope] + block.cells]
+    return weights
+
+
+def feature_bounds(model: LogLinear) -> Floats:
+    """A number that no feature falls below (n_weights,): 0 for indicators, the sum of the least values for others."""
+    lower = np.zeros(model.n_weights)
+    for term, place in zip(model.terms, model.weight_slices, strict=True):
+        if isinstance(term, Feature):
+            lower[place] = math.fsum(float(table.min()) for table in term.tables(model.domain))
+    return lower / model.units
+
+
+def largest_sum(family: LawFamily, part: NDArray[np.intp]) -> float:
+    """The largest value of the sum of some features in any joint state, from the max-product pass of the tree."""
+    chosen = np.zeros(family.model.n_weights)
+    chosen[part] = 1.0
+    return family.tree(chosen).most_probable().log_value

@@ -1,0 +1,174 @@
+"""Log-linear models: weights times features, as log-potentials of the scopes of a junction tree.
+
+log p(x) = sum_k weight_k f_k(x) - log Z. A term is a table on a clique, with one weight for each joint state (its
+features are indicators), or a `Feature` with one weight. Terms on the same set of variables share one scope. The map
+from weights to log-potentials is linear; its transpose takes marginals to expected features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain
+from suffice.models.markov.feature import Feature
+from suffice.models.markov.structure import Term
+
+Floats = NDArray[np.float64]
+Names = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """What one term adds to one scope: the log-potential of cell `cells[i]` gains `values[i] * weights[columns[i]]`."""
+
+    scope: int
+    cells: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    values: Floats
+
+
+class LogLinear:
+    """An ordered list of terms over discrete variables.
+
+    Attributes:
+        domain: the variables.
+        terms: cliques and features, in order.
+        scopes: the distinct sets of variables, each in the axis order of the first term on it.
+        weight_slices: the weights of each term.
+        n_weights: number of weights.
+        units: what each feature is divided by (n_weights,); ones for the model as it was given.
+        n_cells: number of cells of all scopes together, the length of a vector of log-potentials.
+    """
+
+    def __init__(self, domain: Domain, terms: Sequence[Term], *, units: Floats | None = None) -> None:
+        """Lay out the weights of the terms, one after another; units (n_weights,): what features are divided by."""
+        self.domain = domain
+        self.terms = tuple(terms)
+        by_set: dict[frozenset[Hashable], Names] = {}
+        for scope in self._term_scopes():
+            by_set.setdefault(frozenset(scope), scope)
+        self.scopes: tuple[Names, ...] = tuple(by_set.values())
+        self._places = {key: place for place, key in enumerate(by_set)}
+        sizes = [math.prod(domain.shape(scope)) for scope in self.scopes]
+        self.starts = np.cumsum([0, *sizes])
+        self.n_cells = int(self.starts[-1])
+        counts = [1 if isinstance(term, Feature) else math.prod(domain.shape(term)) for term in self.terms]
+        ends = [int(end) for end in np.cumsum([0, *counts])]
+        self.weight_slices = [slice(start, end) for start, end in pairwise(ends)]
+        self.n_weights = ends[-1]
+        tables = [term for term in self.terms if not isinstance(term, Feature)]
+        #: Whether weights are the log-potentials themselves: tables only, no set of variables twice.
+        self.is_identity = tuple(tables) == self.scopes and len(tables) == len(self.terms)
+        self.units = np.ones(self.n_weights) if units is None else units
+        #: Whether every term is a table.
+        self.is_tables = len(tables) == len(self.terms)
+
+    def _term_scopes(self) -> Iterator[Names]:
+        for term in self.terms:
+            yield from term.placements if isinstance(term, Feature) else (term,)
+
+    def place(self, scope: Sequence[Hashable]) -> int | None:
+        """The scope over this set of variables, or None."""
+        return self._places.get(frozenset(scope))
+
+    def shape(self, place: int) -> tuple[int, ...]:
+        """Cards of a scope."""
+        return self.domain.shape(self.scopes[place])
+
+    def part(self, vector: NDArray[Any], place: int) -> NDArray[Any]:
+        """The table of a scope within a vector over all scopes."""
+        return vector[self.starts[place] : self.starts[place + 1]].reshape(self.shape(place))
+
+    # -- the linear map ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def blocks(self) -> list[list[Block]]:
+        """For each term what it adds to the scopes."""
+        return [
+            self._feature_blocks(term, place.start) if isinstance(term, Feature) else [self._table_block(term, place)]
+            for term, place in zip(self.terms, self.weight_slices, strict=True)
+        ]
+
+    def _table_block(self, clique: Names, place: slice) -> Block:
+        weights = np.arange(place.start, place.stop).reshape(self.domain.shape(clique))
+        scope = self._places[frozenset(clique)]
+        columns = np.transpose(weights, [clique.index(name) for name in self.scopes[scope]]).ravel()
+        return Block(scope, np.arange(len(columns)), columns, np.ones(len(columns)))
+
+    def _feature_blocks(self, feature: Feature, column: int) -> list[Block]:
+        found = []
+        for names, table in zip(feature.placements, feature.tables(self.domain), strict=True):
+            scope = self._places[frozenset(names)]
+            values = np.transpose(table, [names.index(name) for name in self.scopes[scope]]).ravel()
+            used = np.flatnonzero(values)
+            found.append(Block(scope, used, np.full(len(used), column), values[used] / self.units[column]))
+        return found
+
+    @cached_property
+    def _matrices(self) -> tuple[Any, Any]:
+        """The map (cells, weights) and its transpose, as sparse matrices."""
+        from scipy import sparse
+
+        blocks = [block for several in self.blocks for block in several]
+        rows = np.concatenate([np.zeros(0, np.intp), *(self.starts[block.scope] + block.cells for block in blocks)])
+        columns = np.concatenate([np.zeros(0, np.intp), *(block.columns for block in blocks)])
+        values = np.concatenate([np.zeros(0), *(block.values for block in blocks)])
+        matrix = sparse.csr_array((values, (rows, columns)), shape=(self.n_cells, self.n_weights))
+        return matrix, matrix.T.tocsr()
+
+    @property
+    def matrix(self) -> Any:
+        """The map as a sparse matrix (cells of all scopes, weights)."""
+        return self._matrices[0]
+
+    def log_potentials(self, weights: Floats) -> Floats:
+        """Log-potentials of all scopes, one after another (n_cells,)."""
+        return weights if self.is_identity else np.asarray(self._matrices[0] @ weights)
+
+    def expected(self, marginals: Floats) -> Floats:
+        """Expected features (n_weights,) from the marginals of all scopes (n_cells,): the transpose of the map."""
+        return marginals if self.is_identity else np.asarray(self._matrices[1] @ marginals)
+
+    def design(self, cells: NDArray[Any]) -> Floats:
+        """Features (n, n_weights) of joint states (n, variables), given as codes in the order of the domain."""
+        from scipy import sparse
+
+        codes = np.asarray(cells)
+        columns = {name: codes[:, place] for place, name in enumerate(self.domain.names)}
+        flat = np.empty((len(codes), len(self.scopes)), np.intp)
+        for place, scope in enumerate(self.scopes):
+            index = np.ravel_multi_index([columns[name] for name in scope], self.shape(place))
+            flat[:, place] = self.starts[place] + index
+        rows = np.repeat(np.arange(len(codes)), len(self.scopes))
+        picks = sparse.csr_array((np.ones(flat.size), (rows, flat.ravel())), shape=(len(codes), self.n_cells))
+        return np.asarray((picks @ self._matrices[0]).toarray())
+
+    def all_states(self) -> NDArray[np.intp]:
+        """Every joint state (states, variables) as codes, the last variable fastest."""
+        shape = self.domain.shape(self.domain.names)
+        return np.indices(shape).reshape(len(shape), -1).T
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def weight_names(self) -> tuple[str, ...]:
+        """One name for each weight: the joint state of a table, or the name of a feature."""
+        found: list[str] = []
+        for term in self.terms:
+            found += [term.name] if isinstance(term, Feature) else self._cell_names(term)
+        return tuple(found)
+
+    def _cell_names(self, clique: Names) -> list[str]:
+        lists = [[f"{name}={state}" for state in self.domain[name].states] for name in clique]
+        return [
+            ", ".join(labels[code] for labels, code in zip(lists, place, strict=True))
+            for place in np.ndindex(*self.domain.shape(clique))
+        ]

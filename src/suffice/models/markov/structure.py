@@ -1,0 +1,140 @@
+"""The structure of an undirected model, from whatever a person has: cliques, features, edges, a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from suffice.errors import OptionError, listing
+from suffice.models.markov.feature import Feature
+
+Names = tuple[Hashable, ...]
+#: A term of a log-linear model: a clique with one weight for each joint state, or a feature with one weight.
+Term = Names | Feature
+
+
+def read_terms(structure: Any) -> tuple[Term, ...]:
+    """The terms of a network.
+
+    Args:
+        structure: cliques (tuples of variables, of any size) and features in one list; a single variable may stand for
+            itself; a networkx graph, whose edges are cliques and whose nodes without edges are cliques of one; another
+            network with terms; or a directed model, whose families are the cliques.
+    """
+    if isinstance(getattr(structure, "terms", None), tuple):
+        return tuple(structure.terms)
+    if hasattr(structure, "nodes") and callable(getattr(structure, "parents", None)):
+        return tuple((*structure.parents(node), node) for node in structure.nodes)
+    if hasattr(structure, "is_directed") and hasattr(structure, "edges"):
+        return tuple(_graph_cliques(structure))
+    if isinstance(structure, str | bytes | Feature) or not isinstance(structure, Iterable):
+        raise OptionError(
+            f"The structure is {structure!r}; expected a list of cliques such as [('A', 'B'), ('B', 'C')] and of "
+            "features, or a networkx graph."
+        )
+    return tuple(_read_term(term) for term in structure)
+
+
+def _read_term(term: Any) -> Term:
+    if isinstance(term, Feature):
+        return term
+    clique = tuple(term) if isinstance(term, tuple | list | set | frozenset) else (term,)
+    if isinstance(term, set | frozenset):
+        clique = tuple(sorted(clique, key=repr))
+    if not clique:
+        raise OptionError("A clique has no variables. Leave it out.")
+    if not all(isinstance(name, Hashable) for name in clique):
+        raise OptionError(f"The clique {term!r} holds a name that cannot be a variable.")
+    if len(set(clique)) != len(clique):
+        raise OptionError(f"The clique {listing(clique)} names a variable twice.")
+    return clique
+
+
+def _graph_cliques(graph: Any) -> list[Names]:
+    if graph.is_directed():
+        raise OptionError(
+            "The graph has directions; a Markov network needs an undirected one. Use "
+            "MarkovNetwork.from_bayesian_network, or graph.to_undirected()."
+        )
+    edges = graph_edges(graph)
+    joined = {node for edge in edges for node in edge}
+    return [*edges, *((node,) for node in graph.nodes if node not in joined)]
+
+
+def graph_edges(graph: Any) -> list[tuple[Hashable, Hashable]]:
+    """The edges of a networkx graph or of a list of pairs; loops and repeated edges are errors."""
+    given = graph.edges() if hasattr(graph, "is_directed") else graph
+    found: dict[frozenset[Hashable], tuple[Hashable, Hashable]] = {}
+    for edge in given:
+        pair = tuple(edge) if isinstance(edge, tuple | list) else (edge,)
+        if len(pair) != 2 or pair[0] == pair[1]:
+            raise OptionError(f"An edge joins two different variables; found {edge!r}.")
+        if frozenset(pair) in found:
+            raise OptionError(f"The edge between {pair[0]!r} and {pair[1]!r} is given more than once. Give it once.")
+        found[frozenset(pair)] = pair
+    return list(found.values())
+
+
+def graph_nodes(graph: Any, edges: Sequence[tuple[Hashable, Hashable]]) -> list[Hashable]:
+    """Nodes of a networkx graph, or those that the edges name."""
+    given = graph.nodes if hasattr(graph, "is_directed") else ()
+    return list(dict.fromkeys([*given, *(node for edge in edges for node in edge)]))
+
+
+def grid_edges(rows: int, columns: int) -> list[tuple[Hashable, Hashable]]:
+    """The edges of a grid, whose nodes are the pairs (row, column)."""
+    if rows < 1 or columns < 1:
+        raise OptionError(f"A grid of {rows} by {columns} has no nodes.")
+    found: list[tuple[Hashable, Hashable]] = []
+    for row in range(rows):
+        for column in range(columns):
+            if column + 1 < columns:
+                found.append(((row, column), (row, column + 1)))
+            if row + 1 < rows:
+                found.append(((row, column), (row + 1, column)))
+    return found
+
+
+# -- features of physics: module-level functions, so that networks can be copied and pickled ------------------------
+
+
+def value_of(state: Any) -> Any:
+    """The state itself, as a number."""
+    return state
+
+
+def product_of(first: Any, second: Any) -> Any:
+    """The product of two states."""
+    return first * second
+
+
+def agreement(first: Any, second: Any) -> bool:
+    """Whether two states are the same."""
+    return bool(first == second)
+
+
+def ising_terms(graph: Any) -> tuple[list[Feature], list[Hashable]]:
+    """A field for each node and a coupling for each edge, and the nodes."""
+    edges = graph_edges(graph)
+    nodes = graph_nodes(graph, edges)
+    fields = [Feature((node,), value_of, name=f"field {node}") for node in nodes]
+    couplings = [Feature(edge, product_of, name=f"coupling {edge[0]}, {edge[1]}") for edge in edges]
+    return [*fields, *couplings], nodes
+
+
+def potts_terms(graph: Any, *, fields: bool, tied: bool) -> tuple[list[Term], list[Hashable]]:
+    """A weight for agreement along each edge (one for all edges if tied) and, with fields, a table for each node."""
+    edges = graph_edges(graph)
+    nodes = graph_nodes(graph, edges)
+    terms: list[Term] = [(node,) for node in nodes] if fields else []
+    if tied and edges:
+        terms.append(Feature(list(edges), agreement, name="agreement"))
+    elif edges:
+        terms += [Feature(edge, agreement, name=f"agreement {edge[0]}, {edge[1]}") for edge in edges]
+    return terms, nodes
+
+
+def term_variables(terms: Iterable[Term]) -> Names:
+    """All variables, in the order in which the terms name them."""
+    scopes = (term.variables if isinstance(term, Feature) else term for term in terms)
+    return tuple(dict.fromkeys(name for scope in scopes for name in scope))
