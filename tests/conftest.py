@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Several folders have fixtures of their own, and files of one name cannot be collected for their examples.
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
+
 # Processes started by a test (the command, a fresh interpreter, cluster workers) import the same files as the tests.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
 # No window system is needed for plots.

@@ -57,6 +57,7 @@ def test_tables_of_a_network_agree() -> None:
     found = cells(run("-m", "benchmarks", "networks", "--rows", "3000", "--repeats", "1", *only))
     assert set(found) == {
         "suffice, codes, MLE",
+        "suffice, codes, MLE, with the report",
         "suffice, codes, BDeu",
         "suffice, NumPy path, codes, MLE",
         "numpy bincount by hand, codes, MLE",
@@ -77,6 +78,84 @@ def test_em_says_which_likelihood_it_reached() -> None:
     steps, likelihood = found["suffice, 3 steps"][-6], float(found["suffice, 3 steps"][-3])
     assert steps == "3"
     assert -30 < likelihood < -10
+
+
+REGRESSION = """
+from benchmarks import table
+from benchmarks.harness import run
+from benchmarks.problems import glm
+
+problem = next(glm.cases())
+if __name__ == "__main__":
+    print(table.text(run(problem, 2000, 1, ["suffice"]), problem))
+"""
+
+
+def test_regressions_reach_one_slope(tmp_path: Path) -> None:
+    script = tmp_path / "regression.py"
+    script.write_text(REGRESSION)
+    found = cells(run(str(script)))
+    assert set(found) == {"suffice", "suffice, 1 thread", "suffice, irls"}
+    assert max(float(figures[-1]) for figures in found.values()) <= 1e-6
+
+
+def test_a_regression_on_a_file_finds_the_law_of_its_rows() -> None:
+    found = cells(run("-m", "benchmarks", "glm-parquet", "--rows", "20000", "--repeats", "1", "--only", "suffice, 2"))
+    assert float(found["suffice, 2 threads"][-3]) < 4.5
+
+
+RUNS = """
+from benchmarks import table
+from benchmarks.harness import run
+from benchmarks.problems import ngrams
+
+problem = ngrams.Runs(2)
+if __name__ == "__main__":
+    print(table.text(run(problem, 20_000, 1, ["Counter", "suffice"]), problem))
+"""
+
+
+def test_runs_of_words_are_counted_alike(tmp_path: Path) -> None:
+    script = tmp_path / "runs.py"
+    script.write_text(RUNS)
+    output = run(str(script))
+    lines = {line.split("  ", 1)[0]: line for line in output.splitlines()[2:]}
+    assert "distinct of" in lines["collections.Counter"]
+    assert lines["suffice"].endswith("the same counts")
+    assert lines["suffice, Python words"].endswith("the same counts")
+    assert "suffice, counts and Kneser-Ney" in lines
+
+
+CHUNKS = """
+from types import SimpleNamespace
+import numpy as np
+from benchmarks import table
+from benchmarks.harness import run
+from benchmarks.problems import crf
+
+def make(rows):
+    words = np.array([["the", "DT", "B-NP"], ["big", "JJ", "I-NP"], ["dog", "NN", "I-NP"], ["barks", "VB", "O"]] * rows)
+    offsets = np.arange(0, len(words) + 1, 4)
+    parts = {"tokens": words, "offsets": offsets}
+    found = {f"{part}_{name}": value for part in ("train", "test") for name, value in parts.items()}
+    return {**found, "target": np.array(30.0)}
+
+ours = tuple(one for one in crf.CONTENDERS if one.name.startswith("suffice"))
+problem = SimpleNamespace(**{**vars(crf), "make": make, "CONTENDERS": ours})
+if __name__ == "__main__":
+    print(table.text(run(problem, 40, 1), problem))
+"""
+
+
+def test_chains_are_learnt_and_their_labels_are_judged(tmp_path: Path) -> None:
+    script = tmp_path / "chunks.py"
+    script.write_text(CHUNKS)
+    lines = {line.split("  ", 1)[0]: line for line in run(str(script)).splitlines()[2:]}
+    assert len(lines) == 4
+    assert all("accuracy 1.0000, chunk F1 1.0000" in line for line in lines.values())
+    assert lines["suffice"].split("objective ")[1] == lines["suffice, 2 threads"].split("objective ")[1]
+    assert "after 1," not in lines["suffice"]
+    assert float(lines["suffice, to CRFsuite's objective"].split("objective ")[-1].split()[0]) <= 30.0
 
 
 ABSENT = """

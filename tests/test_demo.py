@@ -2,30 +2,100 @@
 
 import csv
 import gzip
+import importlib
+import json
+import shlex
+import sys
+from collections import Counter
+from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.demo import infections, run
+from suffice.cli import main
+from suffice.demo import run, sequences, try_next, ward
+from suffice.demo.exhibits import HERE, bundled
+from suffice.demo.infections import DATA
+
+NAMES = ("ward", "infections", "circulation", "notes", "casino", "visits")
 
 
-def test_the_demo_prints_receipts_and_writes_models(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of one run of the demo, and all that it said."""
+    folder = tmp_path_factory.mktemp("demo") / "suffice-demo"
     said: list[str] = []
-    run(tmp_path / "models", said.append)
-    text = "\n".join(said)
-    for part in ("from optimum", "P(infection | cough, 38.4 degrees)", "EM, exact expected", "posterior mean"):
-        assert part in text
-    names = {"ward", "smoker", "visits", "wait", "temperature", "infections"}
-    assert {path.stem for path in (tmp_path / "models").glob("*.json")} == names
-    assert sf.read(tmp_path / "models" / "infections.bif").states("xray") == ("clear", "shadow")
+    exhibits = run(folder, said.append)
+    assert tuple(exhibit.name for exhibit in exhibits) == NAMES
+    return folder, "\n".join(said)
 
 
-def test_the_network_of_the_demo_is_that_of_its_rows(tmp_path: Path) -> None:
-    infections.run(tmp_path, lambda text: None)
-    net = sf.read(tmp_path / "infections.json")
-    with gzip.open(infections.DATA, "rt") as stream:
-        rows = list(csv.DictReader(stream))
+def rows_of(name: str) -> list[dict[str, str]]:
+    with gzip.open(bundled(name), "rt", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+class Links(HTMLParser):
+    """The links of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [value or "" for name, value in attrs if name in ("href", "src")]
+
+
+def test_every_model_has_a_file_a_report_and_a_receipt(shown: tuple[Path, str]) -> None:
+    folder, text = shown
+    for name in NAMES:
+        model = sf.read(folder / f"{name}.json")
+        assert (folder / f"{name}.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        assert f"log-likelihood     {model.report_.log_likelihood:,.6f}" in text
+        assert model.report_.converged
+    assert text.count("moment gap") == len(NAMES)
+
+
+def test_the_page_leads_to_all_of_them_and_to_nothing_else(shown: tuple[Path, str]) -> None:
+    folder, _ = shown
+    links = Links()
+    links.feed((folder / "index.html").read_text(encoding="utf-8"))
+    assert set(links.found) == {f"{name}.{ending}" for name in NAMES for ending in ("html", "json")}
+
+
+def test_what_to_try_next_works(
+    shown: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, text = shown
+    for command in try_next(folder):
+        assert f"  {command}\n" in f"{text}\n"
+        monkeypatch.setattr(sys, "argv", shlex.split(command))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert (ended.value.code, said.err) == (0, "")
+        assert said.out
+
+
+def test_the_tables_of_the_ward_are_counts_and_a_prior(shown: tuple[Path, str]) -> None:
+    net = sf.read(shown[0] / "ward.json")
+    assert (len(net.nodes), len(net.edges)) == (37, 45)
+    rows = rows_of("ward.csv.gz")
+    pairs = Counter((row["infection"], row["temperature"]) for row in rows)
+    mild = {state: pairs["mild", state] for state in ("low", "normal", "high")}
+    # BDeu of 10 rows: 10 / 9 of a row for each of 3 x 3 cells.
+    share = (mild["high"] + 10 / 9) / (sum(mild.values()) + 10 / 3)
+    assert net.table("temperature").at(infection="mild", temperature="high") == pytest.approx(share, rel=1e-12)
+    truth = sf.read(bundled("ward.bif.gz"))
+    found = net.query("heart_failure", given=ward.SEEN).at(heart_failure="yes")
+    assert found == pytest.approx(truth.query("heart_failure", given=ward.SEEN).at(heart_failure="yes"), abs=0.05)
+
+
+def test_the_network_with_gaps_is_that_of_its_rows(shown: tuple[Path, str]) -> None:
+    net = sf.read(shown[0] / "infections.json")
+    rows = rows_of(DATA.name)
     coughs = [row["cough"] == "yes" for row in rows if (row["smoker"], row["infection"]) == ("yes", "viral")]
     found = net.table("cough").at(smoker="yes", infection="viral", cough="yes")
     assert found == pytest.approx((sum(coughs) + 1) / (len(coughs) + 2), rel=1e-12)
@@ -33,7 +103,71 @@ def test_the_network_of_the_demo_is_that_of_its_rows(tmp_path: Path) -> None:
     mean = net.table("temperature").at(infection="viral", coefficient="(intercept)")
     assert mean == pytest.approx(sum(warm) / len(warm), rel=1e-12)
     # The X-ray has one parent, so gaps in it leave the shares of the rows that show it.
-    shown = [row["xray"] for row in rows if row["infection"] == "bacterial" and row["xray"]]
-    rays = sf.read(tmp_path / "infections.bif")
-    share = (shown.count("shadow") + 1) / (len(shown) + 2)
-    assert rays.table("xray").at(infection="bacterial", xray="shadow") == pytest.approx(share, abs=1e-5)
+    xrays = [row["xray"] for row in rows if row["infection"] == "bacterial" and row["xray"]]
+    share = (xrays.count("shadow") + 1) / (len(xrays) + 2)
+    assert net.table("xray").at(infection="bacterial", xray="shadow") == pytest.approx(share, abs=1e-5)
+
+
+def test_the_markov_network_has_the_margins_of_its_rows_by_both_methods() -> None:
+    rows = rows_of("ward.csv.gz")
+    for solver in ("ipf", "lbfgs"):
+        net = sf.MarkovNetwork(ward.CIRCULATION, solver=solver).fit(bundled("ward.csv.gz"))
+        for pair in ward.CIRCULATION:
+            margin = net.marginal(pair)
+            counts = Counter(tuple(row[name] for name in pair) for row in rows)
+            for states, share in margin.items():
+                seen = counts[tuple(map(str, states))]
+                assert share == pytest.approx(seen / len(rows), abs=1e-8)
+
+
+def test_the_casino_is_found_out(shown: tuple[Path, str]) -> None:
+    hmm = sf.read(shown[0] / "casino.json")
+    sixes = sorted(hmm.emission_probabilities_[:, 5])
+    assert sixes[0] == pytest.approx(1 / 6, abs=0.03)
+    assert sixes[1] == pytest.approx(0.5, abs=0.08)
+    rows = rows_of("casino.csv.gz")
+    games = [[int(row["roll"]) for row in rows if row["game"] == str(game)] for game in range(40)]
+    assert hmm.report_.log_likelihood == pytest.approx(float(hmm.log_likelihood(games).sum()), rel=1e-9)
+
+
+def test_the_notes_are_read_by_the_template_of_the_command(shown: tuple[Path, str]) -> None:
+    crf = sf.read(shown[0] / "notes.json")
+    X, y = sequences.tagged("notes-test.txt.gz")
+    right = [a == b for found, truth in zip(crf.predict(X), y, strict=True) for a, b in zip(found, truth, strict=True)]
+    assert f"{np.mean(right):.1%} of the words of 150 other notes" in shown[1]
+    assert np.mean(right) > 0.95
+
+
+def test_the_regression_solves_its_equations(shown: tuple[Path, str]) -> None:
+    model, rows = sf.read(shown[0] / "visits.json"), rows_of("visits.csv.gz")
+    X = np.array([[1.0, float(row["age"]), row["smoker"] == "yes", float(row["drugs"])] for row in rows])
+    visits = np.array([float(row["visits"]) for row in rows])
+    slope = X.T @ (visits - np.exp(X @ np.asarray(model.parameters_)))
+    np.testing.assert_allclose(slope / np.abs(X.T @ visits), 0.0, atol=1e-9)
+
+
+def test_the_ward_is_the_one_that_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = Path(__file__).resolve().parent.parent / "tools"
+    if not tools.is_dir():
+        pytest.skip("the tools are in the checkout only")
+    monkeypatch.syspath_prepend(str(tools))
+    truth, made = sf.read(bundled("ward.bif.gz")), importlib.import_module("demo_ward").ward()
+    assert set(truth.edges) == set(made.edges)
+    for node in made.nodes:
+        assert truth.parents(node) == made.parents(node)
+        np.testing.assert_array_equal(truth.table(node).values, made.table(node).values)
+
+
+def test_the_bundled_data_are_small() -> None:
+    assert sum(path.stat().st_size for path in HERE.glob("*.gz")) < 200_000
+
+
+def test_the_demo_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("suffice.demo.EXHIBITS", (sequences.hidden_markov,))
+    monkeypatch.setattr(sys, "argv", ["suffice", "demo", "--folder", str(tmp_path / "here"), "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 0
+    assert json.loads(capsys.readouterr().out)["casino"]["rows"] == 4000
+    assert (tmp_path / "here" / "index.html").exists()

@@ -1,6 +1,7 @@
 """`import suffice` loads NumPy and nothing that is slow: those packages wait for their first use."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 HEAVY = ("scipy", "numba", "llvmlite", "pyarrow", "narwhals", "pandas", "polars", "typer", "rich", "tqdm", "matplotlib")
 
@@ -42,5 +43,30 @@ def test_a_closed_form_fit_loads_no_em(fresh_python: Callable[[str], str]) -> No
         "import suffice as sf, sys; sf.BayesianNetwork([('a', 'b')]).fit({'a': [0, 1, 1], 'b': [1, 0, 1]});"
         "parts = ('suffice.models.bayesian.em', 'suffice.engines.junction');"
         "print(*[name for name in sys.modules if name.startswith(parts)])"
+    )
+    assert fresh_python(code).split() == []
+
+
+def test_reading_a_network_and_asking_it_loads_nothing_that_learns(
+    fresh_python: Callable[[str], str], tmp_path: Path
+) -> None:
+    path = tmp_path / "rain.bif"
+    path.write_text(
+        "network rain { } variable rain { type discrete [ 2 ] { yes, no }; } variable wet { type discrete [ 2 ] { yes,"
+        " no }; } probability ( rain ) { table 0.2, 0.8; } probability ( wet | rain ) { (yes) 0.9, 0.1; (no) 0.1, 0.9;"
+        " }"
+    )
+    parts = (
+        *("suffice.answers", "suffice.statistics", "suffice.report", "suffice.iteration", "suffice.storage"),
+        *("suffice.families", "suffice.solvers", "suffice.sources", "suffice.kernels.compiled"),
+        *("suffice.models.bayesian.em", "suffice.models.bayesian.priors", "suffice.models.bayesian.figures"),
+        *("suffice.models.bayesian.nodes.kinds", "suffice.models.bayesian.nodes.linear_gaussian"),
+        *("suffice.models.bayesian.nodes.table_learner", "suffice.engines.rows", "suffice.kernels.junction_tree_cases"),
+        *("scipy", "numba", "pathlib", "gzip", "html"),
+    )
+    code = (
+        f"import suffice as sf, sys; net = sf.read({str(path)!r});"
+        "assert abs(net.marginals()['wet'].at(wet='yes') - 0.26) < 1e-12; net.query('rain', given={'wet': 'yes'});"
+        f"print(*[name for name in sys.modules if name.startswith({parts!r})])"
     )
     assert fresh_python(code).split() == []

@@ -1,4 +1,4 @@
-"""Write the bundled demo data, drawn from laws and a network of the library with fixed seeds.
+"""Write the bundled demo data: drawn from models that are written out here, with fixed seeds.
 
 Run from the root of the project: ``python tools/make_demo_data.py``.
 """
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from demo_notes import notes
+from demo_ward import ward
 
 import suffice as sf
 from suffice.domain import Domain, Variable
@@ -20,17 +22,17 @@ from suffice.domain import Domain, Variable
 ROWS = 5_000
 FOLDER = Path("src/suffice/demo")
 
-COLUMNS = {
-    "ward": sf.Categorical(["surgery", "medicine", "children"], [0.35, 0.5, 0.15]),
-    "smoker": sf.Categorical(["no", "yes"], [0.78, 0.22]),
-    "visits": sf.Poisson(rate=2.4),
-    "wait": sf.Gamma(shape=2.5, rate=0.08),
-    "temperature": sf.Normal(mean=37.1, variance=0.36),
-}
-
-
 #: Means of the temperature by infection; its standard deviation is the same for all.
 TEMPERATURES = {"none": 36.8, "viral": 37.9, "bacterial": 38.6}
+#: The dishonest casino: stay or change the die, and the faces of a fair and of a loaded one.
+DICE = ("fair", "loaded")
+STAY = {"fair": 0.95, "loaded": 0.9}
+FACES = {"fair": [1 / 6] * 6, "loaded": [0.1] * 5 + [0.5]}
+GAMES, ROLLS = 40, 100
+#: Visits to a doctor in a year: log mean = intercept + age / 10 + smoker + drugs.
+VISITS = {"intercept": -0.6, "age": 0.012, "smoker": 0.35, "drugs": 0.15}
+#: Notes to learn from, and notes to try.
+TRAIN, TEST = 400, 150
 
 
 def infections() -> sf.BayesianNetwork:
@@ -58,15 +60,17 @@ def write(name: str, header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> No
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)
+    pack(name, text.getvalue())
+
+
+def pack(name: str, text: str) -> None:
+    """Write one gzipped text, the same bytes every time."""
     with (FOLDER / name).open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-        packed.write(text.getvalue().encode())
+        packed.write(text.encode())
 
 
-def main() -> None:
-    """Draw visits from independent laws, and infections from a network; a sixth of the X-rays was not taken."""
-    drawn = {name: law.sample(ROWS, random_state=seed) for seed, (name, law) in enumerate(COLUMNS.items())}
-    visits = zip(*drawn.values(), strict=True)
-    write("clinic.csv.gz", list(drawn), ([w, s, int(v), f"{wait:.2f}", f"{t:.2f}"] for w, s, v, wait, t in visits))
+def write_infections() -> None:
+    """Rows of the small network; a sixth of the X-rays was not taken."""
     sick = infections().sample(ROWS, random_state=5)
     rng = np.random.default_rng(6)
     warm = [
@@ -77,5 +81,49 @@ def main() -> None:
     write("infections.csv.gz", [*sick, "temperature"], zip(*columns, strict=True))
 
 
+def write_ward() -> None:
+    """The network of the ward, and its rows."""
+    net = ward()
+    plain = FOLDER / "ward.bif"
+    net.write(plain)
+    pack("ward.bif.gz", plain.read_text(encoding="utf-8"))
+    plain.unlink()
+    drawn = net.sample(ROWS, random_state=1)
+    write("ward.csv.gz", list(drawn), zip(*drawn.values(), strict=True))
+
+
+def write_casino() -> None:
+    """Games of rolls, with the die that was in use."""
+    rng = np.random.default_rng(2)
+    rows = []
+    for game in range(GAMES):
+        die = DICE[int(rng.random() < 0.5)]
+        for _ in range(ROLLS):
+            rows.append((game, int(rng.choice(6, p=FACES[die])) + 1, die))
+            if rng.random() >= STAY[die]:
+                die = DICE[1 - DICE.index(die)]
+    write("casino.csv.gz", ["game", "roll", "die"], rows)
+
+
+def write_visits() -> None:
+    """People, and how often they saw a doctor in a year."""
+    rng = np.random.default_rng(3)
+    age, smoker, drugs = rng.integers(18, 90, ROWS), rng.random(ROWS) < 0.25, rng.poisson(1.5, ROWS)
+    mean = np.exp(VISITS["intercept"] + VISITS["age"] * age + VISITS["smoker"] * smoker + VISITS["drugs"] * drugs)
+    words = np.where(smoker, "yes", "no")
+    write("visits.csv.gz", ["age", "smoker", "drugs", "visits"], zip(age, words, drugs, rng.poisson(mean), strict=True))
+
+
+def write_notes() -> None:
+    """One word and its label a line, a blank line after each note."""
+    parts = {"train": notes(TRAIN, seed=4, new=False), "test": notes(TEST, seed=5, new=True)}
+    for name, part in parts.items():
+        pack(f"notes-{name}.txt.gz", "\n".join("".join(f"{word}\t{label}\n" for word, label in note) for note in part))
+
+
 if __name__ == "__main__":
-    main()
+    write_infections()
+    write_ward()
+    write_casino()
+    write_visits()
+    write_notes()

@@ -30,6 +30,8 @@ def _ours(name: str, **options: Any) -> Contender:
 
 OURS = (
     _ours("suffice"),
+    _ours("suffice, report read", report=True),
+    _ours("suffice, planned anew", anew=True),
     _ours("suffice, from the rows", frame=True),
     _ours("suffice, existence=False", existence=False),
     _ours("suffice, ipf", solver="ipf"),

@@ -33,6 +33,7 @@ CONTENDERS = (
     Contender("suffice, codes, BDeu", _OURS, "fit", _BDEU, environment=_COMPILED),
     Contender("suffice, frame, MLE", _OURS, "fit", _FRAME, "pandas", environment=_COMPILED),
     Contender("suffice, frame, BDeu", _OURS, "fit", {**_FRAME, **_BDEU}, "pandas", environment=_COMPILED),
+    Contender("suffice, codes, MLE, with the report", _OURS, "fit", {"report": True}, environment=_COMPILED),
     Contender("suffice, NumPy path, codes, MLE", _OURS, "fit", environment=_NUMPY_PATH),
     Contender(FLOOR, _NUMPY, "fit"),
     Contender("numpy bincount by hand, codes, BDeu", _NUMPY, "fit", _BDEU),

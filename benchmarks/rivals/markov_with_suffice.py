@@ -11,8 +11,22 @@ from benchmarks.log_linear import GAP, Cliques
 from suffice import MarkovNetwork, summarize
 
 
-def fit(data: Data, *, solver: str = "auto", existence: bool = True, frame: bool = False) -> Run:
-    """With construction, plan, certificate and report; from counts made before, or from a pandas frame of rows."""
+def fit(
+    data: Data,
+    *,
+    solver: str = "auto",
+    existence: bool = True,
+    frame: bool = False,
+    report: bool = False,
+    anew: bool = False,
+) -> Run:
+    """With construction and the question whether the maximum exists, from counts made before.
+
+    Fits of one structure share its plan, so that all but the first find it made, as the rivals do. frame: from a pandas
+    frame of rows; report: read the report, for which the certificate is worked out; anew: forget the plan first.
+    """
+    from suffice.engines import plans
+
     cliques = Cliques.of(data)
     options: dict[str, Any] = {"solver": solver, "existence": existence, "tolerance": GAP}
     table = dict(zip(cliques.names, data["codes"], strict=True))
@@ -24,7 +38,11 @@ def fit(data: Data, *, solver: str = "auto", existence: bool = True, frame: bool
         rows = summarize(MarkovNetwork(cliques.named_scopes), table)
 
     def run() -> object:
+        if anew:
+            plans.forget()
         network = MarkovNetwork(cliques.named_scopes, **options).fit(rows)
+        if report:
+            assert network.report_.converged
         return [
             (scope, np.log(network.potential(names).values))
             for scope, names in zip(cliques.scopes, cliques.named_scopes, strict=True)

@@ -51,13 +51,26 @@ if TYPE_CHECKING:
     from suffice.families.poisson import Poisson as Poisson
     from suffice.families.student import MultivariateStudentT as MultivariateStudentT
     from suffice.families.student import StudentT as StudentT
+    from suffice.families.wishart import Wishart as Wishart
     from suffice.fitting import summarize as summarize
     from suffice.formats import read as read
     from suffice.models.bayesian.network import BayesianNetwork as BayesianNetwork
     from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
+    from suffice.models.chain_crf.model import ChainCRF as ChainCRF
+    from suffice.models.gaussian_graph.model import GaussianGraph as GaussianGraph
     from suffice.models.glm.model import GLM as GLM
+    from suffice.models.graph_crf.example import GraphExample as GraphExample
+    from suffice.models.graph_crf.model import GraphCRF as GraphCRF
+    from suffice.models.hidden_markov.emissions.law import Mixture as Mixture
+    from suffice.models.hidden_markov.model import HiddenMarkovModel as HiddenMarkovModel
+    from suffice.models.markov.approximate.options import GibbsSampling as GibbsSampling
     from suffice.models.markov.feature import Feature as Feature
     from suffice.models.markov.network import MarkovNetwork as MarkovNetwork
+    from suffice.models.markov_chain.model import MarkovChain as MarkovChain
+    from suffice.models.markov_chain.smoothing import AbsoluteDiscount as AbsoluteDiscount
+    from suffice.models.markov_chain.smoothing import Interpolation as Interpolation
+    from suffice.models.markov_chain.smoothing import Katz as Katz
+    from suffice.models.markov_chain.smoothing import KneserNey as KneserNey
     from suffice.report import Certificate as Certificate
     from suffice.report import Report as Report
     from suffice.statistics import Counts as Counts
@@ -67,16 +80,30 @@ if TYPE_CHECKING:
     from suffice.statistics import Summary as Summary
     from suffice.statistics import Sums as Sums
     from suffice.table import Table as Table
+    from suffice.views import plot as plot
 
 __version__ = "0.1.0"
 
 _EXPORTS: dict[str, str] = {
     # models
     "BayesianNetwork": "suffice.models.bayesian.network",
+    "ChainCRF": "suffice.models.chain_crf.model",
     "Feature": "suffice.models.markov.feature",
     "GLM": "suffice.models.glm.model",
+    "MarkovChain": "suffice.models.markov_chain.model",
+    "GaussianGraph": "suffice.models.gaussian_graph.model",
+    "GraphCRF": "suffice.models.graph_crf.model",
+    "GraphExample": "suffice.models.graph_crf.example",
+    "HiddenMarkovModel": "suffice.models.hidden_markov.model",
+    "GibbsSampling": "suffice.models.markov.approximate.options",
     "MarkovNetwork": "suffice.models.markov.network",
+    "Mixture": "suffice.models.hidden_markov.emissions.law",
     "NoisyOr": "suffice.models.bayesian.nodes.kinds",
+    # ways to smooth a Markov chain
+    "AbsoluteDiscount": "suffice.models.markov_chain.smoothing",
+    "Interpolation": "suffice.models.markov_chain.smoothing",
+    "Katz": "suffice.models.markov_chain.smoothing",
+    "KneserNey": "suffice.models.markov_chain.smoothing",
     # laws of one column or of several, which also serve as priors
     "Bernoulli": "suffice.families.bernoulli",
     "Beta": "suffice.families.beta",
@@ -96,6 +123,7 @@ _EXPORTS: dict[str, str] = {
     "LinearGaussianPrior": "suffice.families.linear_gaussian_prior",
     "NormalInverseGamma": "suffice.families.normal_inverse_gamma",
     "NormalWishart": "suffice.families.normal_wishart",
+    "Wishart": "suffice.families.wishart",
     # predictive laws
     "BetaNegativeBinomial": "suffice.families.beta_negative_binomial",
     "BetaPrime": "suffice.families.beta_prime",
@@ -117,6 +145,7 @@ _EXPORTS: dict[str, str] = {
     "Certificate": "suffice.report",
     "Report": "suffice.report",
     "Table": "suffice.table",
+    "plot": "suffice.views",
     "read": "suffice.formats",
     # errors
     "ConvergenceWarning": "suffice.errors",

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import precise
+from suffice.domain import MOST_AXES as MOST_AXES
 from suffice.domain import Domain
 from suffice.errors import DataError, FileFormatError, MergeError, SizeError, listing
 from suffice.precise import RESIDUE
@@ -26,8 +27,6 @@ Integers = NDArray[np.int32]
 
 #: A table of at most this many cells is always dense; a larger one is dense once a quarter of its cells are in use.
 DENSE_CELLS = 65_536
-#: Axes that an array can have; a table over more variables is sparse, however few its cells.
-MOST_AXES = 64
 
 
 class Answer(Protocol):
@@ -100,7 +99,7 @@ def check_moments_left(before: Any, left: Any, *, gone: bool) -> None:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class CountTable:
     """Weight of every joint state: dense, or sparse where few of many cells are in use.
 
@@ -112,6 +111,10 @@ class CountTable:
     shape: tuple[int, ...]
     values: Floats
     cells: Integers | None = None
+
+    def __init__(self, shape: tuple[int, ...], values: Floats, cells: Integers | None = None) -> None:
+        """Keep all at once, which is quicker than field by field in a frozen class."""
+        self.__dict__.update(shape=shape, values=values, cells=cells)
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> CountTable:

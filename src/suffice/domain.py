@@ -10,8 +10,8 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -21,8 +21,12 @@ from suffice.errors import FileFormatError, MergeError, MissingColumnError, Opti
 Kind = Literal["discrete", "real", "count"]
 Origin = Literal["declared", "category", "seen"]
 
+#: Axes that an array can have; a table over more variables is sparse, however few its cells.
+MOST_AXES = 64
 #: The types of most states, with their names in `state_key`: what needs no closer look.
 _PLAIN: Mapping[type, str] = {str: "str", int: "number", bool: "bool"}
+
+_PLAIN_TYPES = frozenset(_PLAIN)
 
 
 def as_python(value: Any) -> Any:
@@ -65,6 +69,21 @@ def state_key(value: Hashable) -> tuple[str, Hashable]:
     return (type(value).__name__, value)
 
 
+def _numbered(states: tuple[Hashable, ...]) -> dict[Hashable, int]:
+    """Places of states by key; those of one plain type, as most are, need no look at each."""
+    types = set(map(type, states))
+    if len(types) == 1 and (kind := _PLAIN.get(types.pop())) is not None:
+        # Long lists are not kept for others.
+        return _plain_codes(kind, states) if len(states) <= 64 else _plain_codes.__wrapped__(kind, states)
+    return {state_key(state): code for code, state in enumerate(states)}
+
+
+@lru_cache(maxsize=1024)
+def _plain_codes(kind: str, states: tuple[Hashable, ...]) -> dict[Hashable, int]:
+    """Places of states of one plain type; columns with the same states, as most tables have many, share them."""
+    return {(kind, state): code for code, state in enumerate(states)}
+
+
 def sort_states(values: Iterable[Hashable]) -> tuple[Hashable, ...]:
     """Distinct states in an order that does not depend on the order of the rows; of 1 and 1.0, the whole number."""
     distinct: dict[tuple[str, Hashable], Any] = {}
@@ -84,7 +103,7 @@ def sort_states(values: Iterable[Hashable]) -> tuple[Hashable, ...]:
     return tuple(ordered)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Variable:
     """One column: its name, its kind and, when discrete, its states in order.
 
@@ -99,29 +118,42 @@ class Variable:
     kind: Kind
     states: tuple[Hashable, ...] = ()
     origin: Origin = "seen"
-    _codes: dict[Hashable, int] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __init__(self, name: Hashable, kind: Kind, states: tuple[Hashable, ...] = (), origin: Origin = "seen") -> None:
         """Check that states belong to a discrete variable and differ."""
-        if self.kind not in ("discrete", "real", "count"):
-            raise OptionError(f"Variable {self.name!r} has kind {self.kind!r}; expected 'discrete', 'real' or 'count'.")
-        if self.kind != "discrete" and self.states:
-            raise OptionError(f"Variable {self.name!r} is {self.kind} and cannot have states.")
-        object.__setattr__(self, "_codes", {state_key(state): code for code, state in enumerate(self.states)})
-        if len(self._codes) != len(self.states):
-            raise OptionError(
-                f"Variable {self.name!r} declares a state twice: {listing(self.states)}. States must differ."
-            )
+        if kind not in ("discrete", "real", "count"):
+            raise OptionError(f"Variable {name!r} has kind {kind!r}; expected 'discrete', 'real' or 'count'.")
+        if kind != "discrete" and states:
+            raise OptionError(f"Variable {name!r} is {kind} and cannot have states.")
+        codes = _numbered(states)
+        if len(codes) != len(states):
+            raise OptionError(f"Variable {name!r} declares a state twice: {listing(states)}. States must differ.")
+        # At once: a fit makes many variables, and setting the fields of a frozen class one by one takes longer.
+        self.__dict__.update(name=name, kind=kind, states=states, origin=origin, _codes=codes)
 
     @classmethod
     def discrete(cls, name: Hashable, states: Iterable[Hashable], origin: Origin = "declared") -> Variable:
         """A variable with the given states, in the given order."""
         if isinstance(states, str):
             raise OptionError(f"The states of {name!r} are the string {states!r}; give a list of states.")
-        found = tuple(map(as_python, states))
-        if any(map(is_gap, found)):
-            raise OptionError(f"The states of {name!r} contain a gap (None or NaN); a gap is not a state.")
+        found = tuple(states)
+        if not _PLAIN_TYPES.issuperset(map(type, found)):
+            found = tuple(map(as_python, found))
+            if any(map(is_gap, found)):
+                raise OptionError(f"The states of {name!r} contain a gap (None or NaN); a gap is not a state.")
         return cls(name, "discrete", found, origin)
+
+    @classmethod
+    def of_texts(cls, name: Hashable, states: tuple[str, ...], origin: Origin = "declared") -> Variable:
+        """A variable whose states are known to be texts that differ, such as a vocabulary: nothing is checked."""
+        found = object.__new__(cls)
+        found.__dict__.update(name=name, kind="discrete", states=states, origin=origin)
+        return found
+
+    @cached_property
+    def _codes(self) -> dict[Hashable, int]:
+        """Places of states by key."""
+        return _numbered(self.states)
 
     @property
     def card(self) -> int:
@@ -223,7 +255,7 @@ class Domain(Mapping[Hashable, Variable]):
 
     def _keep(self, variables: dict[Hashable, Variable]) -> None:
         self._variables = variables
-        self._selected: dict[tuple[Hashable, ...], Domain] = {}
+        self._selected: dict[tuple[Hashable, ...], Domain] | None = None
         #: Names in order.
         self.names: tuple[Hashable, ...] = tuple(variables)
         #: Variables in order.
@@ -282,8 +314,14 @@ class Domain(Mapping[Hashable, Variable]):
             raise FileFormatError("A domain is a list of variables; the file holds something else.")
         return cls(variables)
 
+    @cached_property
+    def _shape(self) -> tuple[int, ...]:
+        return tuple([len(variable.states) for variable in self.variables])
+
     def shape(self, names: Sequence[Hashable]) -> tuple[int, ...]:
         """Numbers of states of the named variables."""
+        if names is self.names:
+            return self._shape
         return tuple([len(self[name].states) for name in names])
 
     def names_of(self, variables: Any) -> list[Hashable]:
@@ -299,9 +337,12 @@ class Domain(Mapping[Hashable, Variable]):
     def select(self, names: Iterable[Hashable]) -> Domain:
         """The named variables, in the order asked."""
         asked = tuple(names)
+        if self._selected is None:
+            self._selected = {}
         if asked in self._selected:  # A domain never changes, and a fit asks for the same families several times.
             return self._selected[asked]
-        found = {name: self[name] for name in asked}
+        known = self._variables
+        found = {name: known[name] if name in known else self[name] for name in asked}
         if len(found) != len(asked):
             raise OptionError(f"A variable is asked for twice: {listing(asked)}.")
         selected = Domain.__new__(Domain)
@@ -319,6 +360,8 @@ class Domain(Mapping[Hashable, Variable]):
 
 def declare(name: Hashable, states: Any) -> Variable:
     """A variable from what a user declares: a list of states, ``"real"``, ``"count"`` or a `Variable`."""
+    if type(states) is list:
+        return Variable.discrete(name, states)
     if isinstance(states, Variable):
         return replace(states, name=name)
     if isinstance(states, str) and states in ("real", "count"):

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import copy
 import importlib
-import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable, declare
 from suffice.errors import DataError, FileFormatError, NotFittedError, OptionError, listing
-from suffice.iteration import Control, Outcome
-from suffice.report import Certificate, Report
-from suffice.statistics import Statistic, Summary
+from suffice.options import Optioned
+
+# A network that is read from a file and asked needs none of these, and starts in half the time without them.
+if TYPE_CHECKING:
+    from suffice.iteration import Control, Outcome
+    from suffice.report import Certificate, MatchedStatistics, Report
+    from suffice.statistics import Statistic, Summary
 
 Floats = NDArray[np.float64]
 
@@ -32,9 +36,13 @@ Purpose = Literal["join", "compare"]
 _WIDENED = "{} holds whole numbers and gaps: read as states. Declare it 'real' in states= to have it read as numbers"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Solution:
-    """What a model's solve says about itself; the parameters are already in the model."""
+    """What a model's solve says about itself; the parameters are already in the model.
+
+    With `later` the figures of the report are worked out when it is first read: from the summary and the parameters,
+    which a fitted model keeps as they are.
+    """
 
     method: str
     estimate: str
@@ -43,9 +51,14 @@ class Solution:
     plan: str | None = None
     log_evidence: float | None = None
     warnings: tuple[str, ...] = field(default=())
+    later: bool = False
 
 
-class Estimator:
+#: The reports that someone holds, by their models.
+_SHOWN: WeakValueDictionary[int, Report] = WeakValueDictionary()
+
+
+class Estimator(Optioned):
     """Options in the constructor, data in `fit`, results in names that end in ``_``.
 
     Subclasses call ``super().__init__(**options)`` with every argument of their own constructor.
@@ -54,14 +67,11 @@ class Estimator:
     #: Options that are not written to files: they steer a run and are no part of the model.
     _transient: ClassVar[frozenset[str]] = frozenset({"callback", "progress", "checkpoint"})
 
-    report_: Report
     summary_: Summary
+    #: What the report of the last fit is made from: what the solve said, and the passes over the rows.
+    _to_report: tuple[Solution, int]
     #: What reading the rows has to say; part of the next report.
     _read_notes: tuple[str, ...] = ()
-
-    def __init__(self, **options: Any) -> None:
-        """Keep the options as they were given."""
-        self._options = options
 
     # -- what a model declares ---------------------------------------------------------------------------------------
 
@@ -172,6 +182,8 @@ class Estimator:
         return self._joining(self._own(summary)), passes
 
     def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
+        from suffice.statistics import Summary
+
         if isinstance(data, Summary):
             if sample_weight is not None or columns is not None:
                 raise OptionError("A Summary already holds weights and columns; give neither beside it.")
@@ -184,16 +196,45 @@ class Estimator:
 
     def _learn(self, summary: Summary, passes: int) -> Self:
         """Solve on a copy, so that a fit that fails leaves the model as it was."""
-        fresh = copy.copy(self)
-        fresh.__dict__.update({"_options": dict(self._options)})
+        fresh = object.__new__(type(self))
+        fresh.__dict__.update(self.__dict__, _options=dict(self._options))
+        fresh.__dict__.pop("report_", None)
         solution = fresh._solve(summary)
         fresh.summary_ = summary
-        fresh.report_ = fresh._report(summary, solution, passes)
+        if self._read_notes:
+            solution = replace(solution, warnings=(*self._read_notes, *solution.warnings))
+        fresh._to_report = solution, passes
+        if not solution.later:
+            fresh.report_ = fresh._report(summary, *fresh._to_report)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         return self
 
+    @property
+    def report_(self) -> Report:
+        """The receipt of the fit; it knows its model, so that it can show it."""
+        held = self.__dict__.get("report_")
+        if held is None and "_to_report" in self.__dict__:
+            held = self.__dict__["report_"] = self._report(self.summary_, *self._to_report)
+        if held is None:
+            raise NotFittedError(f"This {type(self).__name__} has no report_ yet. Call fit first.")
+        # The model keeps the bare report, so that the two hold no cycle; what is shown is one object while it is held.
+        shown = _SHOWN.get(id(self))
+        if shown is None or not shown.is_of(self, held):
+            shown = _SHOWN[id(self)] = held.of(self)
+        return shown
+
+    @report_.setter
+    def report_(self, report: Report) -> None:
+        self.__dict__["report_"] = report.bare
+
+    def matched_statistics(self) -> MatchedStatistics | None:
+        """The statistics that the fit makes equal, observed and expected; None where they are not kept."""
+        return None
+
     def _report(self, summary: Summary, solution: Solution, passes: int) -> Report:
+        from suffice.report import Report
+
         log_likelihood = self._log_likelihood(summary)
         outcome = solution.outcome
         ended = (
@@ -221,7 +262,7 @@ class Estimator:
             plan=solution.plan,
             log_evidence=solution.log_evidence,
             empirical_entropy=self._empirical_entropy(summary),
-            warnings=(*self._read_notes, *solution.warnings),
+            warnings=solution.warnings,
             **ended,  # type: ignore[arg-type]
         )
 
@@ -245,46 +286,15 @@ class Estimator:
         """Why the fit stopped."""
         return self.report_.stop_reason
 
-    # -- options -----------------------------------------------------------------------------------------------------
+    # -- options -------------------------------------------------------------------------------------------------------
 
-    @classmethod
-    def _option_names(cls) -> list[str]:
-        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The options; with `deep` also those of options that have options, as ``prior__alpha``."""
-        found = {name: self._options[name] for name in self._option_names()}
-        if deep:
-            for name, value in list(found.items()):
-                if hasattr(value, "get_params") and not isinstance(value, type):
-                    found |= {f"{name}__{inner}": option for inner, option in value.get_params().items()}
-        return found
-
-    def set_params(self, **options: Any) -> Self:
-        """Change options; those of a prior as ``prior__alpha=2``. What was learned stays until the next `fit`."""
-        merged = dict(self._options)
-        nested: dict[str, dict[str, Any]] = {}
-        for name, value in options.items():
-            outer, _, inner = name.partition("__")
-            if outer not in merged:
-                raise OptionError(f"{type(self).__name__} has no option {name!r}; it has {listing(merged)}.")
-            if inner:
-                nested.setdefault(outer, {})[inner] = value
-            else:
-                merged[outer] = value
-        for outer, inside in nested.items():
-            if not hasattr(merged[outer], "get_params"):
-                raise OptionError(f"The option {outer!r} is {merged[outer]!r} and has no options of its own.")
-            merged[outer] = copy.copy(merged[outer]).set_params(**inside)
-        self.__dict__.update(type(self)(**merged).__dict__)
-        return self
-
-    def clone(self) -> Self:
-        """An unfitted copy with the same options."""
-        return type(self)(**copy.deepcopy(self.get_params(deep=False)))
+    def _before_options_change(self) -> None:
+        if "_to_report" in self.__dict__:
+            self.report_  # noqa: B018  The receipt of the fit under the options that it had.
 
     def _control(self) -> Control:
+        from suffice.iteration import Control
+
         names = ("max_iter", "tolerance", "max_seconds", "progress", "callback", "checkpoint")
         return Control(**{name: self._options[name] for name in names if name in self._options})
 
@@ -301,21 +311,16 @@ class Estimator:
             raise NotFittedError(f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name.")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
-    def __repr__(self) -> str:
-        """The constructor call with the options that differ from the defaults."""
-        defaults = inspect.signature(type(self).__init__).parameters
-        shown = [
-            f"{name}={_short(self._options[name])}"
-            for name in self._option_names()
-            if not _same(self._options[name], defaults[name].default)
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
     def __sklearn_tags__(self) -> Any:
         """Let scikit-learn's searches take the model; called by scikit-learn only."""
         from sklearn.utils import InputTags, Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=InputTags())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the model, its graph and its receipt."""
+        found: str = importlib.import_module("suffice.views").model_card(self)
+        return found
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -335,7 +340,7 @@ class Estimator:
         """Options, parameters, summary and report as plain data."""
         options = {n: None if n in self._transient else self._options[n] for n in self._option_names()}
         state: dict[str, Any] = {"options": options, "fitted": None}
-        if "report_" in self.__dict__:
+        if "report_" in self.__dict__ or "_to_report" in self.__dict__:
             state |= {"fitted": self._fitted_state(), "summary": self.summary_, "report": self.report_.to_plain()}
         return state
 
@@ -348,6 +353,9 @@ class Estimator:
             raise FileFormatError(f"{cls.__name__} has no option {listing(sorted(set(options) - set(known)))}.")
         model = cls(**{name: value for name, value in options.items() if name not in cls._transient})
         if plain["fitted"] is not None:
+            from suffice.report import Report
+            from suffice.statistics import Summary
+
             if not isinstance(plain["summary"], Summary):
                 raise FileFormatError(f"The summary of the {cls.__name__} is a {type(plain['summary']).__name__}.")
             model._restore(plain["fitted"])
@@ -380,6 +388,8 @@ def summarize(
     >>> summary[Counts(("x",))].dense()
     array([2., 1.])
     """
+    from suffice.statistics import Summary
+
     asked = questions if isinstance(questions, Estimator) else _Questions(questions, states)
     if isinstance(data, Summary):
         raise DataError("The data are a Summary already. Fit it, or add it to others.")
@@ -413,6 +423,8 @@ class _Questions(Estimator):
     """Statistics asked for by themselves, without a model."""
 
     def __init__(self, questions: Any, states: Mapping[Any, Any] | None) -> None:
+        from suffice.statistics import Statistic
+
         super().__init__()
         self._asked = (questions,) if isinstance(questions, Statistic) else tuple(questions)
         if isinstance(questions, str) or not all(isinstance(question, Statistic) for question in self._asked):
@@ -444,14 +456,3 @@ def _rows_bar(wanted: bool) -> Iterator[Callable[[int, int | None], None] | None
             bar.update(done - bar.n)
 
         yield advance
-
-
-def _same(value: Any, default: Any) -> bool:
-    """Whether an option is left at its default."""
-    plain = type(value) is type(default) and isinstance(value, int | float | str)
-    return value is default or (plain and bool(value == default))
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."

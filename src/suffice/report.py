@@ -6,11 +6,55 @@ The certificate is measured after the solve, at the parameters that were returne
 from __future__ import annotations
 
 import html
+import importlib
 import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from suffice.errors import FileFormatError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedStatistics:
+    """What a fit makes equal: `names` of the statistics, their `observed` means (k,) and those `expected` (k,)."""
+
+    names: tuple[str, ...]
+    observed: Floats
+    expected: Floats
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """How well Markov chains have measured the moment gap.
+
+    `error` is the largest standard error of a component of the gap, in its unit; `effective_sample_size` the smallest
+    number of independent draws that would be as good; `r_hat` the largest over all statistics, near 1 where the chains
+    agree. `exact_gap` is the gap by exact inference, where that fits. `log_likelihood_error` is the standard error of
+    the report's log-likelihood, where that was estimated.
+    """
+
+    chains: int
+    draws: int
+    error: float
+    effective_sample_size: float
+    r_hat: float
+    exact_gap: float | None = None
+    log_likelihood_error: float | None = None
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Label and text of each line of the receipt."""
+        size = f"effective sample size {self.effective_sample_size:,.0f}, R-hat {self.r_hat:.3f}"
+        found = [("Monte Carlo", f"error {self.error:.1e}, {size} ({self.chains:,} chains x {self.draws:,} draws)")]
+        if self.exact_gap is not None:
+            found.append(("exact moment gap", f"{self.exact_gap:.1e}, by the junction tree"))
+        if self.log_likelihood_error is not None:
+            found.append(("log-likelihood", f"by annealed importance sampling, error {self.log_likelihood_error:,.2g}"))
+        return found
 
 
 @dataclass(frozen=True)
@@ -20,8 +64,9 @@ class Certificate:
     `moment_gap` is the largest gap between observed and expected statistics, that is the slope of the objective at the
     result; `scale` says in which unit. `value_gap` bounds how much the objective (in nats a row) could still rise, or
     is None where no bound is known; `bound` is False where it is only an estimate. `exact` says whether the expected
-    statistics were computed exactly. `exists` says whether the maximum is attained (None: not decided) and `directions`
-    name what runs to infinity, or to the edge, where it is not.
+    statistics were computed exactly; where not, `engine` says how and `monte_carlo` how well. `exists` says whether the
+    maximum is attained (None: not decided) and `directions` name what runs to infinity, or to the edge, where it is
+    not.
     """
 
     moment_gap: float
@@ -31,6 +76,8 @@ class Certificate:
     exists: bool | None = None
     directions: tuple[str, ...] = ()
     scale: str = "standard deviations of each statistic"
+    engine: str = ""
+    monte_carlo: MonteCarlo | None = None
 
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
@@ -40,7 +87,9 @@ class Certificate:
         else:
             found.append(("from optimum", f"{'at most' if self.bound else 'about'} {self.value_gap:.1e} nats a row"))
         if not self.exact:
-            found.append(("engine", "approximate"))
+            found.append(("engine", self.engine or "approximate"))
+        if self.monte_carlo is not None:
+            found += self.monte_carlo.lines()
         rest = len(self.directions) - 3
         shown = "; ".join(self.directions[:3]) + (f"; ... ({rest} more)" if rest > 0 else "")
         answer = {True: "yes", False: f"no: {shown}", None: "not decided"}[self.exists]
@@ -146,6 +195,43 @@ class Report:
         )
         return f"<table class='suffice-report'>{rows}</table>"
 
+    # -- the model it speaks of --------------------------------------------------------------------------------------
+
+    def of(self, model: Any) -> Report:
+        """The same report, which also knows its model: what pages and plots show beside the receipt.
+
+        The model is no part of the comparison, nor of files and pickles.
+        """
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__getstate__(), _of=(model, self))
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_of"}
+
+    @property
+    def bare(self) -> Report:
+        """The same report without its model."""
+        found: Report = self.__dict__.get("_of", (None, self))[1]
+        return found
+
+    def is_of(self, model: Any, bare: Report) -> bool:
+        """Whether this is what `bare` made of itself for this very model."""
+        return self._model is model and self.bare is bare
+
+    def to_html(self, path: Any = None) -> str:
+        """A page that needs nothing but a browser; written to `path` where one is given, and returned as text.
+
+        A report that was read or pickled by itself knows no model, and its page has no graph and no tables.
+        """
+        # By name: views look at reports and models from outside, so nothing below them may import them.
+        found: str = importlib.import_module("suffice.views").write_report(self, self._model, path)
+        return found
+
+    @property
+    def _model(self) -> Any:
+        return self.__dict__.get("_of", (None, None))[0]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with the derived figures."""
         derived = {"aic": self.aic, "bic": self.bic, "bic_score": self.bic_score, "kl_divergence": self.kl_divergence}
@@ -158,7 +244,10 @@ class Report:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Report:
         """Rebuild from plain data; a figure of the wrong type is an error."""
-        certificate = Certificate(**{**plain["certificate"], "directions": tuple(plain["certificate"]["directions"])})
+        held = dict(plain["certificate"])
+        drawn = held.pop("monte_carlo", None)
+        chains = None if drawn is None else MonteCarlo(**drawn)
+        certificate = Certificate(**{**held, "directions": tuple(held["directions"])}, monte_carlo=chains)
         tuples = {key: tuple(plain[key]) for key in ("history", "warnings")}
         found = cls(**{**plain, **tuples, "certificate": certificate})
         for record in (found, certificate):
@@ -174,7 +263,7 @@ class Report:
 _TEXT, _NONE = (str,), (type(None),)
 #: What each field of a report may hold in a file.
 _KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("model", "method", "estimate", "stop_reason", "scale"), _TEXT),
+    **dict.fromkeys(("model", "method", "estimate", "stop_reason", "scale", "engine"), _TEXT),
     **dict.fromkeys(("parameterisation", "plan"), _TEXT + _NONE),
     **dict.fromkeys(("rows", "passes", "n_params", "iterations"), (int,)),
     **dict.fromkeys(("weight", "log_likelihood", "objective", "moment_gap"), (float,)),

@@ -33,7 +33,7 @@ class Statistic:
     def __post_init__(self) -> None:
         """Accept any sequence of names."""
         given: Any = self.variables
-        if isinstance(given, str):
+        if type(given) is not tuple and isinstance(given, str):
             raise OptionError(f"{type(self).__name__}({self.variables!r}) takes several names: give a list of them.")
         if type(given) is not tuple:
             object.__setattr__(self, "variables", tuple(given))
@@ -114,6 +114,11 @@ class Patterns(Statistic):
 
 
 @dataclass(frozen=True)
+class CompleteRows(Patterns):
+    """Distinct rows with their weights, for those who need every value: a gap is an error, as in counts and sums."""
+
+
+@dataclass(frozen=True)
 class Sums(Statistic):
     """Weighted sums of functions of single columns, one entry for each term ``(variable, function)``.
 
@@ -157,7 +162,7 @@ FUNCTIONS: Mapping[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Any
 }
 
 QUESTIONS: Mapping[str, type[Statistic]] = {
-    kind.__name__: kind for kind in (Counts, Moments, MomentsBy, Patterns, Sums)
+    kind.__name__: kind for kind in (Counts, Moments, MomentsBy, Patterns, CompleteRows, Sums)
 }
 
 

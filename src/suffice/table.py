@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -31,8 +30,10 @@ class Table:
     def __init__(self, domain: Domain, values: ArrayLike) -> None:
         """Values (one axis for each variable of the domain, in its order)."""
         self._domain = domain
-        self._values = np.asarray(values, dtype=np.float64)
-        if self._values.shape != domain.shape(domain.names):
+        # What a table shows may be the parameters of a model, which nobody changes by writing into a table.
+        self._values = found = np.asarray(values, dtype=np.float64).view()
+        found.flags.writeable = False
+        if found.shape != domain.shape(domain.names):
             raise OptionError(
                 f"The values have shape {self._values.shape}; the variables {listing(domain.names)} have "
                 f"{domain.shape(domain.names)} states."
@@ -228,6 +229,8 @@ class Table:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        import html
+
         head, body, rest = self._grid()
 
         def row(cells: Iterable[str], tag: str) -> str:

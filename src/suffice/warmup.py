@@ -12,12 +12,17 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
+from suffice.engines.chain import chains_of
+from suffice.engines.chain_statistics import counts_by_code, diagonal_potentials
+from suffice.engines.gibbs import GibbsSampler
 from suffice.engines.junction_tree import plan_tree
+from suffice.engines.label_scores import ChainWeights, Matrix, Packing, ScoredSteps
 from suffice.engines.tree_covariance import TreeCovariance
 from suffice.engines.tree_scaling import TreeScaling
 from suffice.errors import MissingExtraError
-from suffice.kernels import choice, coding, counting, grouped_moments, moments, patterns, row_laws
+from suffice.kernels import choice, coding, counting, grouped_moments, moments, ngrams, patterns, row_laws, words
 
 Call = tuple[str, Callable[[], object]]
 
@@ -44,7 +49,24 @@ def calls() -> Iterator[Call]:
     yield from _patterns()
     yield from _coding()
     yield from _junction_tree()
+    yield from _gibbs()
+    yield from _chains()
+    yield from _runs()
     yield "logistic rows", partial(row_laws.logistic_rows, np.zeros(2), np.ones(2))
+
+
+def _runs() -> Iterator[Call]:
+    codes, offsets = np.array([1, 1], dtype=np.int32), np.array([0, 2])
+    some = np.zeros(1, np.int64)
+    yield "words of texts", lambda: words.WordNumbers().read(b"a b\n")
+    for name, highest in (("windows", 1), ("wide windows", (1 << 22) - 1)):
+        table = np.array([highest, 0], dtype=np.int32)
+        yield name, partial(_count_windows, ngrams.Part(codes, offsets), table)
+    yield "runs by word", partial(ngrams.find_children, some, np.array([0, 1]), some, some, some)
+
+
+def _count_windows(part: ngrams.Part, table: NDArray[np.int32]) -> None:
+    ngrams.count_parts([part], 2, table, table)
 
 
 def _counting() -> Iterator[Call]:
@@ -54,6 +76,25 @@ def _counting() -> Iterator[Call]:
         codes = np.zeros((2, 2), dtype)
         name = f"counting {size}{np.dtype(dtype)}{' weighted' if weights is not None else ''}"
         yield name, partial(counting.count, codes, plan, weights)
+
+
+def _gibbs() -> Iterator[Call]:
+    """Two states, Potts and tables: each has loops of its own."""
+    for form, card, table in (("pairs", 2, np.eye(2)), ("Potts", 3, np.eye(3)), ("tables", 3, np.arange(9.0))):
+        yield f"Gibbs sampling, {form}", partial(_sample, card, table.ravel())
+
+
+def _sample(card: int, logs: NDArray[np.float64]) -> None:
+    sampler = GibbsSampler((card, card), [(0, 1)])
+    sampler.load(logs)
+    chains = sampler.start(2, 0)
+    sampler.sweep(chains)
+    sampler.shares(chains)
+    sampler.log_values(chains.states, logs)
+    sampler.counts(chains.states, np.ones(2))
+    sampler.pseudo_likelihood(chains.states, np.ones(2))
+    cells = np.arange(len(logs))
+    sampler.add_features((np.append(cells, len(logs)), cells, logs), chains.states, np.zeros((len(logs), 2)))
 
 
 def _moments() -> Iterator[Call]:
@@ -86,6 +127,30 @@ def _junction_tree() -> Iterator[Call]:
     yield "junction tree moments", partial(plan.moments(), np.zeros(8))
     yield "junction tree scaling", lambda: TreeScaling(plan, [np.full((2, 2), 0.25)] * 2).sweep()
     yield "junction tree covariances", lambda: TreeCovariance(plan).covariance(np.zeros(8))
+
+
+def _chains() -> Iterator[Call]:
+    """Chains with shared transitions and with one matrix a step, and sparse features with and without values."""
+    for name, shape in (("", (2, 2)), (" by step", (3, 2, 2))):
+        law = chains_of(np.ones((3, 2)), np.ones(shape), offsets=[0, 3])
+        yield f"chains{name}: posteriors", law.expectations
+        yield f"chains{name}: best paths", law.best_paths
+        yield f"chains{name}: lists of best paths", partial(law.best_paths, 2)
+        yield f"chains{name}: samples", partial(law.sample, random_state=0)
+    side_by_side = chains_of(np.ones((8, 2)), np.ones((2, 2)), offsets=np.arange(9))
+    yield "chains side by side: masses", side_by_side.log_partition
+    yield "chains side by side: posteriors", side_by_side.expectations
+    yield "steps by code", partial(counts_by_code, np.zeros(3, np.int32), np.ones((3, 2)), 2)
+    yield "densities of steps", partial(diagonal_potentials, np.ones((3, 1)), np.ones((2, 1)), np.ones((2, 1)))
+    packing = Packing(np.array([0, 2]), np.array([0, 1], np.int32), 2)
+    weights = ChainWeights(np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((0, 2, 2)))
+
+    def scored(count: int = 1) -> None:
+        design = Matrix(np.arange(count + 1), np.zeros(count, np.int32), np.zeros(0), 1)
+        ScoredSteps(design, packing, np.arange(count + 1)).expected(weights, np.ones(count))
+
+    yield "label scores", scored
+    yield "label scores side by side", partial(scored, 32)
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ def test_equal_rows_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(len(cases))
         return solve(potentials, cases, *rest, **options)
 
-    monkeypatch.setattr("suffice.engines.junction_tree.solve_cases", spy)
+    monkeypatch.setattr(junction_tree_cases, "solve_cases", spy)
     rows = np.array([[0, -1, 1, -1, -1], [0, -1, 1, -1, -1], [1, -1, -1, -1, 0], [0, -1, 1, -1, -1]])
     counts = model.expect(rows, weights=[1.0, 2.0, 0.5, 4.0])
     assert seen == [2]

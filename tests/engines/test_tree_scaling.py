@@ -259,3 +259,44 @@ def test_starts_are_checked() -> None:
         TreeScaling(plan_of_pair(), targets, np.zeros(5))
     with pytest.raises(OptionError, match="NaN"):
         TreeScaling(plan_of_pair(), targets, np.full(6, math.nan))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_recorded_sweeps_are_given_again_to_the_bit(path: str) -> None:
+    structure = ZOO["grid"]
+    targets = margins(structure, random_law(structure, 8))
+    with choice.force(path):
+        scaling, steady = (TreeScaling(plan_tree(*structure), targets) for _ in range(2))
+        scaling.record()
+        recorded = [scaling.sweep() for _ in range(4)]
+        start = np.zeros(len(scaling.targets))
+        scaling.restart(start)
+        np.testing.assert_array_equal(scaling.log_potentials, start)
+        for sweep in range(7):
+            difference = scaling.sweep()
+            assert difference == steady.sweep()
+            assert sweep > 3 or difference == recorded[sweep]
+            np.testing.assert_array_equal(scaling.log_potentials, steady.log_potentials)
+            assert scaling.objective == steady.objective
+            assert scaling.gap() == steady.gap()
+            assert scaling.log_partition == steady.log_partition
+
+
+def test_single_updates_and_other_starts_leave_the_record() -> None:
+    structure = ZOO["grid"]
+    targets = margins(structure, random_law(structure, 9))
+    plan = plan_tree(*structure)
+    start = np.zeros(sum(table.size for table in targets))
+    other = np.random.default_rng(0).normal(size=len(start))
+    for begin in (start, other):
+        scaling, steady = TreeScaling(plan, targets), TreeScaling(plan, targets, begin)
+        scaling.record()
+        for _ in range(4):
+            scaling.sweep()
+        scaling.restart(begin)
+        scaling.sweep()
+        steady.sweep()
+        assert list(scaling.updates()) == list(steady.updates())
+        np.testing.assert_array_equal(scaling.log_potentials, steady.log_potentials)
+        assert scaling.sweep() == steady.sweep()
+        np.testing.assert_array_equal(scaling.log_potentials, steady.log_potentials)

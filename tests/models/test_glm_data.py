@@ -321,3 +321,50 @@ def test_large_numbers_do_not_overflow() -> None:
     scaled = sf.GLM().fit(X, 1e8 * COUNTS)
     np.testing.assert_allclose(scaled.parameters_ / 1e8, sf.GLM().fit(X, COUNTS).parameters_, rtol=1e-9)
     assert scaled.converged_
+
+
+NUMBERS = [[1.0, 4.0], [2.0, 1.0], [3.0, 2.0], [4.0, 7.0]]
+MIXED = [(1, "u"), (2, "v"), (3, "u"), (4, "v")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "array", "names"),
+    [
+        (NUMBERS, np.array(NUMBERS), ("intercept", "x0", "x1")),
+        (MIXED, np.array(MIXED, dtype=object), ("intercept", "x0", "x1[v]")),
+        ([1.0, 2.0, 3.0, 4.0], np.array([1.0, 2.0, 3.0, 4.0]), ("intercept", "x0")),
+    ],
+)
+def test_lists_of_rows_are_named_as_arrays_are(rows: Any, array: Any, names: Any) -> None:
+    y = [1, 2, 5, 3]
+    fits = [sf.GLM("poisson").fit(X, y) for X in (rows, array)]
+    for fitted in fits:
+        assert fitted._learned_result.design.names == names
+        for X in (rows, array):
+            np.testing.assert_allclose(fitted.predict(X), fits[0].predict(rows), rtol=1e-12)
+            assert fitted.score(X, y) == pytest.approx(fits[0].score(rows, y), rel=1e-12)
+
+
+def test_a_list_predicts_from_a_fit_to_an_array_or_a_table() -> None:
+    fitted = sf.GLM("poisson").fit(np.array([[1.0], [2.0], [3.0]]), [1, 2, 5])
+    assert fitted.predict([[1.0]]) == pytest.approx(np.exp(fitted.intercept_ + fitted.coefficients_["x0"]))
+    named = sf.GLM("poisson").fit({"age": [1.0, 2.0, 3.0]}, [1, 2, 5])
+    assert named.predict([[1.0]]) == pytest.approx(fitted.predict([[1.0]]))
+    with pytest.raises(sf.DataError, match="X has 2 columns; the model was fitted with 1"):
+        named.predict([[1.0, 2.0]])
+
+
+def test_columns_name_a_list_of_rows() -> None:
+    fitted = sf.GLM("poisson").fit(MIXED, [1, 2, 5, 3], columns=["age", "group"])
+    assert fitted._learned_result.design.names == ("intercept", "age", "group[v]")
+    with pytest.raises(sf.DataError, match="columns= has 1 names"):
+        sf.GLM("poisson").fit(MIXED, [1, 2, 5, 3], columns=["age"])
+
+
+def test_the_response_is_a_column_of_a_list_of_rows() -> None:
+    rows = [[1.0, 1], [2.0, 2], [3.0, 5]]
+    fitted = sf.GLM("poisson").fit(rows, "x1")
+    alone = sf.GLM("poisson").fit([[1.0], [2.0], [3.0]], [1, 2, 5])
+    np.testing.assert_allclose(fitted.parameters_, alone.parameters_, rtol=1e-12)
+    np.testing.assert_allclose(fitted.predict(rows), alone.predict([1.0, 2.0, 3.0]), rtol=1e-12)
+    assert fitted.score(rows, "x1") == pytest.approx(alone.score([[1.0], [2.0], [3.0]], [1, 2, 5]), rel=1e-12)

@@ -272,3 +272,65 @@ def test_multivariate_response() -> None:
     cov = np.kron(sigma, np.linalg.inv(DESIGN.T @ DESIGN))
     np.testing.assert_allclose(model.standard_errors_.T.ravel(), np.sqrt(np.diag(cov)), rtol=1e-8)
     np.testing.assert_allclose(sf.GLM().fit(X, Y).parameters_, theta, rtol=1e-9)
+
+
+def test_a_size_that_runs_to_infinity_has_no_maximum() -> None:
+    """Counts with less variance than Poisson counts: the likelihood rises with the size for ever."""
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = 3.0 + (X[:, 0] > 0)
+    fitted = sf.GLM("negative_binomial").fit(X, y)
+    certificate = fitted.report_.certificate
+    assert certificate.exists is False
+    assert certificate.directions == ("size -> inf: Poisson counts",)
+    assert "runs to infinity" in fitted.report_.warnings[0]
+    assert "size -> inf" in str(fitted.report_)
+    poisson = sf.GLM("poisson").fit(X, y)
+    np.testing.assert_allclose(fitted.parameters_, poisson.parameters_, atol=1e-7)
+    mean, size = poisson.predict(X), np.array([1e2, 1e4, 1e6])[:, None]
+    values = np.sum(stats.nbinom.logpmf(y, size, size / (size + mean)), axis=1)
+    assert (np.diff(values) > 0).all()
+    assert poisson.log_likelihood_ > values[-1]
+    # Where the mean of some rows vanishes as well, both are named.
+    never = np.repeat([0.0, 1.0], [200, 20])[:, None]
+    both = sf.GLM("negative_binomial").fit(never, np.r_[y, np.zeros(20)]).report_.certificate
+    assert both.exists is False
+    assert both.directions[-1] == "size -> inf: Poisson counts"
+    assert len(both.directions) == 2
+    assert "x0" in both.directions[0]
+    spread = sf.GLM("negative_binomial").fit(X, np.random.default_rng(1).negative_binomial(2, 0.3, 200))
+    assert spread.report_.certificate.exists is True
+    assert spread.report_.certificate.directions == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "extra"),
+    [
+        ({"family": sf.Exponential()}, 0),
+        ({"family": "gamma", "dispersion": 0.5}, 0),
+        ({"family": "gaussian", "dispersion": 1.0}, 0),
+        ({"family": "gamma"}, 1),
+        ({"family": "gaussian", "dispersion": "ml"}, 1),
+        ({"family": "poisson", "dispersion": 1.0}, 0),
+    ],
+)
+def test_a_known_dispersion_is_no_parameter(options: Any, extra: int) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 2))
+    y = rng.integers(1, 9, size=80).astype(float)
+    fitted = sf.GLM(**options, link="log").fit(X, y)
+    assert fitted.n_params_ == 3 + extra
+    assert fitted.aic_ == pytest.approx(2 * (3 + extra) - 2 * fitted.log_likelihood_)
+    online = sf.GLM(**options, link="log", step_size=1e-4).partial_fit(X, y)
+    assert online.n_params_ == 3 + extra
+
+
+def test_exponential_responses_have_normal_intervals_and_their_own_likelihood() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 1))
+    y = rng.exponential(np.exp(0.3 + 0.5 * X[:, 0]))
+    fitted = sf.GLM(sf.Exponential(), link="log").fit(X, y)
+    assert fitted.log_likelihood_ == pytest.approx(stats.expon.logpdf(y, scale=fitted.predict(X)).sum())
+    reach = stats.norm.ppf(0.975) * np.asarray(fitted.standard_errors_)
+    np.testing.assert_allclose(np.asarray(fitted.intervals())[:, 1] - np.asarray(fitted.parameters_), reach)
+    online = sf.GLM(sf.Exponential(), link="log", step_size=1e-3).partial_fit(X, y)
+    assert online.log_likelihood_ == pytest.approx(stats.expon.logpdf(y, scale=online.predict(X)).sum())

@@ -230,3 +230,94 @@ def test_star98_counts(expected: Any) -> None:
     model = sf.GLM("binomial").fit(frame, y=("NABOVE", "NBELOW"))
     np.testing.assert_allclose(np.roll(model.parameters_, -1), entry["published"]["params"], rtol=1e-5)
     np.testing.assert_allclose(np.roll(model.standard_errors_, -1), entry["published"]["bse"], rtol=1e-4)
+
+
+def test_birthwt_binomial(expected: Any) -> None:
+    entry = expected["r_docs"]["birthwt_binomial"]
+    frame = table("birthwt.csv")
+    chosen = frame[["age", "lwt"]].copy()
+    chosen["race"] = frame["race"].map({1: "white", 2: "black", 3: "other"})
+    for name, column in (("smoke", "smoke"), ("ptd", "ptl"), ("ht", "ht"), ("ui", "ui")):
+        chosen[name] = (frame[column] > 0).astype(float)
+    chosen["ftv"] = frame["ftv"].clip(upper=2).map({0: "0", 1: "1", 2: "2+"})
+    levels = {"race": ["white", "black", "other"], "ftv": ["0", "1", "2+"]}
+    model = sf.GLM("binomial", categorical=levels).fit(chosen, frame["low"])
+    figures = entry["recomputed_R422"]
+    agrees(model, flat(figures["coef"]), flat(figures["se"]), rtol=1e-5)
+    np.testing.assert_allclose(model.parameters_, entry["published"]["coef"], atol=6e-6)
+    assert model.null_deviance_ == pytest.approx(figures["null_deviance"], rel=1e-9)
+    assert model.aic_ == pytest.approx(figures["aic"], rel=1e-9)
+
+
+def test_bacteria_with_successive_differences(expected: Any) -> None:
+    entry = expected["r_docs"]["bacteria_binomial"]
+    frame = table("bacteria.csv")
+    levels = ["placebo", "drug", "drug+"]
+    code = frame["trt"].map(levels.index)
+    # The pseudo-inverse of the differences of neighbours: a step of one level has the effect of its own coefficient.
+    steps = np.linalg.pinv(np.array([[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0]]))
+    X = np.column_stack([steps[code], frame["week"]])
+    model = sf.GLM(sf.Bernoulli(states=("n", "y"))).fit(X, frame["y"])
+    np.testing.assert_allclose(model.parameters_, entry["published"]["coef"], atol=6e-6)
+    # The source stops at a relative change of 1e-8 of the deviance, and prints five digits of errors from there.
+    np.testing.assert_allclose(model.standard_errors_, entry["published"]["se"], atol=2e-5)
+    assert model.deviance_ == pytest.approx(entry["recomputed_R422"]["deviance"], rel=1e-9)
+    assert model.aic_ == pytest.approx(entry["recomputed_R422"]["aic"], rel=1e-9)
+
+
+def housing_frame() -> Any:
+    pd = pytest.importorskip("pandas")
+    frame = table("housing.csv")
+    levels = {
+        "Sat": ["Low", "Medium", "High"],
+        "Infl": ["Low", "Medium", "High"],
+        "Type": ["Tower", "Apartment", "Atrium", "Terrace"],
+        "Cont": ["Low", "High"],
+    }
+    for name, states in levels.items():
+        frame[name] = pd.Categorical(frame[name], categories=states)
+    return frame
+
+
+def test_housing_poisson(expected: Any) -> None:
+    pytest.importorskip("formulaic")
+    entry = expected["r_docs"]["housing_poisson"]
+    frame = housing_frame()
+    base = "Freq ~ Infl*Type*Cont + C(Sat, contr.poly)*(Infl + Type + Cont)"
+    model = sf.GLM("poisson", formula=base).fit(frame)
+    figures = entry["recomputed_R422"]
+    assert model.deviance_ == pytest.approx(figures["deviance"], abs=1e-8)
+    assert model.null_deviance_ == pytest.approx(figures["null_deviance"], abs=1e-8)
+    assert model.df_resid_ == 34
+    assert model.aic_ == pytest.approx(figures["aic"], abs=1e-7)
+    np.testing.assert_allclose(sorted(model.parameters_), sorted(flat(figures["coef"])), atol=2e-7)
+    np.testing.assert_allclose(sorted(model.standard_errors_), sorted(flat(figures["se"])), rtol=1e-6)
+    added = {"Infl_Type_Sat": "Infl:Type", "Infl_Cont_Sat": "Infl:Cont", "Type_Cont_Sat": "Type:Cont"}
+    for key, product in added.items():
+        larger = sf.GLM("poisson", formula=f"{base} + C(Sat, contr.poly):{product}").fit(frame)
+        assert larger.deviance_ == pytest.approx(entry["published"]["deviance_adding"][key], abs=6e-4)
+    smaller = sf.GLM("poisson", formula="Freq ~ Infl*Type*Cont + C(Sat, contr.poly)*(Type + Cont)").fit(frame)
+    assert smaller.deviance_ == pytest.approx(entry["published"]["deviance_without"]["Infl_Sat"], abs=6e-3)
+    test = smaller.likelihood_ratio_test(model)
+    assert test.statistic == pytest.approx(147.78 - 38.662, abs=6e-3)
+    assert test.df == 4
+
+
+@pytest.mark.parametrize(
+    ("place", "formula", "parameters"),
+    [
+        (1, "Days ~ Sex/(Age + Eth*Lrn) + Sex:Age:Lrn", 18),
+        (2, "Days ~ Sex*Age*Eth*Lrn", 28),
+    ],
+)
+def test_quine_with_further_products(expected: Any, place: int, formula: str, parameters: int) -> None:
+    pytest.importorskip("formulaic")
+    entry = expected["r_docs"]["quine_negbin"]
+    # No pupil of the last age learns slowly, so that some products have no column of their own.
+    model = sf.GLM(sf.NegativeBinomial(), formula=formula, collinear="drop").fit(table("quine.csv"))
+    figures = entry["recomputed_R422"][f"m{place + 1}"]
+    assert model.size_ == pytest.approx(figures["theta"], rel=1e-5)
+    assert 2 * model.log_likelihood_ == pytest.approx(figures["twologlik"], abs=1e-6)
+    assert model.deviance_ == pytest.approx(figures["deviance"], rel=1e-5)
+    assert model.df_resid_ == entry["published"]["df"][place]
+    assert model.n_params_ == parameters + 1

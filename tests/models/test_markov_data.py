@@ -142,12 +142,12 @@ def test_names_that_are_tuples_are_columns() -> None:
         ({c: as_table(COUNTS * 0).marginal(c) for c in CLIQUES}, {}, sf.DataError, "add up to 0"),
         (as_table(COUNTS * 0), {}, sf.EstimateError, "no rows"),
         ([*expand(COUNTS)[:5], {"A": "maybe", "B": 0, "C": True}], {}, sf.UnknownStateError, "maybe"),
-        ([*expand(COUNTS)[:5], {"A": None, "B": 0, "C": True}], {}, sf.MissingValueError, "A"),
+        ([*expand(COUNTS)[:5], {"A": None, "B": 0, "C": True}], {}, sf.MissingValueError, "A.*missing='em'"),
     ],
 )
 def test_data_that_cannot_be_used(data: Any, options: Any, error: Any, message: Any) -> None:
     with pytest.raises(error, match=message):
-        sf.MarkovNetwork(CLIQUES, states=STATES).fit(data, **options)
+        sf.MarkovNetwork(CLIQUES, states=STATES, missing="raise").fit(data, **options)
 
 
 def test_real_columns_need_states() -> None:

@@ -64,8 +64,11 @@ def test_states_that_a_score_does_not_know() -> None:
     assert mrf.score(floats) == mrf.score(ROWS)
     declared = sf.MarkovNetwork(PAIRS, states={name: [0, 1] for name in "ABC"}).fit(floats)
     np.testing.assert_array_equal(declared.weights_, mrf.weights_)
+    gap = {**ROWS, "A": [None, *ROWS["A"][1:]]}
+    assert mrf.score(gap) == pytest.approx(float(mrf.log_likelihood(gap).mean()), abs=1e-14)
+    whole = sf.MarkovNetwork(PAIRS, missing="raise").fit(ROWS)
     with pytest.raises(sf.MissingValueError, match="log_likelihood sums gaps out"):
-        mrf.score({**ROWS, "A": [None, *ROWS["A"][1:]]})
+        whole.score(gap)
 
 
 # -- copies ----------------------------------------------------------------------------------------------------------
@@ -220,3 +223,14 @@ def test_couplings_and_fields_of_a_tied_potts_model() -> None:
     free = sf.MarkovNetwork.potts(edges, 3, fields=False).with_weights([1.0, 2.0, 3.0])
     with pytest.raises(sf.OptionError, match="no field"):
         free.fields_  # noqa: B018
+
+
+def test_given_weights_take_the_states_of_the_fit() -> None:
+    fitted = sf.MarkovNetwork([("a", "b")]).fit({"a": [0, 1, 1], "b": [0, 1, 0]})
+    given = fitted.with_weights(fitted.weights_)
+    np.testing.assert_allclose(given.to_joint().values, [[1 / 3, 0], [1 / 3, 1 / 3]], atol=1e-12)
+    other = fitted.with_weights([0.0, np.log(2.0), 0.0, 0.0])
+    np.testing.assert_allclose(other.to_joint().values, np.array([[1, 2], [1, 1]]) / 5, atol=1e-12)
+    assert not hasattr(other, "report_")
+    with pytest.raises(sf.OptionError, match="declare 'a', 'b' in states="):
+        sf.MarkovNetwork([("a", "b")]).with_weights(np.zeros(4))

@@ -220,8 +220,6 @@ def test_a_start_that_is_not_needed_is_noted() -> None:
     assert not any("start= was not used" in note for note in net.report_.warnings)
 
 
-def test_counts_have_no_node() -> None:
-    with pytest.raises(
-        OptionError, match=r"states\['k'\] is 'count', and networks have no node for counts; expected a"
-    ):
+def test_counts_need_a_node_for_counts() -> None:
+    with pytest.raises(OptionError, match=r"states\['k'\] is 'count', and its node is not one for counts; expected a"):
         sf.BayesianNetwork({"k": []}, states={"k": "count"})

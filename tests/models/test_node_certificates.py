@@ -178,3 +178,22 @@ def test_pseudo_counts_of_a_prior_network_are_its_joint_probabilities() -> None:
     np.testing.assert_allclose(net.table("b").values, (alpha + counts).sum(axis=1) / (3.3 + 5), rtol=1e-13)
     expected = (alpha + counts) / (alpha + counts).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(net.table("a").values, expected, rtol=1e-13)
+
+
+def test_what_least_squares_leaves_is_certified() -> None:
+    """Beside tables, regressions have their optimum in closed form: any other weights are that far from it."""
+    rng = np.random.default_rng(3)
+    a = rng.integers(2, size=200)
+    x = rng.normal(1e6, 1.0, size=200)
+    rows = {"a": a, "x": x, "y": 2 * x + a + rng.normal(0, 0.3, size=200), "z": rng.normal(size=200) - x}
+    net = sf.BayesianNetwork({"a": [], "x": ["a"], "y": ["x", "a"], "z": ["x", "y"]}).fit(rows)
+    found = net.report_.certificate
+    assert found.value_gap is not None
+    assert found.bound
+    assert found.value_gap < 1e-12
+    for name in ("x", "y", "z"):
+        node = net._fitted[name]
+        net._fitted[name] = replace(node, weights=node.weights * (1 + 1e-7))
+        loss = node.log_likelihood(net.summary_) - net._fitted[name].log_likelihood(net.summary_)
+        assert net._certify(net.summary_).value_gap == pytest.approx(loss / 200, rel=1e-6)
+        net._fitted[name] = node

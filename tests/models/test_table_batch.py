@@ -14,8 +14,9 @@ from suffice.answers import CountTable
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError
 from suffice.models.bayesian.figures import Figures
-from suffice.models.bayesian.nodes.table import DirichletRows, TableLearner, TableNode
+from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.nodes.table_batch import TableFigures, learn_tables, times_log
+from suffice.models.bayesian.nodes.table_learner import DirichletRows, TableLearner
 from suffice.statistics import Counts, Summary
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4, "e": 3, "f": 2}

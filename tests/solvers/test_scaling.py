@@ -17,7 +17,7 @@ from suffice.engines.tree_scaling import TreeScaling
 from suffice.iteration import Control
 from suffice.kernels import choice
 from suffice.solvers import scaling
-from suffice.solvers.scaling import gis, ipf, likelihood_bound, scaling_step
+from suffice.solvers.scaling import gis, ipf, likelihood_bound, scaling_step, sweeps_left
 
 Floats = NDArray[np.float64]
 
@@ -301,3 +301,13 @@ def test_arguments_are_checked() -> None:
         gis(model, observed, start, control, total=4.0, blocks=[[0, 1], [1, 2]])
     with pytest.raises(sf.EstimateError, match="probability 0"):
         gis(LogLinear(np.array([[1.0, 0.0]])), [0.5, 0.5], np.zeros(2), control, total=1.0)
+
+
+def test_sweeps_left_by_the_rate() -> None:
+    """A gap that falls by the factor 0.9 a sweep is at 1e-6 of itself after log(1e-6) / log(0.9) sweeps."""
+    rate = 0.9
+    found = sweeps_left(1e-2 * rate**50, 1e-2, 50, 1e-8 * rate**50)
+    assert found == pytest.approx(np.log(1e-6) / np.log(rate))
+    assert sweeps_left(1e-9, 1e-3, 50, 1e-8) == 0.0
+    assert sweeps_left(1e-3, 1e-3, 50, 1e-8) == np.inf
+    assert sweeps_left(1e-16, 1e-16, 50, 0.0) == 0.0

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.joint import joint_marginal
-from suffice.engines.sampling import draw
 from suffice.engines.space import Floats, Space
 from suffice.errors import DataError, OptionError
 from suffice.graphs.nodes import Node
@@ -75,6 +73,8 @@ class Calibration:
         self._check()
         if n < 0:
             raise OptionError(f"The number of samples is {n}; it must not be negative.")
+        from suffice.engines.sampling import draw
+
         found = draw(self.layout, self.beliefs.tables, n, np.random.default_rng(random_state))
         columns = np.zeros((n, len(self.space.nodes)), np.int32)
         for column, node in enumerate(self.space.nodes):
@@ -91,6 +91,8 @@ class Calibration:
         home = self.layout.home(numbers)
         if home >= 0:
             return project(self.beliefs.tables[home], self.layout.cliques[home], numbers)
+        from suffice.engines.joint import joint_marginal
+
         return joint_marginal(self.layout, self.beliefs.tables, numbers)
 
     def _check(self) -> None:

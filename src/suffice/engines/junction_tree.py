@@ -7,19 +7,18 @@ Jensen, Lauritzen and Olesen 1990).
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.engines.calibration import IMPOSSIBLE, Calibration
-from suffice.engines.contract import Assignment, Expectation, Nodes, RowAnswers
 from suffice.engines.memory import default_limit, in_words
-from suffice.engines.rows import Rows
 from suffice.engines.space import Floats, Scope, Space
 from suffice.errors import DataError, OptionError, SizeError, listing
 from suffice.graphs.clique_tree import CliqueTree, clique_tree
@@ -28,11 +27,15 @@ from suffice.graphs.triangulation import best_triangulation
 from suffice.graphs.undirected import graph_of_scopes
 from suffice.kernels.choice import REPEATED
 from suffice.kernels.junction_tree import Likelihoods, calibrate, log_sum, maximize
-from suffice.kernels.junction_tree_cases import Cases, maximize_cases, solve_cases
 from suffice.kernels.junction_tree_layout import Layout, arrange
-from suffice.kernels.junction_tree_moments import Moments
 from suffice.kernels.junction_tree_numpy import project
 from suffice.kernels.junction_tree_potentials import Potentials, Scaled
+
+# One question needs none of these: they load with the first of many rows, or the first gradient.
+if TYPE_CHECKING:
+    from suffice.engines.contract import Assignment, Expectation, Nodes, RowAnswers
+    from suffice.engines.rows import Rows
+    from suffice.kernels.junction_tree_cases import Cases
 
 
 def plan_tree(
@@ -79,6 +82,16 @@ class TreePlan:
         """Where the tables lie."""
         cliques: Any = self.tree.cliques
         return arrange(self.space.sizes, cliques, self.tree.parents, self.tree.order)
+
+    @cached_property
+    def nested_layout(self) -> Layout:
+        """The same with smaller tables inside of cliques that hold many scopes, for fits of all scopes.
+
+        The cliques of `layout` come first.
+        """
+        from suffice.kernels.junction_tree_nesting import nest
+
+        return nest(self.layout, [numbers for numbers in self.numbers if numbers])
 
     @cached_property
     def cliques(self) -> tuple[Nodes, ...]:
@@ -159,10 +172,17 @@ class TreePlan:
 
         The digits of these calls do not depend on what the process did before; calls is their number, by estimate.
         """
+        from suffice.engines.rows import Rows
+
         return replace(Rows.of(self.space, rows, nodes, row_factors), calls=calls)
 
     def moments(self) -> TreeMoments:
         """The map from log-potentials of all scopes, as one vector, to log Z and the marginals of all scopes."""
+        return self._moments.fresh()
+
+    @cached_property
+    def _moments(self) -> TreeMoments:
+        """What all such maps have in common; itself never called, so that it holds no tables."""
         return TreeMoments(self)
 
 
@@ -175,10 +195,18 @@ class TreeMoments:
     """
 
     def __init__(self, plan: TreePlan) -> None:
+        from suffice.kernels.junction_tree_moments import Moments
+
         self.sizes = [plan.space.size(scope) for scope in plan.scopes]
         self.live = np.repeat(np.array([bool(numbers) for numbers in plan.numbers], np.bool_), self.sizes)
         self._whole = bool(self.live.all())
-        self.inner = Moments(plan.layout, [numbers for numbers in plan.numbers if numbers])
+        self.inner = Moments(plan.nested_layout, [numbers for numbers in plan.numbers if numbers])
+
+    def fresh(self) -> TreeMoments:
+        """The same with tables of its own."""
+        found = copy.copy(self)
+        found.inner = copy.copy(self.inner)
+        return found
 
     def __call__(self, log_potentials: ArrayLike) -> tuple[float, Floats]:
         """Return log Z, and the marginals of all scopes (numbers,)."""
@@ -190,9 +218,18 @@ class TreeMoments:
         if self._whole:
             return self.inner(logs)
         log_z, marginals = self.inner(logs[self.live])
-        answer = np.ones(len(logs))
+        return log_z + float(logs[~self.live].sum()), self._among_all(marginals)
+
+    def laws(self, log_potentials: Floats) -> tuple[float, Floats, list[Floats]]:
+        """The same, and the laws of all cliques of the nested layout, each flat; they hold until the next call."""
+        log_z, marginals, tables = self.inner.laws(log_potentials[self.live])
+        return log_z + float(log_potentials[~self.live].sum()), self._among_all(marginals), tables
+
+    def _among_all(self, marginals: Floats) -> Floats:
+        """The marginals of all scopes, with ones for the scopes of single states."""
+        answer = np.ones(len(self.live))
         answer[self.live] = marginals
-        return log_z + float(logs[~self.live].sum()), answer
+        return answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +273,8 @@ class JunctionTree:
         self, evidence: Mapping[Any, int] | None = None, likelihoods: Mapping[Any, ArrayLike] | None = None
     ) -> Assignment:
         """A joint state of highest probability; of equal ones that with the lowest indices, clique by clique."""
+        from suffice.engines.contract import Assignment
+
         known, constant = self._evidence(evidence, likelihoods)
         states, best = maximize(self.potentials, known)
         if best + constant == -np.inf:
@@ -259,6 +298,10 @@ class JunctionTree:
         row_factors: log-factors (n, cards of the scope) by scope, each inside a clique. Rows that are asked about many
         times can be checked once by `TreePlan.rows`.
         """
+        from suffice.engines.contract import RowAnswers
+        from suffice.engines.rows import Rows
+        from suffice.kernels.junction_tree_cases import solve_cases
+
         space = self.plan.space
         known = rows if isinstance(rows, Rows) else self.plan.rows(rows, nodes, row_factors)
         asked = {scope: self._inside(scope) for scope in map(space.scope, scopes)}
@@ -281,6 +324,9 @@ class JunctionTree:
 
     def best_rows(self, rows: ArrayLike, nodes: Sequence[Node] | None = None) -> NDArray[np.int32]:
         """The most probable completion of each row (n, variables), columns in the order of the cards."""
+        from suffice.engines.rows import Rows
+        from suffice.kernels.junction_tree_cases import maximize_cases
+
         space = self.plan.space
         known = Rows.of(space, rows, nodes)
         states, best = maximize_cases(self.potentials, self._cases(known))
@@ -305,6 +351,10 @@ class JunctionTree:
         threads: int = 1,
     ) -> Expectation:
         """Add up the laws of all scopes of the plan given each row, times its weight; rows as in `solve_rows`."""
+        from suffice.engines.contract import Expectation
+        from suffice.engines.rows import Rows
+        from suffice.kernels.junction_tree_cases import solve_cases
+
         space, layout = self.plan.space, self.plan.layout
         known = rows if isinstance(rows, Rows) else self.plan.rows(rows, nodes, row_factors)
         weight = known.weights(weights, possible=known.constants + self.constant > -np.inf)
@@ -341,6 +391,8 @@ class JunctionTree:
         return numbers
 
     def _cases(self, rows: Rows) -> Cases:
+        from suffice.kernels.junction_tree_cases import Cases
+
         names = tuple(self.plan.space.number)
         for numbers, _ in rows.factors:
             self._inside(tuple(names[number] for number in numbers))
@@ -370,4 +422,6 @@ class JunctionTree:
 
 def _calls(rows: ArrayLike | Rows) -> int | None:
     """Rows that were checked once are worked on many times; of others nothing is known."""
+    from suffice.engines.rows import Rows
+
     return rows.calls if isinstance(rows, Rows) else None

@@ -23,8 +23,11 @@ Floats = NDArray[np.float64]
 Law = Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]
 Answer = TypeVar("Answer")
 
-#: Rows of a piece of work: enough to pay for a thread.
+#: Most rows of a piece of work, and fewest: enough to pay for a thread.
 PIECE_ROWS = 32_768
+LEAST_PIECE = 8_192
+#: Numbers of a piece of work; rows of a piece for each column, so that the answers of all pieces stay small beside X.
+_PIECE, _ROWS_A_COLUMN = 4_194_304, 16
 
 
 @dataclass(frozen=True)
@@ -276,7 +279,7 @@ def weighted_sum(values: Floats, weights: Floats | None) -> float:
 
 def reduce_rows(block: Block, task: Callable[[Block], Answer], threads: int | None = None) -> Answer:
     """The sum of a task over pieces of rows in memory, the same for any number of threads."""
-    pieces = list(block.parts(PIECE_ROWS))
+    pieces = list(block.parts(_piece_rows(block)))
     if len(pieces) == 1:
         return with_one_blas_thread(lambda: task(block))
     answers: list[Any] = [None] * len(pieces)
@@ -290,6 +293,13 @@ def reduce_rows(block: Block, task: Callable[[Block], Answer], threads: int | No
     with_one_blas_thread(lambda: run(work, range(len(pieces)), used))
     total: Answer = _sum(answers)
     return total
+
+
+def _piece_rows(block: Block) -> int:
+    """Rows of a piece; pieces are equal, so that no thread waits for the last one."""
+    columns = max(1, block.dense.shape[1])
+    most = min(PIECE_ROWS, max(LEAST_PIECE, _PIECE // columns, _ROWS_A_COLUMN * columns))
+    return -(-block.rows // max(1, -(-block.rows // most)))
 
 
 def with_one_blas_thread(call: Callable[[], Answer]) -> Answer:
@@ -361,8 +371,7 @@ def several_task(layout: Layout, law: Law, beta: Floats, *, information: bool = 
             terms, score, weights = law(linear_predictor(layout, part, beta), part.y)
             value += weighted_sum(terms, part.weights)
             score = weighted(score, part.weights)
-            for a in range(m):
-                gradient[a] += transpose_product(layout, part, np.ascontiguousarray(score[:, a]))
+            gradient += transpose_products(layout, part, score)
             if information:
                 rows, weights = _rows(layout, part), weighted(weights, part.weights)
                 for a in range(m):
@@ -371,6 +380,26 @@ def several_task(layout: Layout, law: Law, beta: Floats, *, information: bool = 
         if information:
             total = np.triu(total) + np.triu(total, 1).T
         return Curvature(value, gradient.ravel(), total if information else None)
+
+    return task
+
+
+def transpose_products(layout: Layout, block: Block, values: Floats) -> Floats:
+    """(X' values)' (m, k) for values (n, m)."""
+    return np.stack([transpose_product(layout, block, np.ascontiguousarray(column)) for column in values.T])
+
+
+def several_product(layout: Layout, law: Law, beta: Floats, vector: Floats) -> Callable[[Block], Curvature]:
+    """The information of m linear predictors times a vector (k, m), as the gradient (m k,) of the answer."""
+
+    def task(block: Block) -> Curvature:
+        product = np.zeros((beta.shape[1], layout.size))
+        for part in layout.parts(block):
+            _, _, information = law(linear_predictor(layout, part, beta), part.y)
+            along = linear_predictor(layout, Block(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
+            turned = np.einsum("nij,nj->ni", information, along)
+            product += transpose_products(layout, part, weighted(turned, part.weights))
+        return Curvature(0.0, product.ravel())
 
     return task
 

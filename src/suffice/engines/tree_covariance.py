@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from suffice.engines.junction_tree import TreePlan
+from suffice.engines.junction_tree import TreeMoments, TreePlan
 from suffice.engines.memory import in_words
 from suffice.engines.space import Floats
 from suffice.errors import OptionError, SizeError
@@ -22,9 +22,10 @@ class TreeCovariance:
     log-potentials.
     """
 
-    def __init__(self, plan: TreePlan) -> None:
+    def __init__(self, plan: TreePlan, *, moments: TreeMoments | None = None) -> None:
+        """Take a plan; moments: those of it, if they have been made."""
         self.plan = plan
-        self._moments = plan.moments()
+        self._moments = plan.moments() if moments is None else moments
         self.sizes, self._live = self._moments.sizes, self._moments.live
         self._last: tuple[Floats, Tangents] | None = None
 
@@ -36,12 +37,16 @@ class TreeCovariance:
         """The function that multiplies the covariance at these log-potentials by a direction (n,)."""
         logs = np.array(log_potentials, dtype=np.float64)
         self._at(logs)
+        whole = bool(self._live.all())
 
         def product(direction: Floats) -> Floats:
             if direction.shape != self._live.shape:
                 raise OptionError(f"The direction has shape {direction.shape}; expected {self._live.shape}.")
+            tangents = self._at(logs)
+            if whole:
+                return tangents.product(direction)
             found = np.zeros(len(direction))
-            found[self._live] = self._at(logs).products(direction[self._live][:, None])[:, 0]
+            found[self._live] = tangents.product(direction[self._live])
             return found
 
         return product
@@ -54,7 +59,7 @@ class TreeCovariance:
                 f"The covariance of {count:,} cells would take {in_words(16 * count**2)}, and the limit is "
                 f"{in_words(self.plan.limit_bytes)}. Use covariance_product."
             )
-        tangents = self._at(np.asarray(log_potentials, dtype=np.float64))
+        tangents = self._at(np.array(log_potentials, dtype=np.float64))
         found = np.zeros((count, count))
         inside = tangents.products(np.eye(int(self._live.sum())))
         found[np.ix_(self._live, self._live)] = 0.5 * (inside + inside.T)
@@ -62,7 +67,7 @@ class TreeCovariance:
 
     def _at(self, logs: Floats) -> Tangents:
         """The derivatives at these log-potentials; calibrates if the last ones were others."""
-        if self._last is not None and np.array_equal(self._last[0], logs):
+        if self._last is not None and (self._last[0] is logs or np.array_equal(self._last[0], logs)):
             return self._last[1]
         if logs.shape != self._live.shape:
             raise OptionError(f"Log-potentials have shape {logs.shape}; expected {self._live.shape}.")
@@ -73,5 +78,5 @@ class TreeCovariance:
         else:
             tangents = self._last[1]
             tangents.move(logs[self._live])
-        self._last = logs.copy(), tangents
+        self._last = logs, tangents
         return tangents

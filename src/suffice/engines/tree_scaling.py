@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from suffice.engines.junction_tree import TreePlan
+from suffice.engines.junction_tree import TreeMoments, TreePlan
 from suffice.engines.space import Floats
 from suffice.errors import DataError, OptionError
 from suffice.kernels.junction_tree_scaling import Fit, Scaling, UnreachableError
 
+_RECORDED = 2**22  # Most numbers of recorded sweeps.
 _SUM = 1e-9  # How far the sum of a margin may be from one.
 
 
@@ -23,23 +24,34 @@ class TreeScaling:
     """Fits margins, one for each scope of a plan.
 
     targets: one array for each scope, axes in its order, not negative and of sum one; start: log-potentials of all
-    scopes as one vector (n,), zeros if None. A cell whose target is 0 dies: its log-potential becomes minus infinity
-    (0 / 0 = 0), which gives the extended maximum of the likelihood.
+    scopes as one vector (n,), zeros if None; moments: those of the plan, if they have been made. A cell whose target is
+    0 dies: its log-potential becomes minus infinity (0 / 0 = 0), which gives the extended maximum of the likelihood.
     """
 
-    def __init__(self, plan: TreePlan, targets: Sequence[ArrayLike], start: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        plan: TreePlan,
+        targets: Sequence[ArrayLike],
+        start: ArrayLike | None = None,
+        *,
+        moments: TreeMoments | None = None,
+    ) -> None:
         self.plan = plan
         tables = plan.space.tables(plan.scopes, targets, log=False)
         for scope, table in zip(plan.scopes, tables, strict=True):
-            if table is None or not abs(table.sum() - 1.0) <= _SUM:
+            if table is None or not abs(np.add.reduce(table, axis=None) - 1.0) <= _SUM:
                 found = "is missing" if table is None else f"sums to {table.sum():.12g}"
                 raise DataError(f"The margin of {scope!r} {found}; expected probabilities that sum to 1. Normalise it.")
         self.targets: Floats = np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
         self._numbers = [number for number, numbers in enumerate(plan.numbers) if numbers]
-        self._moments = plan.moments()
-        self.sizes = self._moments.sizes
-        self._live = self._moments.live
-        self._scaling = Scaling(self._moments.inner, self.targets[self._live])
+        self.moments = plan.moments() if moments is None else moments
+        self.sizes = self.moments.sizes
+        self._live = self.moments.live
+        self._whole = bool(self._live.all())
+        self._sweeps: list[tuple[Floats, float]] = []  # Those recorded: log-potentials after each, and differences.
+        self._begun: Floats | None = None  # Where the recorded sweeps begin.
+        self._done, self._recording = 0, False
+        self._scaling = Scaling(self.moments.inner, self.targets[self._live])
         self.restart(np.zeros(len(self.targets)) if start is None else np.asarray(start, dtype=np.float64))
 
     @property
@@ -50,9 +62,18 @@ class TreeScaling:
     @property
     def log_potentials(self) -> Floats:
         """Log-potentials of all scopes (n,), one table after another; those of single-state scopes stay as given."""
+        if self._whole:
+            return self._logs.copy()
         logs = self._given.copy()
-        logs[self._live] = self._scaling.logs
+        logs[self._live] = self._logs
         return logs
+
+    @property
+    def _logs(self) -> Floats:
+        """Log-potentials of the scopes with two states or more; not to be changed."""
+        if self._done == len(self._sweeps):
+            return self._scaling.logs
+        return self._sweeps[self._done - 1][0] if self._done else self._given[self._live]
 
     @property
     def log_partition(self) -> float:
@@ -62,27 +83,55 @@ class TreeScaling:
     @property
     def objective(self) -> float:
         """The mean log-likelihood under the targets: ``sum_C t_C' log psi_C - log Z``."""
-        logs, targets = self._scaling.logs, self._scaling.targets
-        return float(np.where(targets > 0.0, logs, 0.0) @ targets) - self._scaling.log_z
+        logs, targets = self._logs, self._scaling.targets
+        if not self._scaling.positive:
+            logs = np.where(targets > 0.0, logs, 0.0)
+        return float(logs @ targets) - self._scaling.log_z
 
     def restart(self, log_potentials: Floats) -> None:
-        """Begin anew at these log-potentials (n,), finite or minus infinity."""
+        """Begin anew at these log-potentials (n,), finite or minus infinity.
+
+        Where recorded sweeps begin at the same, `sweep` first gives these, to the bit, without doing them again.
+        """
         if log_potentials.shape != self.targets.shape:
             raise OptionError(f"Log-potentials have shape {log_potentials.shape}; expected {self.targets.shape}.")
         if np.isnan(log_potentials).any() or (log_potentials == np.inf).any():
             raise OptionError("Log-potentials hold NaN or +inf; use finite numbers and -inf.")
-        self._given = log_potentials.copy()
-        self._scaling.restart(log_potentials[self._live])
+        self._given, self._done, self._recording = log_potentials.copy(), 0, False
+        if self._begun is None or not np.array_equal(self._begun, log_potentials):
+            self._sweeps, self._begun = [], None
+            self._scaling.restart(log_potentials[self._live])
+
+    def record(self) -> None:
+        """Remember the sweeps from here on, which is where it was restarted, until the next restart."""
+        self._sweeps, self._begun, self._done, self._recording = [], self._given.copy(), 0, True
 
     def sweep(self) -> float:
         """Fit every margin once; returns the largest difference between a target and its margin before its fit."""
+        if self._done < len(self._sweeps):
+            self._done += 1
+            return self._sweeps[self._done - 1][1]
         try:
-            return self._scaling.sweep()
+            difference = self._scaling.sweep()
         except UnreachableError as error:
             raise self._contradiction(error) from None
+        if self._recording and (len(self._sweeps) + 1) * len(self.targets) <= _RECORDED:
+            self._sweeps.append((self._scaling.logs.copy(), difference))
+            self._done += 1
+        else:  # The record would not go on to where the tables are.
+            self._forget()
+        return difference
+
+    def _forget(self) -> None:
+        self._sweeps, self._begun, self._done, self._recording = [], None, 0, False
 
     def updates(self) -> Iterator[int]:
         """The same sweep, fit by fit: yields the place of the scope that has just been fitted."""
+        if self._done < len(self._sweeps):
+            self._scaling.restart(self._given[self._live])
+            for _ in range(self._done):
+                self._scaling.sweep()
+        self._forget()
         try:
             for number, _ in self._scaling.updates():
                 yield self._numbers[number]
@@ -91,21 +140,12 @@ class TreeScaling:
 
     def gap(self) -> float:
         """The largest difference between a target and its margin, from a calibration of the present log-potentials."""
-        return float(np.abs(self._moments(self.log_potentials)[1] - self.targets).max(initial=0.0))
+        return float(np.abs(self.moments(self.log_potentials)[1] - self.targets).max(initial=0.0))
 
     @property
     def work(self) -> int:
-        """Cells that the fits of one sweep pass over."""
-        inner = self._moments.inner
-        return sum(inner.layout.sizes[home] for home in inner.homes)
-
-    def smallest_cell(self) -> float:
-        """The least probability of a cell of a clique, from a calibration of the present log-potentials."""
-        inner = self._moments.inner
-        tables = np.ones(inner.program.cells)
-        inner.beliefs(self._scaling.logs, tables)
-        places = zip(inner.program.starts, inner.layout.sizes, strict=True)
-        return min((float(tables[start : start + size].min()) for start, size in places), default=1.0)
+        """Cells that one sweep passes over."""
+        return self._scaling.work
 
     def _contradiction(self, error: UnreachableError) -> DataError:
         scope = self.plan.scopes[self._numbers[error.number]]

@@ -17,7 +17,7 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution
 from suffice.fitting import Solution
 from suffice.iteration import Control, Outcome, fingerprint
-from suffice.report import Certificate
+from suffice.report import Certificate, MatchedStatistics
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
@@ -286,6 +286,15 @@ class ExponentialFamily(Distribution):
             seen = self._edge(summary) if summary.weight > 0 else ()
             edge = seen or ("a natural parameter -> +-inf (the prior has its mode on the edge)",)
         return Certificate(found.gap, rise, bound=False, exists=not edge, directions=edge, scale=SCALE)
+
+    def matched_statistics(self) -> MatchedStatistics | None:
+        """The means of T over the rows, and E[T]; None without rows."""
+        if not self.summary_.weight > 0:
+            return None
+        observed, expected = self._observed(self.summary_), self.expected_statistics()
+        several = len(self.statistic_names) == len(observed)
+        names = self.statistic_names if several else tuple(f"T{at + 1}" for at in range(len(observed)))
+        return MatchedStatistics(names, observed, expected)
 
     # -- posterior ---------------------------------------------------------------------------------------------------
 

@@ -22,14 +22,16 @@ import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.formats import streams
-from suffice.formats.labels import NAMELESS, TextNode, as_text
-from suffice.formats.networks import Draft, Floats, TableNetwork, faulty_row, row_label
+from suffice.formats.networks import NAMELESS, Draft, Floats, TableNetwork, faulty_row, row_label
 from suffice.formats.tokens import Scanner, Token, quoted, shortened
+
+if TYPE_CHECKING:
+    from suffice.formats.labels import TextNode
 
 MARKS = ",;{}()[]|"
 # A row with plain labels, whole: the case of nearly all rows of large files.
@@ -361,6 +363,8 @@ def _label(draft: Draft, block: _Block, row: int) -> str:
 
 def render(network: TableNetwork) -> str:
     """The network as text; every float is its shortest exact decimal, so that reading gives the same bits."""
+    from suffice.formats.labels import as_text
+
     found = as_text(network, "BIF")
     parts = [f"network {_word(found.name or NAMELESS)} {{\n"]
     parts += [f"  property {_property(text)} ;\n" for text in found.about]

@@ -12,8 +12,6 @@ from suffice.formats.networks import Floats, TableNetwork, faulty_row, find_cycl
 
 #: Gives the reason why a format cannot hold a text, or None.
 Refuse = Callable[[str], str | None]
-#: What some formats need and this one has not: tools write it for a network without a name, and readers drop it.
-NAMELESS = "unknown"
 
 
 @dataclass(frozen=True)

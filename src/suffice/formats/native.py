@@ -10,7 +10,6 @@ import importlib
 import os
 from typing import Any
 
-from suffice import storage
 from suffice.domain import Domain
 from suffice.errors import FileFormatError, OptionError, listing
 from suffice.formats.networks import TableNetwork
@@ -25,6 +24,9 @@ _READ_ONLY = {".dsl": "dsl", ".xdsl": "xdsl"}
 FORMATS: dict[str, str] = {
     ".json": "suffice.storage",
     ".suffice": "suffice.storage",
+    ".json.gz": "suffice.formats.arcs_json",
+    ".arpa": "suffice.formats.arpa",
+    ".arpa.gz": "suffice.formats.arpa",
     **{
         ending + packed: f"suffice.formats.{module}"
         for ending, module in (_NETWORKS | _READ_ONLY).items()
@@ -36,14 +38,15 @@ FORMATS: dict[str, str] = {
 def read(path: FilePath) -> Any:
     """Load the object in a file: a model, a distribution, a `Summary`; the ending says the format.
 
-    ``.json`` and ``.suffice`` give back what was written, to the bit. A file that is damaged, hostile or written by a
-    newer version raises `FileFormatError` and builds nothing.
+    ``.json`` and ``.suffice`` give back what was written, to the bit. A ``.json`` that lists nodes, arcs and the law of
+    each node is read as a network. A file that is damaged, hostile or written by a newer version raises
+    `FileFormatError` and builds nothing.
     """
-    module = _format_of(path)
+    module = _reader_of(path)
     found = module.load(path)
     if isinstance(found, TableNetwork):
         return from_table_network(found)
-    if module is storage and not hasattr(found, "to_plain"):
+    if module.__name__ == "suffice.storage" and not hasattr(found, "to_plain"):
         raise FileFormatError(f"{os.fspath(path)!r} holds a {type(found).__name__}, not a model or a summary.")
     return found
 
@@ -83,6 +86,15 @@ def to_table_network(model: Any) -> TableNetwork:
     tables = {node: model.table(node).values for node in model.nodes}
     domain = Domain(model.node(node).domain[node] for node in model.nodes)
     return TableNetwork(domain, {node: model.parents(node) for node in model.nodes}, tables)
+
+
+def _reader_of(path: FilePath) -> Any:
+    """The module for the ending; a JSON text of nodes and arcs is told from the library's own by its keys."""
+    module = _format_of(path)
+    if module.__name__ != "suffice.storage" or not os.fspath(path).lower().endswith(".json"):
+        return module
+    arcs_json = importlib.import_module("suffice.formats.arcs_json")
+    return arcs_json if arcs_json.holds_network(path) else module
 
 
 def _format_of(path: FilePath) -> Any:

@@ -30,6 +30,8 @@ EXACT = 1e-12
 ROUNDED = 1e-2 + 1e-12
 #: A few bytes may declare a table of any size; no file may ask for more than a gibibyte of cells.
 MOST_CELLS = 2**27
+#: What some formats need and this one has not: tools write it for a network without a name, and readers drop it.
+NAMELESS = "unknown"
 #: NumPy's number of axes.
 MOST_AXES = 64
 

@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 from suffice.errors import FileFormatError
 from suffice.formats.networks import FactorNetwork, TableNetwork
-from suffice.storage.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,11 +48,11 @@ def _bounded(data: str | bytes, name: str) -> str | bytes:
 
 
 def _unpacked(data: bytes, name: str) -> bytes:
-    import gzip
-    import io
-    import zlib
-
     if data.startswith(b"\x1f\x8b"):
+        import gzip
+        import io
+        import zlib
+
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
                 data = packed.read(MOST_BYTES + 1)
@@ -92,6 +91,8 @@ def load_text(source: Source, parse: Callable[[str, str], Network]) -> Network:
 
 def write(path: FilePath, text: str) -> None:
     """Replace a file whole, in UTF-8; one whose name ends in .gz is packed, the same bytes every time."""
+    from suffice.storage.files import replacing
+
     data = text.encode("utf-8")
     with replacing(path) as stream:
         if os.fspath(path).lower().endswith(".gz"):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 from suffice.formats import streams
-from suffice.formats.labels import NAMELESS, as_text
-from suffice.formats.networks import Draft, TableNetwork
+from suffice.formats.labels import as_text
+from suffice.formats.networks import NAMELESS, Draft, TableNetwork
 from suffice.formats.tokens import numbers
 from suffice.formats.xmltree import Element, XmlDocument
 

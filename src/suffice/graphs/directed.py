@@ -35,6 +35,8 @@ def parents_of(edges: Iterable[tuple[Node, Node]], nodes: Iterable[Node] = ()) -
 def check_acyclic(parents: Parents) -> None:
     """Raise OptionError if a node is its own parent, has a parent twice or an unknown one, or lies on a cycle."""
     for node, above in parents.items():
+        if len({node, *above}) > len(above) and all(parent in parents for parent in above):
+            continue
         if node in above:
             raise OptionError(f"Node {node!r} is its own parent. Remove the edge from {node!r} to itself.")
         if len(set(above)) != len(above):
@@ -46,7 +48,25 @@ def check_acyclic(parents: Parents) -> None:
                 f"Node {node!r} has parents that are not nodes: {listing(in_order(unknown))}. "
                 "Add them to the graph, with parents of their own or none."
             )
-    topological_order(parents)
+    if not _ordered_soon(parents):
+        topological_order(parents)
+
+
+def _ordered_soon(parents: Parents, sweeps: int = 8) -> bool:
+    """Whether a few sweeps, to and fro, place every node after its parents; no order is made where none is needed."""
+    placed: set[Node] = set()
+    left = list(parents)
+    for _ in range(sweeps):
+        waiting = []
+        for node in left:
+            if placed.issuperset(parents[node]):
+                placed.add(node)
+            else:
+                waiting.append(node)
+        if not waiting:
+            return True
+        left = waiting[::-1]
+    return False
 
 
 def topological_order(parents: Parents) -> list[Node]:

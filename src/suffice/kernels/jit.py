@@ -22,7 +22,7 @@ from suffice.errors import SufficeWarning
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
-_OPTIONS = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
+_OPTIONS: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
 _warned = False
 
 
@@ -32,14 +32,23 @@ def kernel(loop: Loop) -> Loop:
     Numba looks beside the package and in the home folder; where neither can be written, a folder of this user's own
     in the temporary directory serves.
     """
+    return _compiled(loop, _OPTIONS)
+
+
+def fused(loop: Loop) -> Loop:
+    """As `kernel`, with products and sums rounded once where the processor can: for loops that sample."""
+    return _compiled(loop, {**_OPTIONS, "fastmath": {"contract"}})
+
+
+def _compiled(loop: Loop, options: dict[str, Any]) -> Loop:
     try:
-        return cast(Loop, numba.njit(cache=True, **_OPTIONS)(loop))
+        return cast(Loop, numba.njit(cache=True, **options)(loop))
     except RuntimeError as error:  # Numba found no directory to write to.
         if not numba.config.CACHE_DIR and (folder := _private_folder()) is not None:
             numba.config.CACHE_DIR = str(folder)
-            return kernel(loop)
+            return _compiled(loop, options)
         _warn_once(error)
-        return cast(Loop, numba.njit(cache=False, **_OPTIONS)(loop))
+        return cast(Loop, numba.njit(cache=False, **options)(loop))
 
 
 def _private_folder() -> Path | None:

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ Scope = tuple[int, ...]
 
 _ALL = slice(None)
 
+_SMALL = 2**12  # Numbers of a table up to which its meetings are kept for other trees.
 _RUN = 3.0  # Nanoseconds to begin a run of cells, to work on a cell of a run, and to work on a cell by a map.
 _CELL = 0.12
 _MAP = 0.7
@@ -138,6 +139,16 @@ class Layout:
         """The smallest clique that holds a scope, -1 if none does; for the empty scope the first clique."""
         if len(scope) == 1:
             return self.homes[scope[0]]
+        known = self._known_homes.get(tuple(scope))
+        if known is None:
+            known = self._known_homes[tuple(scope)] = self._find_home(scope)
+        return known
+
+    @cached_property
+    def _known_homes(self) -> dict[Scope, int]:
+        return {}
+
+    def _find_home(self, scope: Sequence[int]) -> int:
         wanted = frozenset(scope)
         rarest = min((self._holders[variable] for variable in scope), key=len, default=range(len(self.cliques)))
         return min(
@@ -183,7 +194,11 @@ class Layout:
         key = (clique, scope, lanes)
         found = self._meetings.get(key)
         if found is None:
-            found = self._meetings[key] = meet(self, self.cliques[clique], scope, lanes)
+            place = {variable: axis for axis, variable in enumerate(self.cliques[clique])}
+            axes = tuple([place[variable] for variable in scope])
+            # Tables of the same form meet alike, within a tree and from tree to tree.
+            way = meet if self.sizes[clique] * lanes <= _SMALL else meet.__wrapped__
+            found = self._meetings[key] = way(self.shapes[clique], axes, lanes)
         return found
 
     @cached_property
@@ -252,41 +267,46 @@ class Meeting:
         return self.fold_length * len(self.fold_offsets)
 
 
-def meet(layout: Layout, clique: Scope, scope: Scope, lanes: int = 1) -> Meeting:
-    """Choose the cheapest way for a clique and a part of its variables, in any order, to meet."""
-    cells = layout.size(clique) * lanes
+@lru_cache(maxsize=1024)
+def meet(shape: tuple[int, ...], scope: Scope, lanes: int = 1) -> Meeting:
+    """Choose the cheapest way for a table of this shape and one of some of its axes, in any order, to meet."""
+    clique = tuple(range(len(shape)))
+    cells = math.prod(shape) * lanes
     held = frozenset(scope)
     best, wide, length, inside = math.inf, scope, 1, True
     for widened in range(len(clique) + 1):
-        trial = tuple(
-            variable for index, variable in enumerate(clique) if variable in held or index >= len(clique) - widened
-        )
-        run, within = _last_run(layout, clique, trial, lanes)
-        fold = 0.0 if trial == scope else _MAP * layout.size(trial) * max(1.0, lanes / 8)
+        trial = tuple([axis for axis in clique if axis in held or axis >= len(clique) - widened])
+        run, within = _last_run(shape, trial, lanes)
+        fold = 0.0 if trial == scope else _MAP * _size(shape, trial) * max(1.0, lanes / 8)
         cost = cells * _CELL + cells / run * _RUN + fold
         if cost < best:
             best, wide, length, inside = cost, trial, run, within
     if cells * (_MAP if lanes == 1 else _CELL + _RUN / lanes) < best:  # Cell by cell, straight to S.
         wide, length, inside = scope, lanes, True
-    offsets = _run_offsets(layout, clique, wide, length, lanes)
+    offsets = _run_offsets(shape, clique, wide, length, lanes)
     if wide == scope:
         return Meeting(length, offsets, inside, 0, np.zeros(0, np.uint32))
-    fold_length = lanes * layout.size(_common_tail(wide, scope))
-    return Meeting(length, offsets, inside, fold_length, _run_offsets(layout, wide, scope, fold_length, lanes))
+    fold_length = lanes * _size(shape, _common_tail(wide, scope))
+    return Meeting(length, offsets, inside, fold_length, _run_offsets(shape, wide, scope, fold_length, lanes))
 
 
-def _last_run(layout: Layout, clique: Scope, scope: Scope, lanes: int) -> tuple[int, bool]:
+def _size(shape: tuple[int, ...], axes: Scope) -> int:
+    """Cells of a table over these axes."""
+    return math.prod([shape[axis] for axis in axes])
+
+
+def _last_run(shape: tuple[int, ...], scope: Scope, lanes: int) -> tuple[int, bool]:
     """Length of the last run of cells that lie all side by side in scope, or all outside of it, and which of the two.
 
-    scope has the order of the clique.
+    scope: axes, in their order.
     """
     held = frozenset(scope)
-    inside = lanes > 1 or (bool(clique) and clique[-1] in held)
+    inside = lanes > 1 or len(shape) - 1 in held
     length = lanes
-    for variable in reversed(clique):
-        if (variable in held) != inside:
+    for axis in range(len(shape) - 1, -1, -1):
+        if (axis in held) != inside:
             break
-        length *= layout.cards[variable]
+        length *= shape[axis]
     return length, inside
 
 
@@ -298,19 +318,19 @@ def _common_tail(first: Scope, second: Scope) -> Scope:
     return first[len(first) - count :]
 
 
-def _run_offsets(layout: Layout, clique: Scope, scope: Scope, length: int, lanes: int) -> NDArray[np.uint32]:
-    """Where in a table over scope each run of a table over clique begins; scope lies in clique."""
+def _run_offsets(shape: tuple[int, ...], clique: Scope, scope: Scope, length: int, lanes: int) -> NDArray[np.uint32]:
+    """Where in a table over scope each run of a table over clique begins; both are axes, and scope lies in clique."""
     strides = {}
     step = lanes
     for variable in reversed(scope):
         strides[variable] = step
-        step *= layout.cards[variable]
+        step *= shape[variable]
     offsets = np.zeros(1, np.int64)
-    left = layout.size(clique) * lanes
+    left = _size(shape, clique) * lanes
     for variable in clique:
         if left == length:
             break
-        left //= layout.cards[variable]
-        steps = np.arange(layout.cards[variable], dtype=np.int64) * strides.get(variable, 0)
+        left //= shape[variable]
+        steps = np.arange(shape[variable], dtype=np.int64) * strides.get(variable, 0)
         offsets = (offsets[:, None] + steps).ravel()
     return offsets.astype(np.uint32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +44,25 @@ class Moments:
         if found is not None:
             return found
         log_z, tables = self._general(logs)
-        marginals = [
+        return log_z, self._margins(tables)
+
+    def laws(self, logs: Floats) -> tuple[float, Floats, list[Floats]]:
+        """The same, and the law of each clique (cells,); the tables hold until the next call."""
+        found = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
+        if found is not None:
+            buffer = self._work[0]
+            starts = zip(self.program.starts, self.layout.sizes, strict=True)
+            return *found, [buffer[start : start + size] for start, size in starts]
+        log_z, tables = self._general(logs)
+        return log_z, self._margins(tables), [table.ravel() for table in tables]
+
+    def _margins(self, tables: Sequence[Floats]) -> Floats:
+        """The marginals of all scopes (numbers,) from the laws of the cliques."""
+        parts = [
             project(tables[home], self.layout.cliques[home], scope).ravel()
             for scope, home in zip(self.scopes, self.homes, strict=True)
         ]
-        return log_z, np.concatenate([np.zeros(0), *marginals])
+        return np.concatenate([np.zeros(0), *parts])
 
     def beliefs(self, logs: Floats, out: Floats) -> float:
         """Write the laws of all cliques to out (cells of the program,), each at its start; returns log Z."""
@@ -62,18 +77,36 @@ class Moments:
         return log_z
 
     def _compiled(self, logs: Floats) -> tuple[float, Floats] | None:
-        from suffice.kernels.compiled import junction_tree as loops
-
-        program, (buffer, floors, entries, exits) = self.program, self._work
-        buffer[program.inputs : program.inputs + len(logs)] = logs
-        log_z, floor = loops.moments(program.numbers, program.offsets, buffer, floors, entries, exits)
-        return (log_z, buffer[program.outputs : program.outputs + len(logs)].copy()) if floor >= ENOUGH else None
+        """None where a number is too small for a double."""
+        (exponentials, enough), loop = self._loops
+        _, given, found, ends, rows = self._work
+        given[:] = logs
+        shift, least = exponentials(given, ends)
+        if least < enough:
+            return None
+        log_z, floor = loop(*rows)
+        return (log_z + shift, found.copy()) if floor >= ENOUGH else None
 
     @cached_property
-    def _work(self) -> tuple[Floats, Floats, Numbers, Numbers]:
-        """A buffer whose potentials are ones, their floors, and the rows of entries and exits."""
-        program, floors = self.program, np.ones(len(self.layout.cliques))
-        return np.ones(program.length), floors, program.entries.ravel(), program.exits.ravel()
+    def _loops(self) -> tuple[tuple[Any, float], Any]:
+        """The compiled loops, and the least logarithm that the first of them takes."""
+        from suffice.kernels.compiled.exponentials import LEAST, exponentials
+        from suffice.kernels.compiled.junction_tree import moments
+
+        return (exponentials, LEAST), moments
+
+    @cached_property
+    def _work(self) -> tuple[Floats, Floats, Floats, Numbers, tuple[Any, ...]]:
+        """A buffer whose potentials are ones, its small tables that are given and found, and what the loops read.
+
+        That is the ends of the small tables; program, offsets, buffer, floors of the cliques, entries and exits.
+        """
+        program, floors, count = self.program, np.ones(len(self.layout.cliques)), int(self.ends[-1])
+        buffer = np.ones(program.length)
+        given = buffer[program.inputs : program.inputs + count]
+        found = buffer[program.outputs : program.outputs + count]
+        rows = program.numbers, program.offsets, buffer, floors, program.entries.ravel(), program.exits.ravel()
+        return buffer, given, found, self.ends.astype(np.uint64), rows
 
     def _general(self, logs: Floats) -> tuple[float, Sequence[Floats]]:
         found = calibrate(Potentials(self.layout, self.scopes, logs, log=True), {})

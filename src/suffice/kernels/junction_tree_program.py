@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +42,13 @@ class Program:
     `numbers`, `offsets`, `entries` (inputs, ROW) and `exits` (outputs, ROW) are what the loops read; `messages` (edges,
     numbers of a message) are those that `numbers` ends with, in the order of the edges of the layout. `length` is how
     many float64 the buffer has, the first `cells` of them for beliefs; `starts` and `origins` of the cliques, `inputs`,
-    `outputs`, `scratch`, `fresh`, room for one message, and `logs` are positions in it.
+    `outputs`, `scratch`, `fresh`, room for one message, and `logs` are positions in it. `derived` is what others make
+    of it, by their names.
     """
 
     def __init__(self, layout: Layout, wiring: Wiring) -> None:
         self.layout = layout
+        self.derived: dict[str, Any] = {}
         self.lanes = lanes = wiring.lanes
         self.length = 0
         self._pieces: list[NDArray[np.uint32]] = []
@@ -128,10 +131,10 @@ _KEPT = 16
 
 
 def program_for(layout: Layout, wiring: Wiring) -> Program:
-    """The program of a layout; the last few are kept with the layout."""
+    """The program of a layout; the last few are kept with the layout, which several threads may share."""
     kept: dict[Wiring, Program] = layout.programs
     found = kept.pop(wiring, None) or Program(layout, wiring)
     kept[wiring] = found
-    if len(kept) > _KEPT:
-        del kept[next(iter(kept))]
+    for oldest in list(kept)[:-_KEPT]:
+        kept.pop(oldest, None)
     return found

@@ -80,13 +80,13 @@ class Scaling:
         self.moments = moments
         self.layout = layout = moments.layout
         self.targets = targets
-        self.steps = walk(layout, moments.homes)
+        #: Whether no target is 0.
+        self.positive = bool((targets > 0.0).all())
+        self._program = program = moments.program
+        self.steps, self._rows = _walk_of(moments)
         self.logs = np.zeros(len(targets))
         self.log_z = 0.0
-        self._program = moments.program
-        self._rows = _rows(self._program, self.steps)
-        self._buffer = np.zeros(self._program.length)
-        program = self._program
+        self._buffer = np.zeros(program.length)
         self._buffer[program.inputs : program.inputs + len(targets)] = targets
         self._ratios = self._buffer[program.outputs : program.outputs + len(targets)]
         self._tables = [
@@ -99,8 +99,9 @@ class Scaling:
             )
             for edge, start in zip(layout.edges, program.messages[:, 0].tolist(), strict=True)
         ]
-        touched = sum(layout.sizes[home] for home in moments.homes) + layout.touches
-        self._seconds = _STEP * len(self.steps) + _TOUCH * touched
+        #: Cells that one sweep passes over.
+        self.work = sum(layout.sizes[home] for home in moments.homes) + layout.touches
+        self._seconds = _STEP * len(self.steps) + _TOUCH * self.work
 
     def restart(self, logs: Floats) -> None:
         """Begin at log-potentials (n,), none of them NaN or plus infinity."""
@@ -122,8 +123,11 @@ class Scaling:
         most, stop = loops.walk(program.numbers, program.offsets, self._buffer, self._rows)
         if stop < len(self.steps):
             self._refuse(self.steps[int(stop)], self._ratios)
-        with np.errstate(divide="ignore"):
+        if self.positive:  # Then all ratios are.
             self.logs = self.logs + np.log(self._ratios)
+        else:
+            with np.errstate(divide="ignore"):
+                self.logs = self.logs + np.log(self._ratios)
         return float(most)
 
     def updates(self) -> Iterator[tuple[int, float]]:
@@ -173,6 +177,16 @@ class UnreachableError(Exception):
     def __init__(self, number: int, cell: int, wanted: float) -> None:
         super().__init__(number, cell, wanted)
         self.number, self.cell, self.wanted = number, cell, wanted
+
+
+def _walk_of(moments: Moments) -> tuple[list[Fit | Move], NDArray[np.uint64]]:
+    """The steps of a sweep and what the compiled loop reads, kept with the program."""
+    kept = moments.program.derived
+    if KERNEL not in kept:
+        steps = walk(moments.layout, moments.homes)
+        kept[KERNEL] = steps, _rows(moments.program, steps)
+    found: tuple[list[Fit | Move], NDArray[np.uint64]] = kept[KERNEL]
+    return found
 
 
 def _rows(program: Program, steps: Sequence[Fit | Move]) -> NDArray[np.uint64]:

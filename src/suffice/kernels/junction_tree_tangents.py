@@ -35,7 +35,10 @@ class Tangents:
         self.moments = moments
         self.layout = moments.layout
         self._program = moments.program
-        self._rows, length = tangent_rows(self.layout, self._program)
+        kept = self._program.derived
+        if KERNEL not in kept:
+            kept[KERNEL] = tangent_rows(self.layout, self._program)
+        self._rows, length = kept[KERNEL]
         self._buffer = np.zeros(length)
         starts = zip(self._program.origins, self.layout.sizes, self.layout.shapes, strict=True)
         self.tables = [self._buffer[start : start + size].reshape((*shape, 1)) for start, size, shape in starts]
@@ -60,6 +63,12 @@ class Tangents:
             np.add.reduce(self.tables[edge.child], axis=edge.child_axes, out=share)
         shares = self._buffer[self._program.length :]
         np.divide(1.0, shares, out=shares, where=shares > 0.0)
+
+    def product(self, direction: Floats) -> Floats:
+        """The covariance of all cells times one direction (numbers,)."""
+        if use_compiled(KERNEL, numpy_seconds(self.layout)):
+            return self._compiled(direction)
+        return self._spread(direction[:, None])[:, 0]
 
     def products(self, directions: Floats) -> Floats:
         """The covariance of all cells times directions (numbers, lanes); returns (numbers, lanes)."""

@@ -42,6 +42,10 @@ def run(task: Callable[[Item, int], None], items: Iterable[Item], threads: int) 
     (Ctrl-C included) stops the hand-out of items; calls under way end first, as they may be writing to shared arrays,
     and then it is raised here.
     """
+    if threads == 1:
+        for item in items:
+            task(item, 0)
+        return
     stop = threading.Event()
     queue = _Queue(iter(items), stop)
 

@@ -27,22 +27,29 @@ GROWTH = 4.0
 HALVINGS = 8
 
 
+def largest_change(x: Floats, mapped: Floats) -> float:
+    """The largest change of a coordinate."""
+    return float(np.abs(mapped - x).max(initial=0.0))
+
+
 @dataclass(frozen=True)
 class Climb:
     """A map and its objective.
 
     `evaluate` gives the objective at x (d,) and the map F(x) (d,). `inside` says whether x is in the domain; F(x)
-    always is. `size` is a number that the objective is large compared with, such as the number of rows.
+    always is. `size` is a number that the objective is large compared with, such as the number of rows. `gap` gives the
+    distance to stationarity from x and F(x), the largest change by default.
     """
 
     evaluate: Callable[[Floats], tuple[float, Floats]]
     inside: Callable[[Floats], bool]
     size: float = 1.0
+    gap: Callable[[Floats, Floats], float] = largest_change
 
     def at(self, x: Floats, largest: float, evaluations: int) -> State:
-        """The state at x; its gap is the largest change that the map makes."""
+        """The state at x, with its gap."""
         value, mapped = self.evaluate(x)
-        gap = float(np.abs(mapped - x).max(initial=0.0))
+        gap = self.gap(x, mapped)
         return State(x, value, gap, memory={"mapped": mapped, "largest": largest, "evaluations": evaluations + 1})
 
     def check(self, before: State, after: State) -> None:

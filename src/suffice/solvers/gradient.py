@@ -2,10 +2,10 @@
 
 Each sees a vector and a function that returns value and gradient, and is a step for `suffice.iteration.iterate`. All
 that a step needs lies in arrays of the state, so that a fit that goes on from a checkpoint takes the same steps to the
-bit. The gap is the largest component of the gradient. `scale` is a guess of the diagonal of the inverse of minus the
-Hessian: numbers (k,), or a function of x and gradient that gives them; without it the first step is a small one, and
-its size is learnt. A good guess saves most of the iterations where curvatures differ much, as those of rare and common
-cells do: see `indicator_scale`.
+bit. The gap is the largest component of the gradient, or what `gap(x, gradient)` says. `scale` is a guess of the
+diagonal of the inverse of minus the Hessian: numbers (k,), or a function of x and gradient that gives them; without it
+the first step is a small one, and its size is learnt. A good guess saves most of the iterations where curvatures differ
+much, as those of rare and common cells do: see `indicator_scale`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from suffice.solvers.line_search import (
 )
 
 Floats = NDArray[np.float64]
+#: The distance to stationarity, from x and the gradient, where it is not the gradient's largest component.
+Gap = Callable[[Floats, Floats], float] | None
 
 #: Halvings of a step before plain ascent or OWL-QN counts as stalled.
 HALVINGS = 60
@@ -49,6 +51,7 @@ def lbfgs(
     *,
     memory: int = 10,
     scale: Scale = None,
+    gap: Gap = None,
     problem: str = "",
 ) -> Outcome:
     """Maximise by limited-memory BFGS (Nocedal 1980) with the line search of Hager and Zhang.
@@ -73,12 +76,13 @@ def lbfgs(
         if found is None:
             return _stalled(state)
         steps, changes = remember(kept, found.point.x - point.x, point.gradient - found.point.gradient, memory)
-        return _state(found.point, state, steps=steps, changes=changes)
+        return _measured(_state(found.point, state, steps=steps, changes=changes), gap, found.point.gradient)
 
     if memory < 1:
         raise OptionError(f"memory is {memory}; L-BFGS remembers at least 1 change of the gradient.")
     nothing = np.zeros((0, len(first.x)))
-    return iterate(step, _first_state(first, steps=nothing, changes=nothing), control, problem=problem)
+    start_state = _measured(_first_state(first, steps=nothing, changes=nothing), gap, first.gradient)
+    return iterate(step, start_state, control, problem=problem)
 
 
 def conjugate_gradient(
@@ -157,6 +161,7 @@ def owlqn(
     *,
     memory: int = 10,
     scale: Scale = None,
+    gap: Gap = None,
     problem: str = "",
 ) -> Outcome:
     """Maximise ``f(x) - sum_i penalty_i |x_i|`` for a smooth concave f (Andrew and Gao 2007).
@@ -171,10 +176,11 @@ def owlqn(
 
     def state_of(point: Point, known: State | None, **more: object) -> State:
         value = point.value - float(weights @ np.abs(point.x))
-        gap = float(np.abs(pseudo_gradient(point.x, point.gradient, weights)).max(initial=0.0))
+        slopes = pseudo_gradient(point.x, point.gradient, weights)
         fresh = _first_state(point, **more) if known is None else _state(point, known, **more)
         fresh.memory["smooth"] = point.value
-        return replace(fresh, objective=value, gap=gap)
+        largest = float(np.abs(slopes).max(initial=0.0))
+        return _measured(replace(fresh, objective=value, gap=largest), gap, slopes)
 
     def step(state: State) -> State:
         point, kept = replace(_point(state), value=float(state.memory["smooth"])), _pairs(state)
@@ -321,6 +327,11 @@ def _state(point: Point, before: State, **memory: object) -> State:
     """The state at a new point; magnitude: the largest value so far, which tells the rounding of its terms."""
     magnitude = max(float(before.memory["magnitude"]), abs(point.value))
     return State(point.x, point.value, point.gap, memory={"gradient": point.gradient, "magnitude": magnitude, **memory})
+
+
+def _measured(state: State, gap: Gap, slopes: Floats) -> State:
+    """The state with the gap that was asked for."""
+    return state if gap is None else replace(state, gap=gap(state.parameters, slopes))
 
 
 def _stalled(state: State) -> State:

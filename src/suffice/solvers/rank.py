@@ -38,16 +38,12 @@ def table_rank(scopes: Scopes, cards: Mapping[Any, int]) -> int:
     empty subset is the normaliser and does not count. Variables with a single state add nothing.
     """
     sets = {frozenset(node for node in scope if cards[node] > 1) for scope in scopes}
-    maximal = [scope for scope in sets if not any(scope < other for other in sets)]
-    if sum(2 ** len(scope) for scope in maximal) <= MOST_SUBSETS:
+    if sum(2 ** len(scope) for scope in sets) <= MOST_SUBSETS:
         terms = {
-            frozenset(term)
-            for scope in maximal
-            for size in range(1, len(scope) + 1)
-            for term in combinations(scope, size)
+            frozenset(term) for scope in sets for size in range(1, len(scope) + 1) for term in combinations(scope, size)
         }
         return sum(math.prod([cards[node] - 1 for node in term]) for term in terms)
-    return _by_inclusion(maximal, cards)
+    return _by_inclusion([scope for scope in sets if not any(scope < other for other in sets)], cards)
 
 
 def _by_inclusion(scopes: list[frozenset[Node]], cards: Mapping[Any, int]) -> int:

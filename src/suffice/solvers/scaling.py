@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,12 @@ Moments = Callable[[Floats], tuple[float, Floats]]
 
 #: Sweeps after which the tables are made anew from the log-potentials, so that rounding does not pile up.
 REFRESH = 50
+#: A watched fit measures its rate over this many sweeps, for the first time after twice as many.
+WATCH = 50
+#: A watched fit gives up where its rate projects more sweeps than this.
+PATIENCE = 1_000
+#: Differences of margins that rounding alone explains: they say nothing about the rate.
+ROUNDED = 1e-13
 #: Mass of a slack feature, relative to the total, that rounding alone explains.
 ROUNDING = 1e-12
 #: Mean of a feature above its lower bound, relative to the numbers it is a difference of, that rounding alone explains.
@@ -49,12 +56,26 @@ class Scaler(Protocol):
         """The largest difference between a target and its margin, all at the present log-potentials."""
 
 
-def ipf(scaler: Scaler, control: Control, *, problem: str = "") -> Outcome:
+def sweeps_left(gap: float, before: float, sweeps: int, tolerance: float) -> float:
+    """Sweeps that a gap needs to fall to the tolerance, if it goes on falling as it fell from `before` in `sweeps`.
+
+    The gap of proportional fitting falls by a constant factor in the end: ``gap rate^n = tolerance``.
+    """
+    target = max(tolerance, ROUNDED)
+    if gap <= target:
+        return 0.0
+    return sweeps * math.log(target / gap) / math.log(gap / before) if gap < before else math.inf
+
+
+def ipf(scaler: Scaler, control: Control, *, watch: bool = False, problem: str = "") -> Outcome:
     """Fit margins by iterative proportional fitting, from where the scaler stands.
 
     The log-potentials are in ``state.memory["log_potentials"]``; the parameters of the state are the same numbers with
     0 for minus infinity. A sweep that found all margins within the tolerance is followed by a measurement of its own;
     the gap that is compared with the tolerance is always measured.
+
+    watch: stop, with the reason "crawls", as soon as the rate of the last `WATCH` sweeps projects more than `PATIENCE`
+    others: ``state.memory["sweeps_left"]``.
     """
     live = [-1]  # The iteration whose tables the scaler holds; at first none, whatever it was used for before.
 
@@ -75,7 +96,19 @@ def ipf(scaler: Scaler, control: Control, *, problem: str = "") -> Outcome:
             scaler.restart(anchor)
         differences = scaler.sweep()
         live[0] = before.iteration + 1
-        return state(differences, anchor, since + 1)
+        after = state(differences, anchor, since + 1)
+        return watched(after, before) if watch else after
+
+    def watched(after: State, before: State) -> State:
+        memory = {name: kept for name, kept in before.memory.items() if name in ("mark", "sweeps_left")}
+        done = before.iteration + 1
+        if done % WATCH == 0:
+            if "mark" in memory:
+                memory["sweeps_left"] = sweeps_left(after.gap, memory["mark"], WATCH, control.tolerance)
+            memory["mark"] = after.gap
+            # Above 0 the mean log-likelihood is that of no law, and there is no maximum that others could find.
+            memory["crawls"] = memory.get("sweeps_left", 0.0) > PATIENCE and after.objective <= 0.0
+        return replace(after, memory={**after.memory, **memory})
 
     begin = scaler.log_potentials.copy()
     return iterate(step, state(0.0, begin, 0), control, problem=problem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import operator
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -86,7 +87,16 @@ class NumberColumn(Column):
             return _with_gaps(np.ascontiguousarray(self.values).view(np.uint8), (False, True), self.gaps)
         if self.values.dtype.kind == "f":
             return self._code_floats()
+        if self.gaps is None and self.values.dtype.char == "B" and len(self.values):
+            high = int(np.maximum.reduce(self.values))
+            if high < 0xFF:  # As below, for most columns of codes.
+                return Coded(self.values, range(high + 1))
         return _code_integers(self.values, self.gaps)
+
+    def as_codes(self, variable: Variable) -> NDArray[np.uint8] | None:
+        """Small whole numbers, where the states are 0, 1, 2, ..."""
+        plain = self.gaps is None and self.values.dtype.char == "B"
+        return self.values if plain and all(map(operator.is_, variable.states, range(variable.card))) else None
 
     def _code_floats(self) -> Coded:
         """Floats that are whole numbers (often integers that a gap has widened) are coded as such."""

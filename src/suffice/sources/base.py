@@ -138,6 +138,8 @@ class Source(ABC):
         """
         floats = [name for name in names if domain[name].kind == "real" or self._infer(name).kind == "real"]
         self.whole |= self._whole_numbers(floats)
+        if not self.whole:
+            return domain
         return Domain(Variable(v.name, "discrete") if v.name in self.whole else v for v in domain.variables)
 
     def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:

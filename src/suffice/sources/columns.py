@@ -85,6 +85,13 @@ class Column(ABC):
     def floats(self, rows: slice) -> Floats:
         """Some rows as float64, NaN for a gap; text is an error."""
 
+    def as_codes(self, variable: Variable) -> NDArray[np.uint8] | None:
+        """All rows as they stand, if each of them below the card is the code of that state; None if they are not.
+
+        What is at or above the card may be a gap or no state at all.
+        """
+        return None
+
     def discrete(self) -> Variable:
         """A discrete variable whose states are yet to be found."""
         return Variable(self.name, "discrete")

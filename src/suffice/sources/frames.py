@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable
 from functools import cached_property
 from typing import Any
@@ -85,8 +86,13 @@ class PandasCategory(PandasValues):
     """A categorical column: its categories are the states, also those without a row."""
 
     @cached_property
+    def _values(self) -> Any:
+        """The pandas Categorical."""
+        return self.series.array if hasattr(self.series, "array") else self.series
+
+    @cached_property
     def _labels(self) -> list[Any]:
-        found: list[Any] = self.series.array.categories.tolist()
+        found: list[Any] = self._values.categories.tolist()
         return found
 
     def infer(self) -> Variable:
@@ -95,7 +101,17 @@ class PandasCategory(PandasValues):
 
     def code(self) -> Coded:
         """The codes that pandas keeps."""
-        return _from_signed(self.series.array.codes, self._labels)
+        return _from_signed(self._values.codes, self._labels)
+
+    def floats(self, rows: slice) -> Floats:
+        """Categories that are numbers, one by one."""
+        return ObjectColumn(self.name, list(self._values[rows]), self.start + rows.start).floats(slice(0, None))
+
+    def as_codes(self, variable: Variable) -> NDArray[np.uint8] | None:
+        """The codes that pandas keeps, where the states are the categories; a gap, -1, is then the largest code."""
+        codes = self._values.codes
+        same = codes.dtype.char == "b" and len(self._labels) == variable.card
+        return codes.view(np.uint8) if same and all(map(operator.is_, self._labels, variable.states)) else None
 
 
 def _from_signed(found: NDArray[Any], labels: list[Any]) -> Coded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -15,7 +16,7 @@ from suffice.sources import base
 from suffice.sources.arrays import NumberColumn, array_column
 from suffice.sources.assembly import assemble
 from suffice.sources.base import Batch, Piece, Source, by_kind
-from suffice.sources.columns import BLOCK_ROWS, Coded, Column, blocks, holds_whole_numbers, with_whole_labels
+from suffice.sources.columns import BLOCK_ROWS, Coded, Codes, Column, blocks, holds_whole_numbers, with_whole_labels
 from suffice.sources.reduction import map_in_order
 from suffice.sources.states import Translation, settle
 from suffice.sources.weights import check_length, check_weights
@@ -71,6 +72,9 @@ class MemorySource(Source):
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         discrete, real = by_kind(domain)
+        if not real and 0 < self._rows < base.BATCH_ROWS and (codes := self._codes_of(domain)) is not None:
+            yield partial(Batch, domain, discrete, codes, real, np.empty((0, self._rows)), self._weights, self._rows)
+            return
         # Coding one column after the other is as fast as threads while there is little to code.
         small = self._rows < base.BATCH_ROWS
         found = map(self._code, discrete) if small else map_in_order(self._code, discrete, threads)
@@ -83,6 +87,21 @@ class MemorySource(Source):
         for rows in blocks(self._rows, base.BATCH_ROWS):
             weights = None if self._weights is None else self._weights[rows]
             yield partial(assemble, columns, settled, translations, rows=rows, start=rows.start, weights=weights)
+
+    def _codes_of(self, domain: Domain) -> Codes | None:
+        """The codes (variables, rows) of columns that hold nothing but codes; None where some column has to be coded.
+
+        Columns by themselves cost more than their rows while there are few, so all are looked at together.
+        """
+        columns = []
+        for variable in domain.variables:
+            codes = None if variable.name in self.whole else self.column(variable.name).as_codes(variable)
+            if codes is None:
+                return None
+            columns.append(codes)
+        found: Codes = np.concatenate(columns).reshape(len(columns), self._rows)
+        fits = all(map(operator.lt, found.max(axis=1).tolist(), domain.shape(domain.names)))
+        return found if fits else None
 
 
 def columns_source(columns: Mapping[Hashable, Column]) -> MemorySource:

@@ -11,7 +11,7 @@ import numpy as np
 
 from suffice.errors import DataError, OptionError
 from suffice.sources import base
-from suffice.sources.arrays import array_column
+from suffice.sources.arrays import NumberColumn, array_column
 from suffice.sources.base import Source
 from suffice.sources.columns import Column
 from suffice.sources.files import are_paths, find_files
@@ -149,13 +149,17 @@ def _open_other(data: Any, names: tuple[Hashable, ...] | None) -> Source:
 
 def _open_pandas(pd: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
     if isinstance(data, pd.DataFrame):
-        from suffice.sources.frames import pandas_column
+        from suffice.sources.frames import PandasCategory, pandas_column
 
         found = data.columns.tolist()
         base.check_names(tuple(found))
         places = {name: at for at, name in enumerate(found)}
 
+        kept = _kept_categories(pd, data)
+
         def column(name: Hashable) -> Column:
+            if name in kept:
+                return PandasCategory(name, kept[name])
             # A string can only be the name of a column; of other names pandas may make something else.
             plain = type(name) is str and data.columns.nlevels == 1
             return pandas_column(name, data[name] if plain else data.iloc[:, places[name]])
@@ -164,6 +168,18 @@ def _open_pandas(pd: Any, data: Any, names: tuple[Hashable, ...] | None) -> Sour
     if isinstance(data, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
         return _one_column("x" if getattr(data, "name", None) is None else data.name, data, names)
     return None
+
+
+def _kept_categories(pd: Any, data: Any) -> dict[Hashable, Any]:
+    """The categorical columns of a frame, without the Series that pandas would wrap around each.
+
+    A Series takes longer to make than a small column to count. Where pandas has no such way in, there are none.
+    """
+    read = getattr(data, "_get_column_array", None)
+    if read is None:
+        return {}
+    kinds = enumerate(zip(data.columns.tolist(), data.dtypes, strict=True))
+    return {name: read(at) for at, (name, kind) in kinds if isinstance(kind, pd.CategoricalDtype)}
 
 
 def _open_polars(pl: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
@@ -233,8 +249,8 @@ _LIBRARIES: Mapping[str, Callable[[Any, Any, tuple[Hashable, ...] | None], Sourc
 
 def any_column(name: Hashable, values: Any) -> Column:
     """A column from a Series, an Arrow array, a NumPy array or a list."""
-    if type(values) is np.ndarray:
-        return array_column(name, values)
+    if type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "biuf":
+        return NumberColumn(name, values)  # What most columns are, without a look at what else they might be.
     loaded = {library: sys.modules.get(library) for library in ("pandas", "polars", "pyarrow")}
     pd, pl, pa = (loaded[library] for library in ("pandas", "polars", "pyarrow"))
     if pd is not None and isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,7 +16,7 @@ from suffice.answers import DENSE_CELLS, MOST_AXES, Answer, CountTable, MomentSu
 from suffice.domain import Domain
 from suffice.errors import DataError, MissingValueError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
-from suffice.kernels.counting import CountPlan, count, count_sparse, plan_counts
+from suffice.kernels.counting import CountPlan, count_cells, count_sparse, plan_counts, tables
 from suffice.kernels.grouped_moments import grouped_moment_sums
 from suffice.kernels.moments import column_sums, moment_sums
 from suffice.kernels.patterns import distinct_rows, label_codes
@@ -79,18 +80,20 @@ def tally(batch: Batch, statistics: Sequence[Statistic], missing: Missing = "rai
     Rows of weight 0 count as rows read and are otherwise as if they were not there.
     """
     for statistic in statistics:
-        check_kinds(statistic, batch.domain)
+        if batch.domain.numbers or type(statistic) is not Counts:
+            check_kinds(statistic, batch.domain)
     rows = _Rows.of(batch)
-    if missing == "raise":
-        rows.refuse_gaps({name for key in statistics if not isinstance(key, Patterns) for name in key.columns})
+    if missing == "raise" and (rows.at_real or not rows.complete_codes):
+        rows.refuse_gaps({name for key in statistics if type(key) is not Patterns for name in key.columns})
     answers: dict[Statistic, Answer] = {}
     if rows.size:
         answers |= _counts(rows, [key for key in statistics if isinstance(key, Counts)])
+    if rows.size and len(answers) < len(statistics):
         answers |= {key: _moments(rows, key) for key in statistics if isinstance(key, Moments)}
         answers |= {key: _moments_by(rows, key) for key in statistics if isinstance(key, MomentsBy)}
         answers |= {key: _sums(rows, key) for key in statistics if isinstance(key, Sums)}
         answers |= {key: _patterns(rows, key) for key in statistics if isinstance(key, Patterns)}
-    else:
+    elif not rows.size:
         answers |= empty_summary(batch.domain, statistics).answers
     in_order = {key: answers[key] for key in statistics}
     return Summary(batch.domain, in_order, batch.rows, total_weight(batch.weights, batch.rows))
@@ -164,6 +167,12 @@ class _Rows:
         found: list[int] = self.codes.max(axis=1).tolist()
         return found
 
+    @cached_property
+    def complete_codes(self) -> bool:
+        """Whether no discrete variable has a gap."""
+        cards = self.domain.shape(tuple(self.at_code))
+        return not self.size or all(map(operator.lt, self._highest, cards))
+
     def complete(self, names: Sequence[Hashable]) -> NDArray[np.intp] | None:
         """The rows in which all of some variables have a value, or None for all rows."""
         found = [gaps for gaps in map(self.gaps, names) if gaps is not None]
@@ -171,7 +180,7 @@ class _Rows:
 
     def refuse_gaps(self, names: set[Hashable]) -> None:
         """Raise for the first variable of the domain that has gaps."""
-        for name in self.domain:
+        for name in self.at_real if self.complete_codes else self.domain:
             gaps = self.gaps(name) if name in names else None
             if gaps is not None:
                 found, row = int(gaps.sum()), self.number(int(gaps.argmax()))
@@ -214,16 +223,20 @@ def _counts(rows: _Rows, statistics: Sequence[Counts]) -> dict[Statistic, Answer
     A variable with gaps is counted with one more state, which is then cut off.
     """
     states = rows.domain.shape(tuple(rows.at_code))
-    cards = tuple([card + (rows.gaps(name) is not None) for name, card in zip(rows.at_code, states, strict=True)])
-    asked = [(key, rows.code_places(key.variables)) for key in statistics]
+    cards = states
+    if not rows.complete_codes:
+        cards = tuple([card + (rows.gaps(name) is not None) for name, card in zip(rows.at_code, states, strict=True)])
+    at_code = rows.at_code
+    asked = [(key, tuple([at_code[name] for name in key.variables])) for key in statistics]
     limit = max(DENSE_CELLS, rows.size)
     dense = [pair for pair in asked if len(pair[1]) <= MOST_AXES and math.prod([cards[at] for at in pair[1]]) <= limit]
     answers: dict[Statistic, Answer] = {}
     if dense:
         plan = _plan(cards, tuple([places for _, places in dense]), rows.size)
-        for (key, places), table in zip(dense, count(rows.codes, plan, rows.weights), strict=True):
+        cells = count_cells(rows.codes, plan, rows.weights).astype(np.float64, copy=False)
+        for (key, places), table in zip(dense, tables(plan, cells, whole=rows.weights is None), strict=True):
             inside = table if cards == states else table[tuple([slice(states[at]) for at in places])]
-            answers[key] = CountTable.of(inside)
+            answers[key] = CountTable(inside.shape, inside) if inside.size <= DENSE_CELLS else CountTable.of(inside)
     for key, places in asked if len(dense) < len(asked) else ():
         if key not in answers:
             shape = tuple(states[at] for at in places)

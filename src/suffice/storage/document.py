@@ -35,16 +35,21 @@ def write_text(tree: Any, put: Put) -> str:
 
 def read_text(text: str, take: Take) -> Any:
     """The tree of a JSON text, with the arrays that `take` finds."""
+    document = parse(text)
+    _check_header(document)
+    return Decoder(take).tree(document["content"])
+
+
+def parse(text: str) -> Any:
+    """The plain values of a JSON text; a key that occurs twice, NaN and Infinity are refused."""
     try:
-        document = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
     except FileFormatError:
         raise
     except RecursionError as error:
         raise FileFormatError("containers are nested too deeply") from error
     except ValueError as error:
         raise FileFormatError(f"it is no valid JSON: {error}") from error
-    _check_header(document)
-    return Decoder(take).tree(document["content"])
 
 
 def _library() -> str:

@@ -370,27 +370,11 @@ def leave(program: Any, offsets: Any, w: Any, exits: Any) -> None:
 
 @kernel
 def moments(program: Any, offsets: Any, w: Any, floors: Any, entries: Any, exits: Any) -> Any:
-    """Calibrate, and sum out to the exits, with entries whose small tables in the buffer hold logarithms. One lane.
-
-    Returns log Z, and the least floor: 0 where a number is too small for a double.
-    """
-    shift, kept = 0.0, 1.0
-    for row in range(_0, np.uint64(len(entries)), _ROW):
-        start, end = entries[row + _1], entries[row + _1] + entries[row + _2]
-        top, low = -np.inf, 0.0
-        for k in range(start, end):
-            top = max(top, w[k])
-        top = top if top > -np.inf else 0.0
-        for k in range(start, end):
-            moved = w[k] - top
-            low = min(low, moved if moved > -np.inf else 0.0)
-            w[k] = np.exp(moved)
-        shift += top
-        kept = kept if np.exp(low) > 0.0 else 0.0
+    """Calibrate one lane, and sum out to the exits; returns log Z, and the least floor."""
     both = len(exits) > 0  # A plain True would compile `calibrate` once more.
     floor = calibrate(program, offsets, w, floors, entries, both)
     leave(program, offsets, w, exits)
-    return w[program[_LOGS]] * _LOG_TWO + shift, kept * floor
+    return w[program[_LOGS]] * _LOG_TWO, floor
 
 
 @kernel

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
-from suffice.models.bayesian.nodes.linear_gaussian_batch import gaps_of, log_likelihoods_of
+from suffice.models.bayesian.nodes.linear_gaussian_batch import best_log_likelihoods_of, gaps_of, log_likelihoods_of
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.nodes.table_batch import TableFigures
+from suffice.report import MatchedStatistics
 from suffice.statistics import Summary
 
 
@@ -67,4 +70,27 @@ class Figures:
 
     def best_log_likelihoods(self) -> list[float | None]:
         """``node.best_log_likelihood(summary)`` of each pair."""
-        return self._each(lambda node, summary: node.best_log_likelihood(summary), TableFigures.best_log_likelihoods)
+        return self._each(
+            lambda node, summary: node.best_log_likelihood(summary),
+            TableFigures.best_log_likelihoods,
+            best_log_likelihoods_of,
+        )
+
+
+def matched_cells(nodes: Sequence[Any]) -> MatchedStatistics | None:
+    """Shares n(parents, state) / n of tables, and n(parents) P(state | parents) / n; None where no rows were counted.
+
+    Only joint states of the parents that occur have an expectation of their own.
+    """
+    names: list[str] = []
+    observed, expected = [np.zeros(0)], [np.zeros(0)]
+    for node in nodes:
+        seen = node.counts.sum(axis=1, keepdims=True)
+        weight = float(seen.sum())
+        kept = np.flatnonzero(seen[:, 0] > 0)
+        if not len(kept):
+            continue
+        observed.append((node.counts[kept] / weight).ravel())
+        expected.append((seen[kept] * node.rows[kept] / weight).ravel())
+        names += node.cell_names(kept)
+    return MatchedStatistics(tuple(names), np.concatenate(observed), np.concatenate(expected)) if names else None

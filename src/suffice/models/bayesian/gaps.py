@@ -6,17 +6,16 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from suffice.domain import Domain, Variable, declare
-from suffice.errors import EstimateError, OptionError, listing
-from suffice.iteration import Control, Outcome
+from suffice.domain import Domain, Variable
+from suffice.errors import EstimateError, listing
 from suffice.models.bayesian.learning import NetworkLearning
-from suffice.models.bayesian.nodes.kinds import kind_of
-from suffice.models.bayesian.rows import check_start, has_gaps, read_rows
-from suffice.report import Certificate
-from suffice.statistics import Summary
+from suffice.models.em.hidden import hidden_variables
 
 if TYPE_CHECKING:
+    from suffice.iteration import Control, Outcome
     from suffice.models.bayesian.em.fit import EMFit
+    from suffice.report import Certificate
+    from suffice.statistics import Summary
 
 
 class NetworkGaps(NetworkLearning):
@@ -31,17 +30,16 @@ class NetworkGaps(NetworkLearning):
     @property
     def _hidden(self) -> dict[Hashable, Variable]:
         """The variables that are never observed: a number of states, a list of them, or "real"."""
-        found: dict[Hashable, Variable] = {}
-        for name, value in (self._options["hidden"] or {}).items():
-            if isinstance(value, int) and value < 1:
-                raise OptionError(f"hidden[{name!r}] is {value}; expected a number of states of at least 1.")
-            found[name] = declare(name, range(value) if isinstance(value, int) else value)
-        return found
+        return hidden_variables(self._options["hidden"])
 
     def _em(self, summary: Summary) -> EMFit:
         """The EM problem of a summary."""
         # EM and its engines load when rows have gaps.
         from suffice.models.bayesian.em.fit import EMFit
+        from suffice.models.bayesian.em.given import check_start
+        from suffice.models.bayesian.em.shown import stand_ins
+        from suffice.models.bayesian.nodes.kinds import kind_of
+        from suffice.models.em.rows import read_rows
 
         domain = summary.domain.merge(Domain(self._hidden.values()))
         families = {node: self._family(node, domain) for node in self._parents}
@@ -56,11 +54,15 @@ class NetworkGaps(NetworkLearning):
         def learn(expected: Summary, learners: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
             return self._learned(expected, domain, learners, given)
 
-        rows = read_rows(summary, domain)
-        return EMFit(rows, families, self._learners(domain), learn, given, start, self._options)
+        rows, learners = read_rows(summary, domain), self._learners(domain)
+        given |= (others := stand_ins(rows, families, learners, given))
+        families |= {name: domain.select([name]) for name in others}
+        return EMFit(rows, families, learners, learn, given, start, self._options, others)
 
     def _notes_on_gaps(self, summary: Summary, given: Mapping[Hashable, Any]) -> tuple[str, ...]:
         """What to say about columns without a single value; one of numbers to be learned is an error."""
+        from suffice.models.em.rows import read_rows
+
         seen = read_rows(summary, summary.domain).columns
         empty = [name for name in summary.domain.names if name not in seen and name not in self._hidden]
         if not summary.weight > 0 or not empty:
@@ -75,31 +77,57 @@ class NetworkGaps(NetworkLearning):
 
     def _run_em(self, summary: Summary, control: Control) -> tuple[dict[Hashable, Any], Outcome, tuple[str, ...]]:
         """The nodes, how the best run ended, and notes on its start."""
-        runs = self._em(summary).run(control)
-        self.scores_, self.n_expectations_ = runs.scores, runs.evaluations
-        return runs.nodes, runs.outcome, runs.notes
+        fit = self._em(summary)
+        runs = fit.run(control)
+        nodes, more = self._with_shown(runs.best, fit)
+        history = tuple(value + more for value in runs.outcome.history)
+        state = replace(runs.outcome.state, objective=runs.outcome.state.objective + more)
+        self.scores_, self.n_expectations_ = tuple(score + more for score in runs.scores), runs.evaluations
+        return nodes, replace(runs.outcome, history=history, state=state), runs.notes
+
+    def _with_shown(self, nodes: Mapping[Hashable, Any], fit: EMFit) -> tuple[dict[Hashable, Any], float]:
+        """The nodes with those that others stood for, learned from the rows; and what they add to the objective."""
+        from suffice.models.bayesian.em.shown import difference, family_summary
+
+        if not fit.stand_ins:
+            return dict(nodes), 0.0
+        given = self._given_nodes(fit.rows.domain)
+        found = {}
+        for name in fit.stand_ins:
+            family = self._family(name, fit.rows.domain)
+            found[name] = given.get(name) or fit.learners[name].learn(family, family_summary(fit.rows, family))
+        return {**nodes, **found}, difference(fit.rows, found, fit.stand_ins)
 
     def _em_certificate(self, summary: Summary) -> Certificate:
-        gap = self._em(summary).gap(self._nodes())
+        from suffice.models.bayesian.em.shown import family_summary
+        from suffice.report import Certificate
+
+        fit, nodes = self._em(summary), self._nodes()
+        gap = fit.gap({**nodes, **fit.stand_ins})
+        for name in fit.stand_ins:
+            gap = max(gap, nodes[name].gap(family_summary(fit.rows, nodes[name].domain)))
         edges = tuple(direction for node in self._free().values() for direction in getattr(node, "directions", ()))
         scale = "change of a parameter, in units of its columns, by one more EM step"
         return Certificate(gap, exists=False if edges else None, directions=edges, scale=scale)
 
     def _objective(self, summary: Summary, log_likelihood: float) -> float:
         """What closed forms maximise and EM climbs: the log-likelihood, and the log prior up to a constant."""
-        if self._options["prior"] is None:
-            return log_likelihood
         return log_likelihood + float(sum(node.log_prior() for node in self._leading().values()))
 
     def _with_errors(self, node: Any) -> Any:
         """A node that gives its standard errors from the observed information, where rows had gaps."""
         summary = self.__dict__.get("summary_")
-        if summary is None or not has_gaps(summary) or not hasattr(node, "observed") or node.name not in self._free():
+        if summary is None or len(summary.answers) != 1 or not hasattr(node, "observed"):
+            return node
+        from suffice.models.em.rows import has_gaps
+
+        if not has_gaps(summary) or node.name not in self._free():
             return node
         if "_errors" not in self.__dict__:
             from suffice.models.bayesian.em.standard_errors import ObservedErrors
 
             fit = self._em(summary)
-            groups = [self._group_of(name) for name in self._leading()]
-            self._errors = ObservedErrors(fit.plan, self._nodes(), groups, fit.rows.units)
-        return replace(node, observed=self._errors)
+            groups = [self._group_of(name) for name in self._leading() if name not in fit.stand_ins]
+            self._errors = ObservedErrors(fit.plan, {**self._nodes(), **fit.stand_ins}, groups, fit.rows.units)
+            self._shown = frozenset(fit.stand_ins)
+        return node if node.name in self._shown else replace(node, observed=self._errors)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.domain import Domain
 from suffice.errors import DataError, OptionError, listing
-from suffice.models.bayesian.nodes.contract import Learner
-from suffice.models.bayesian.nodes.kinds import NODES, Wishes, kind_of
-from suffice.models.bayesian.nodes.tied import TiedLearner, read_ties, tie
-from suffice.statistics import Moments, MomentsBy, Patterns, Summary
+from suffice.models.bayesian.nodes.table import TableNode
+
+if TYPE_CHECKING:
+    from suffice.models.bayesian.nodes.contract import Learner
+    from suffice.models.bayesian.nodes.kinds import Wishes
+    from suffice.models.bayesian.nodes.tied import TiedLearner
+    from suffice.statistics import Statistic, Summary
 
 #: Sums of squares beyond this leave no room for the products that a regression forms of them.
 MOST_SQUARES = 1e290
@@ -33,6 +36,10 @@ class NetworkLearning:
 
     def _groups(self) -> tuple[tuple[Hashable, ...], ...]:
         """The groups of tied nodes."""
+        if self._options["tied"] is None:
+            return ()
+        from suffice.models.bayesian.nodes.tied import read_ties
+
         groups = read_ties(self._options["tied"], self._parents)
         both = [name for group in groups for name in group if name in (self._options["fixed"] or {})]
         if both:
@@ -56,7 +63,23 @@ class NetworkLearning:
             return None
         return next((said[name] for name in (node, *self._group_of(node)) if name in said), None)
 
+    def _tables_only(self, domain: Domain) -> bool:
+        """Whether every node has a table: all columns hold states, and nobody names another kind."""
+        return not self._options["nodes"] and not domain.numbers
+
+    def _asked(self, domain: Domain) -> tuple[Statistic, ...]:
+        """What the learners of all nodes read."""
+        from suffice.statistics import Counts
+
+        if self._tables_only(domain):
+            return tuple([Counts((*above, node)) for node, above in self._parents.items()])
+        families = {node: self._family(node, domain) for node in self._parents}
+        asked = [q for n, f in families.items() for q in self._learner(n, domain, plain=True).statistics(f)]
+        return tuple(dict.fromkeys(asked))
+
     def _wishes(self, node: Hashable, domain: Domain, *, plain: bool = False) -> Wishes:
+        from suffice.models.bayesian.nodes.kinds import Wishes
+
         return Wishes(
             prior=None if plain else self._options["prior"],
             sample_size=self._options["equivalent_sample_size"],
@@ -68,17 +91,41 @@ class NetworkLearning:
 
     def _learner(self, node: Hashable, domain: Domain, *, plain: bool = False) -> Learner:
         """How a node is learned by itself; `plain` leaves the prior out."""
+        from suffice.models.bayesian.nodes.kinds import kind_of
+
         family = self._family(node, domain)
         return kind_of(family, self._chosen_kind(node)).learner(family, self._wishes(node, domain, plain=plain))
 
     def _learners(self, domain: Domain) -> dict[Hashable, Learner]:
         """How each node is learned, tied nodes from the statistics of their group."""
+        if self._options["tied"] is None and self._tables_only(domain):
+            return self._table_learners(domain)
         found: dict[Hashable, Learner] = {node: self._learner(node, domain) for node in self._parents}
         for group in self._groups():
             found |= dict.fromkeys(group, self._tied_learner(group, domain))
         return found
 
+    def _table_learners(self, domain: Domain) -> dict[Hashable, Learner]:
+        """The same for tables that are not tied.
+
+        Without a prior one learner serves them all; with a number or a name those of one shape.
+        """
+        from suffice.models.bayesian.nodes.kinds import KINDS
+
+        kind, wishes = KINDS[TableNode.kind], self._wishes(next(iter(self._parents)), domain)
+        if wishes.prior is None:
+            return dict.fromkeys(self._parents, kind.learner(domain, wishes))
+        families = {node: domain.select((*above, node)) for node, above in self._parents.items()}
+        if not isinstance(wishes.prior, (str, int, float)):
+            return {node: kind.learner(family, wishes) for node, family in families.items()}
+        shapes = {node: family.shape(family.names) for node, family in families.items()}
+        alike = {shape: node for node, shape in shapes.items()}
+        learners = {shape: kind.learner(families[node], wishes) for shape, node in alike.items()}
+        return {node: learners[shape] for node, shape in shapes.items()}
+
     def _tied_learner(self, group: tuple[Hashable, ...], domain: Domain, *, plain: bool = False) -> TiedLearner:
+        from suffice.models.bayesian.nodes.tied import tie
+
         families = {name: self._family(name, domain) for name in group}
         prior = self._options["prior"]
         tie({name: self._learner(name, domain, plain=True) for name in group}, families)
@@ -89,7 +136,7 @@ class NetworkLearning:
         self, summary: Summary, domain: Domain, learners: Mapping[Hashable, Any], given: Mapping[Hashable, Any]
     ) -> dict[Hashable, Any]:
         """All nodes, those with learners of one class together."""
-        families = {node: self._family(node, domain) for node in self._parents if node not in given}
+        families = {n: domain.select((*above, n)) for n, above in self._parents.items() if n not in given}
         found: dict[Hashable, Any] = dict(given)
         for kind in dict.fromkeys(type(learners[node]) for node in families):
             some = [node for node in families if type(learners[node]) is kind]
@@ -99,8 +146,12 @@ class NetworkLearning:
 
     def _given_nodes(self, domain: Domain) -> dict[Hashable, Any]:
         """The fixed nodes."""
+        if not self._options["fixed"]:
+            return {}
+        from suffice.models.bayesian.nodes.kinds import kind_of
+
         found = {}
-        for name, values in (self._options["fixed"] or {}).items():
+        for name, values in self._options["fixed"].items():
             family = self._family(name, domain)
             # A fitted node brings its kind with it.
             kind = kind_of(family, getattr(values, "kind", self._chosen_kind(name)))
@@ -127,9 +178,14 @@ class NetworkLearning:
 
 def check_range(summary: Summary) -> None:
     """Refuse columns whose squares, added up, leave the range of floats: their moments would be inf or NaN."""
+    from suffice.statistics import Counts, Moments, MomentsBy, Patterns
+
     huge: dict[Hashable, None] = {}
-    for question in summary.answers:
-        answer = summary[question]
+    answer: Any
+    good: Any
+    for question, answer in summary.answers.items():
+        if type(question) is Counts:
+            continue
         if isinstance(question, Moments | MomentsBy):
             squares = np.abs(np.diagonal(answer.cross_pair[0], axis1=-2, axis2=-1)).reshape(-1, len(question.variables))
             good = (squares < MOST_SQUARES).all(axis=0)
@@ -157,6 +213,8 @@ def read_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
     """The inverse of `plain_fixed`."""
     if fixed is None:
         return None
+    from suffice.models.bayesian.nodes.kinds import NODES
+
     return {
         name: NODES[value["kind"]].from_plain(value) if _is_plain(value) else value for name, value in fixed.items()
     }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Domain
+from suffice.domain import Domain, declare
 from suffice.errors import (
     EstimateError,
     FileFormatError,
@@ -20,23 +20,23 @@ from suffice.errors import (
     require,
 )
 from suffice.fitting import Estimator, Solution
-from suffice.iteration import Outcome
-from suffice.models.bayesian.figures import Figures
 from suffice.models.bayesian.gaps import NetworkGaps
-from suffice.models.bayesian.labelled_values import as_tables
 from suffice.models.bayesian.learning import check_range, plain_fixed, read_fixed
-from suffice.models.bayesian.nodes.kinds import NODES
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import check_mappings, check_options
 from suffice.models.bayesian.posterior import NetworkPosterior
-from suffice.models.bayesian.priors import check_prior
 from suffice.models.bayesian.queries.answers import NetworkAnswers
 from suffice.models.bayesian.reading import NetworkReading
-from suffice.models.bayesian.rows import check_start, has_gaps, read_rows
 from suffice.models.bayesian.structure import declared_states, open_structure, read_structure
-from suffice.report import Certificate
-from suffice.statistics import Patterns, Statistic, Summary
 from suffice.table import Table
+
+# What learning needs is loaded by the first fit: a network that is read from a file may never have one.
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from suffice.iteration import Outcome
+    from suffice.report import Certificate, MatchedStatistics, Report
+    from suffice.statistics import Statistic, Summary
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +47,8 @@ BY_EM = ESTIMATES | {
     "mean": "penalised maximum likelihood, by steps of the posterior mean: of tables the MAP under pseudo-counts + 1"
 }
 
+#: How a report names the method of complete rows.
+CLOSED = "closed form: each row of each table by itself"
 #: What a report says where `start` was given to no purpose.
 START_UNUSED = "start= was not used: nothing is hidden or missing, so the estimate has a closed form"
 
@@ -65,8 +67,9 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
             nothing is declared, columns of floats are real, and all others hold states; floats that are whole numbers
             and gaps are read as states too, since a gap turns whole numbers into floats. `partial_fit`, `unlearn` and
             `score` read columns as they were learned.
-        nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, or a kind with options such as
-            ``NoisyOr(leak=False)``. Without it, columns of states have tables and columns of numbers regressions.
+        nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"glm"``, or a kind with options such
+            as ``NoisyOr(leak=False)`` or ``GLM(family=Poisson())``. Without it, columns of states have tables and
+            columns of numbers regressions.
         tied: groups of nodes that share one set of parameters; their families have the same states place by place.
         prior: a number of pseudo-counts for every cell, ``"bdeu"``, ``"k2"``, ``"jeffreys"``, a fitted network (BDe),
             a `LinearGaussianPrior` or `NormalWishart`, or a dict of priors by node: these, an array with axes (parents,
@@ -76,7 +79,8 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         unseen: the row of a parent configuration without data and without prior: ``"uniform"``, ``"nan"`` or
             ``"raise"``.
         fixed: nodes that stay as they are, by name: a table (with labels or without), (weights, variance) of a
-            linear-Gaussian node, leak and inhibitors of a noisy-OR node, or a fitted node of another network.
+            linear-Gaussian node, leak and inhibitors of a noisy-OR node, coefficients of a GLM node, or a fitted
+            node of another network. A network of fixed nodes alone, whose states are declared, needs no fit.
         hidden: number of states, list of states, or ``"real"``, of nodes that are never observed; columns of their
             names are not read.
         missing: what gaps in the data do: ``"em"`` or ``"raise"``.
@@ -139,10 +143,15 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         check_mappings(options)
         opened = open_structure(structure)
         self._parents = read_structure(opened, extra=states or ())
-        self._declared = declared_states(opened) | dict(states or {})
-        check_options(options, self.nodes)
+        said = declared_states(opened)
+        self._declared = said | dict(states or {})
+        self._variables = {name: declare(name, value) for name, value in said.items()}
+        self._variables |= check_options(options, self.nodes)
         self._groups()
-        check_start(start, self.nodes)
+        if start is not None:
+            from suffice.models.bayesian.em.given import check_start
+
+            check_start(start, self.nodes)
 
     @classmethod
     def from_tables(cls, domain: Domain, parents: Mapping[Any, Sequence[Any]], tables: Mapping[Any, Any]) -> Self:
@@ -180,16 +189,18 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
     # -- what the fit asks -------------------------------------------------------------------------------------------
 
     def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        from suffice.statistics import Patterns
+
         # Rows to be scored may lack columns, which are then summed out like gaps.
         if len(domain) < len(self.nodes) or self.__dict__.get("_gaps", False):
             return (Patterns(domain.names),)
-        asked = [
-            q for n in self.nodes for q in self._learner(n, domain, plain=True).statistics(self._family(n, domain))
-        ]
-        return tuple(dict.fromkeys(asked))
+        return self._asked(domain)
 
     def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
         """One pass for the counts; where gaps turn up, a pass for the distinct rows instead."""
+        from suffice.models.em.rows import has_gaps
+        from suffice.statistics import Summary
+
         if isinstance(data, Summary):
             return super()._summary_of(data, sample_weight, columns)
         if isinstance(sample_weight, str | tuple) and sample_weight in self._parents:
@@ -201,7 +212,8 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
 
         # Opened once, so that the source counts the passes of both attempts.
         source = open_source(data, columns=columns, sample_weight=sample_weight)
-        self._gaps = "summary_" in self.__dict__ and has_gaps(self.summary_)
+        # Rows that join those learned, or are compared with them, are read as these were; a new fit begins anew.
+        self._gaps = "_purpose" in self.__dict__ and "summary_" in self.__dict__ and has_gaps(self.summary_)
         try:
             found = super()._summary_of(source, None, None)
         except MissingValueError:
@@ -221,6 +233,9 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
     # -- solving -----------------------------------------------------------------------------------------------------
 
     def _solve(self, summary: Summary) -> Solution:
+        from suffice.models.bayesian.priors import check_prior
+        from suffice.models.em.rows import has_gaps
+
         domain = summary.domain.merge(Domain(self._hidden.values()))
         for variable in domain.variables:
             if variable.kind == "discrete" and variable.card == 0:
@@ -233,15 +248,13 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         check_prior(self._options["prior"], domain)
         learners = self._learners(domain)
         self._check_weight(summary, given)
-        outcome: Outcome | None = None
         if has_gaps(summary):
             notes = self._notes_on_gaps(summary, given)
             self._fitted, outcome, more = self._run_em(summary, self._control())
-            notes += more
-        else:
-            notes = () if self._options["start"] is None else (START_UNUSED,)
-            self._fitted = self._learned(summary, domain, learners, given)
-        return self._solution(outcome, notes)
+            return self._solution(outcome, notes + more)
+        self._fitted = self._learned(summary, domain, learners, given)
+        notes = () if self._options["start"] is None else (START_UNUSED,)
+        return Solution(method=CLOSED, estimate="", warnings=notes, later=True)
 
     def _check_weight(self, summary: Summary, given: Mapping[Hashable, Any]) -> None:
         """Refuse to learn from nothing: without rows and without a prior no estimate exists."""
@@ -262,7 +275,7 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         evidence = [node.log_evidence() for node in leading]
         complete = outcome is None and prior is not None and not self._options["fixed"]
         newton = [node.name for node in leading if getattr(node, "method", None)]
-        closed = "closed form: each row of each table by itself" + (f"; Newton for {listing(newton)}" if newton else "")
+        closed = CLOSED + (f"; Newton for {listing(newton)}" if newton else "")
         plan = None if outcome is None else getattr(self._infer(), "plan", None)
         return Solution(
             method=closed if outcome is None else "EM, exact expected statistics",
@@ -278,7 +291,18 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
             ),
         )
 
+    def _report(self, summary: Summary, solution: Solution, passes: int) -> Report:
+        """Of closed forms the whole account waits for its reader."""
+        told = self._solution(None, solution.warnings) if solution.later else solution
+        found = super()._report(summary, told, passes)
+        ended = [node.report for node in self._leading().values() if getattr(node, "report", None) is not None]
+        stopped = [report.stop_reason for report in ended if not report.converged]
+        return replace(found, converged=False, stop_reason=stopped[0]) if stopped else found
+
     def _log_likelihood(self, summary: Summary) -> float:
+        from suffice.models.bayesian.figures import Figures
+        from suffice.models.em.rows import has_gaps, read_rows
+
         if has_gaps(summary):
             rows = read_rows(summary, summary.domain)
             # The digits of a report do not depend on earlier work of the process.
@@ -286,6 +310,10 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         return float(sum(Figures([(node, summary) for node in self._nodes().values()]).log_likelihoods()))
 
     def _certify(self, summary: Summary) -> Certificate:
+        from suffice.models.bayesian.figures import Figures
+        from suffice.models.em.rows import has_gaps
+        from suffice.report import Certificate
+
         if has_gaps(summary):
             return self._em_certificate(summary)
         leading = [(node, self._evidence_of(name, summary)) for name, node in self._leading().items()]
@@ -302,7 +330,14 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
             best = [value for value in figures.best_log_likelihoods() if value is not None]
             if len(best) == len(leading):
                 loss = float(np.maximum(0.0, sum(best) - value)) / summary.weight
-        return Certificate(gap, loss, bound=loss is not None, exists=not edges, directions=edges, scale=scale)
+        exists = False if edges else None if any(getattr(node, "undecided", False) for node, _ in leading) else True
+        return Certificate(gap, loss, bound=loss is not None, exists=exists, directions=edges, scale=scale)
+
+    def matched_statistics(self) -> MatchedStatistics | None:
+        """Shares of rows of every cell of the tables: seen, and expected given how often the parents' states occur."""
+        from suffice.models.bayesian.figures import matched_cells
+
+        return matched_cells([node for node in self._leading().values() if node.kind == TableNode.kind])
 
     def _aligned(self, summary: Summary) -> Summary:
         # The order of states is the network's: a category column of the rows may list the same states in another.
@@ -310,9 +345,22 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         return summary.align(mine.merge(summary.domain))
 
     def _nodes(self) -> dict[Hashable, Any]:
-        if "_fitted" not in self.__dict__:
-            self.fitted_  # noqa: B018  not there: raises NotFittedError
-        return self._fitted
+        return self._fitted if "_fitted" in self.__dict__ else self._all_given()
+
+    def _all_given(self) -> dict[Hashable, Any]:
+        """The nodes of a network that needs no fit, because all of them are fixed; else NotFittedError."""
+        options, found = self.__dict__.get("_given_law", (None, {}))
+        law: dict[Hashable, Any] = found
+        if options is not self._options:
+            from suffice.models.bayesian.all_fixed import fixed_domain
+
+            kinds = {name: self._chosen_kind(name) for name in self.nodes}
+            domain = fixed_domain(self._options["fixed"] or {}, {**self._variables, **self._hidden}, kinds, self.nodes)
+            given = self._given_nodes(domain)
+            law = {name: given[name] for name in self.nodes}
+            self._given_law = self._options, law
+            self.__dict__.pop("_inference", None)
+        return law
 
     @property
     def n_params_(self) -> int:
@@ -342,6 +390,8 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         plain["options"]["structure"] = {node: list(self._parents[node]) for node in self.nodes}
         plain["options"]["states"] = self._declared or None
         if "_fitted" in self.__dict__:
+            from suffice.models.bayesian.labelled_values import as_tables
+
             plain["options"] |= {n: as_tables(self._options[n], self._fitted) for n in ("prior", "fixed", "start")}
         plain["options"]["fixed"] = plain_fixed(plain["options"]["fixed"])
         if "_fitted" in self.__dict__ and plain["fitted"] is None:
@@ -352,6 +402,8 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         return {"nodes": [node.to_plain() for node in self._nodes().values()]}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        from suffice.models.bayesian.nodes.kinds import NODES
+
         unknown = {plain["kind"] for plain in state["nodes"]} - set(NODES)
         if unknown:
             raise FileFormatError(f"The file holds nodes of the kinds {listing(unknown)}; known: {listing(NODES)}.")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from suffice.domain import declare
+from suffice.domain import Variable, declare
 from suffice.errors import OptionError, listing
-from suffice.families.base import generator
-from suffice.models.bayesian.nodes.kinds import read_kind
-from suffice.models.bayesian.priors import check_sample_size
 
 #: Options that are dicts by node, with an example of one.
 BY_NODE = {
@@ -29,8 +27,8 @@ def check_mappings(options: Mapping[str, Any]) -> None:
             raise OptionError(f"{option} is {value!r}; expected a dict by node, such as {example}.")
 
 
-def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> None:
-    """Refuse names that are no nodes, and values that no fit could use."""
+def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict[Hashable, Variable]:
+    """Refuse names that are no nodes, and values that no fit could use; the variables that states= declares."""
     known = set(nodes)
     for option in (*BY_NODE, "prior"):
         by_node = options[option] if isinstance(options[option], Mapping) else {}
@@ -43,15 +41,28 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> None
     for option, choices in CHOICES.items():
         if options[option] not in choices:
             raise OptionError(f"{option} is {options[option]!r}; expected one of {listing(choices)}.")
-    for name, kind in (options["nodes"] or {}).items():
-        read_kind(name, kind)
-    for name, states in (options["states"] or {}).items():
-        if declare(name, states).kind == "count":
+    kinds: dict[Hashable, Any] = {}
+    if options["nodes"]:
+        from suffice.models.bayesian.nodes.kinds import read_kind
+
+        kinds = {name: read_kind(name, kind) for name, kind in options["nodes"].items()}
+    declared = {name: declare(name, states) for name, states in (options["states"] or {}).items()}
+    for name, variable in declared.items():
+        if variable.kind == "count" and not getattr(kinds.get(name), "counts", False):
             raise OptionError(
-                f"states[{name!r}] is 'count', and networks have no node for counts; expected a list of states, such "
-                "as range(10), or 'real'."
+                f"states[{name!r}] is 'count', and its node is not one for counts; expected a list of states, such as "
+                f"range(10), or 'real', or nodes={{{name!r}: GLM(family=Poisson())}}."
             )
     if not isinstance(options["n_init"], int) or options["n_init"] < 1:
         raise OptionError(f"n_init is {options['n_init']!r}; expected a whole number of at least 1.")
-    check_sample_size(options["equivalent_sample_size"])
-    generator(options["random_state"])
+    # What is plainly right is not sent to those who know all that may be given: they load with what they serve.
+    size = options["equivalent_sample_size"]
+    if type(size) is not float or not 0 < size < math.inf:
+        from suffice.models.bayesian.priors import check_sample_size
+
+        check_sample_size(size)
+    if type(options["random_state"]) is not int or options["random_state"] < 0:
+        from suffice.families.base import generator
+
+        generator(options["random_state"])
+    return declared

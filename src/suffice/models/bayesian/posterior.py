@@ -12,7 +12,6 @@ from suffice.domain import Domain
 from suffice.errors import EstimateError, MissingColumnError, MissingValueError, listing
 from suffice.models.bayesian.learning import NetworkLearning
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
-from suffice.models.bayesian.rows import has_gaps
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
@@ -26,6 +25,8 @@ class NetworkPosterior(NetworkLearning):
         raise NotImplementedError
 
     def _refuse_gaps(self) -> None:
+        from suffice.models.em.rows import has_gaps
+
         summary = self.__dict__.get("summary_")
         if summary is not None and has_gaps(summary):
             raise EstimateError(NO_POSTERIOR)
@@ -34,11 +35,11 @@ class NetworkPosterior(NetworkLearning):
     def posterior_(self) -> dict[Hashable, Any]:
         """The posterior of the parameters of each node that has a prior; tied nodes have the same.
 
-        Tables have independent Dirichlet rows, linear-Gaussian nodes a normal-inverse-gamma law. Without any prior it
-        is an error; nodes without one are left out.
+        Tables have independent Dirichlet rows, linear-Gaussian nodes a normal-inverse-gamma law, GLM nodes the normal
+        law of Laplace's approximation. Without any prior it is an error; nodes without one are left out.
         """
         self._refuse_gaps()
-        found = {name: node.posterior_ for name, node in self._free().items() if has_posterior(node)}
+        found = {name: node.posterior_ for name, node in self._free().items() if has_posterior(node, approximate=True)}
         if not found:
             raise EstimateError("No node was fitted with a conjugate prior, so there is no posterior. Give prior=.")
         return found
@@ -47,7 +48,8 @@ class NetworkPosterior(NetworkLearning):
         """Standard errors of the parameters of each node that is not fixed, by label.
 
         Tables: of each probability, sqrt(p (1 - p) / n) with n the weight of its row. Linear-Gaussian nodes: of weights
-        and variance, laid out as `table(node)`. Noisy-OR nodes: of the weights, NaN for those on the edge. They are
+        and variance, laid out as `table(node)`. Noisy-OR nodes: of the weights, NaN for those on the edge. GLM
+        nodes: of the coefficients, infinite for those that run away. They are
         those of the observed information at the maximum; with a conjugate prior and complete rows, posterior standard
         deviations.
         """
@@ -81,9 +83,9 @@ class NetworkPosterior(NetworkLearning):
         return np.concatenate(parts) if parts else np.empty(0)
 
 
-def has_posterior(node: Any) -> bool:
-    """Whether a node has a posterior in closed form."""
-    return node.log_evidence() is not None
+def has_posterior(node: Any, *, approximate: bool = False) -> bool:
+    """Whether a node has a posterior in closed form, or at least by Laplace's approximation."""
+    return node.log_evidence() is not None or (approximate and getattr(node, "has_posterior", False))
 
 
 def check_complete(columns: Columns, domain: Domain) -> None:

@@ -15,7 +15,7 @@ from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.families.normal_wishart import NormalWishart
 from suffice.models.bayesian.labelled_values import by_label, labelled
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior
-from suffice.models.bayesian.nodes.table import DirichletRows
+from suffice.models.bayesian.nodes.table_learner import DirichletRows
 
 #: Pseudo-counts of each cell for the priors that have a name; q parent configurations, r states, sample size s.
 NAMED: dict[str, Callable[[float, int, int], float]] = {

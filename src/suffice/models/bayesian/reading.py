@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from suffice.domain import Domain, Variable, declare
+from suffice.domain import Domain, Variable
 from suffice.errors import listing
-from suffice.fitting import Purpose
 from suffice.models.bayesian.learning import NetworkLearning
-from suffice.models.bayesian.nodes.kinds import wanted_column
 from suffice.models.evidence import known_columns
+
+if TYPE_CHECKING:
+    from suffice.fitting import Purpose
 
 
 class NetworkReading(NetworkLearning):
     """Mixed into the network, which gives the structure, the options and the fitted nodes."""
 
     _declared: dict[Hashable, Any]
+    #: What is declared, as variables.
+    _variables: dict[Hashable, Variable]
 
     @property
     def _hidden(self) -> dict[Hashable, Variable]:
@@ -26,10 +29,13 @@ class NetworkReading(NetworkLearning):
 
     def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
         """All nodes but the hidden ones: as declared, or as their kinds say."""
-        declared = self._declared
-        names = [node for node in self._parents if node not in self._hidden]
-        wanted = {n: declare(n, declared[n]) if n in declared else None for n in names}
-        kinds = {n: self._chosen_kind(n) for n in names}
+        hidden = self._hidden
+        wanted = {n: self._variables.get(n) for n in self._parents if n not in hidden}
+        if not self._options["nodes"]:
+            return wanted
+        from suffice.models.bayesian.nodes.kinds import wanted_column
+
+        kinds = {n: self._chosen_kind(n) for n in wanted}
         return {n: v if kinds[n] is None else wanted_column(n, kinds[n], v) for n, v in wanted.items()}
 
     def _wanted_again(self, columns: Sequence[Hashable], purpose: Purpose) -> Mapping[Hashable, Variable | None]:

@@ -125,7 +125,7 @@ def size_report(net: Any, data: Any, columns: Any) -> SizeReport:
             seen = node.n_configurations - node.n_unseen if getattr(node, "n_unseen", None) is not None else None
             if node.kind != kind:
                 kind, cells = node.kind, node.n_params
-            observed[name] = seen if "report_" in net.__dict__ else None
+            observed[name] = seen if "summary_" in net.__dict__ else None
         elif name in chosen:
             kind, cells = chosen[name].kind, chosen[name].n_params(domain.select([*net.parents(name), name]))
         sizes.append(NodeSize(name, kind, net.parents(name), configurations, cells, observed.get(name)))

@@ -81,7 +81,7 @@ def _is_network(structure: Any) -> bool:
 def _from_mapping(structure: Mapping[Hashable, Any]) -> Parents:
     found: Parents = {}
     for child, parents in structure.items():
-        if isinstance(parents, str) or not isinstance(parents, Iterable):
+        if type(parents) is not list and (isinstance(parents, str) or not isinstance(parents, Iterable)):
             raise OptionError(
                 f"The parents of {child!r} are {parents!r}; expected a list of names, such as [{parents!r}]."
             )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Variable
+from suffice.domain import Domain, Variable
 from suffice.engines.linear_predictor import Block, Layout
 from suffice.errors import FileFormatError, UnknownStateError
 
@@ -73,12 +73,14 @@ class Table:
 class Design:
     """Columns in the order of the data: a name for a real column, a `Factor` for a discrete one.
 
-    `sparse` names the columns of a sparse matrix, which then are all there is.
+    `sparse` names the columns of a sparse matrix, which then are all there is. `blocked` says whether a factor of many
+    levels has its own block of the information; with several linear predictors that block would not be diagonal.
     """
 
     constant: bool
     columns: tuple[Hashable | Factor, ...]
     sparse: tuple[str, ...] = ()
+    blocked: bool = True
 
     @cached_property
     def reals(self) -> tuple[Hashable, ...]:
@@ -94,7 +96,7 @@ class Design:
     def wide(self) -> int | None:
         """Place among the factors of the one that gets its own block of the information."""
         sizes = [factor.coded for factor in self.factors]
-        return int(np.argmax(sizes)) if sizes and max(sizes) >= WIDE else None
+        return int(np.argmax(sizes)) if self.blocked and sizes and max(sizes) >= WIDE else None
 
     @cached_property
     def layout(self) -> Layout:
@@ -204,6 +206,11 @@ class Design:
             found.append(table.sparse.toarray())
         return np.concatenate(found, axis=1) if found else np.empty((table.rows, 0))
 
+    def domain(self) -> Domain:
+        """The explanatory columns as variables."""
+        found = [c.variable if isinstance(c, Factor) else Variable(c, "real") for c in self.columns]
+        return Domain(found or [Variable(INTERCEPT, "real")])
+
     # -- files -------------------------------------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, Any]:
@@ -214,7 +221,7 @@ class Design:
             else {"real": c}
             for c in self.columns
         ]
-        return {"constant": self.constant, "columns": columns, "sparse": list(self.sparse)}
+        return {"constant": self.constant, "columns": columns, "sparse": list(self.sparse), "blocked": self.blocked}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Design:
@@ -229,7 +236,9 @@ class Design:
             if shares.shape != (variable.card,):
                 raise FileFormatError(f"The factor {variable.name!r} has {variable.card} levels, {len(shares)} shares.")
             columns.append(Factor(variable, shares, bool(entry["full"])))
-        return cls(bool(plain["constant"]), tuple(columns), tuple(map(str, plain["sparse"])))
+        return cls(
+            bool(plain["constant"]), tuple(columns), tuple(map(str, plain["sparse"])), bool(plain.get("blocked", True))
+        )
 
 
 def _moved(codes: Codes, factor: Factor) -> Codes:

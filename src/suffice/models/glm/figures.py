@@ -40,6 +40,7 @@ class Wishes:
     keep_iterates: bool = False
     free_size: bool = False
     seed: Any = None
+    keeper: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,7 @@ class Fit:
     warnings: tuple[str, ...] = ()
     posterior: tuple[Floats, Information, float, float] | None = None
     size_estimated: bool = False
+    dispersion_known: bool = False
 
 
 def certify(

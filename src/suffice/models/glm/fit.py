@@ -20,7 +20,7 @@ from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Largest, Problem, average, totals
 from suffice.models.glm.separation import Separation, find_separation
-from suffice.models.glm.size import POISSON, best_size
+from suffice.models.glm.size import POISSON, RUNNING_SIZE, best_size
 from suffice.models.glm.solve import (
     MANY_ROWS,
     Result,
@@ -28,7 +28,9 @@ from suffice.models.glm.solve import (
     dependent_columns,
     refuse_dependent,
     solve,
+    some_rows,
 )
+from suffice.report import Certificate
 from suffice.solvers.information import Information
 
 Floats = NDArray[np.float64]
@@ -69,6 +71,13 @@ class Fitter:
         """What solvers see."""
         return Problem(self.rows, self.design.layout, self.law, self.penalties.gaussian, phi)
 
+    def _recorded(self, problem: Problem) -> Problem:
+        """The problem of a new round, whose points the checkpoint is told."""
+        if self.wishes.keeper is None:
+            return problem
+        self.wishes.keeper.fresh()
+        return replace(problem, record=self.wishes.keeper.note)
+
     # -- start -------------------------------------------------------------------------------------------------------
 
     def start(self, problem: Problem) -> Floats:
@@ -86,7 +95,8 @@ class Fitter:
         if self.wishes.keep_iterates and math.isfinite(problem.objective(zero)[0]):
             return zero
         mean = float(self.average.total) / self.average.weight
-        for candidate in (self._least_squares(problem, mean), self._flat(mean, zero)):
+        some = some_rows(problem)[0] if self._warm else None
+        for candidate in (self._least_squares(some or problem, mean), self._flat(mean, zero)):
             if candidate is not None and math.isfinite(problem.objective(candidate)[0]):
                 return candidate
         if math.isfinite(problem.objective(zero)[0]):
@@ -127,17 +137,21 @@ class Fitter:
 
     def _solve(self, problem: Problem, start: Floats) -> Result:
         chosen = choose(self.wishes.solver, problem, self.penalties.laplace)
-        warm = self.wishes.solver == "auto" and self.wishes.start is None and not self.wishes.keep_iterates
         return solve(
-            problem,
+            self._recorded(problem),
             start,
             self.control,
             solver=chosen,
             laplace=self.penalties.laplace,
             keep=self.wishes.keep_iterates,
             seed=self.wishes.seed,
-            warm=warm,
+            warm=self._warm,
         )
+
+    @property
+    def _warm(self) -> bool:
+        """Whether a fit of some rows may find the start."""
+        return self.wishes.solver == "auto" and self.wishes.start is None and not self.wishes.keep_iterates
 
     def _scaled_solve(self, problem: Problem, start: Floats) -> tuple[Problem, Result]:
         """Solve in units of the dispersion, so that the tolerance does not depend on the unit of the response.
@@ -154,7 +168,7 @@ class Fitter:
             result = _joined(result, self._solve(problem, start))
             start = result.beta
             after = self._spread(totals(self.rows, problem.layout, self.law, problem.whole(start)))
-            if after > 0.25 * phi:
+            if after > 0.25 * phi or _told_to_stop(result):
                 break
         assert result is not None
         return problem, result
@@ -181,7 +195,7 @@ class Fitter:
         flat = replace(problem, law=law)
         if isinstance(self.rows, Rows) and self.rows.rows >= MANY_ROWS:
             # Columns that differ on some rows differ on all.
-            some = self.rows.block.chosen(slice(None, None, self.rows.rows // max(20_000, 4 * problem.size) or 1))
+            some = self.rows.block.chosen(slice(None, None, self.rows.rows // max(2_000, 3 * problem.size) or 1))
             if flat.on(some).curvature(start)[2].definite:
                 return problem, ()
         information = flat.curvature(start)[2]
@@ -210,7 +224,7 @@ class Fitter:
             new = float(given) if is_number(given) else self.family.ml_dispersion(sums)
             if not new > 0.0:
                 raise self._perfect()
-            if abs(new - phi) <= 1e-12 * new:
+            if abs(new - phi) <= 1e-12 * new or _told_to_stop(result):
                 break
             phi = new
             problem = replace(problem, phi=phi)
@@ -225,19 +239,33 @@ class Fitter:
 
     def _with_size(self, problem: Problem, result: Result) -> tuple[Problem, Result]:
         """The size of a negative binomial law, by Newton's method in its log, and the coefficients in turn."""
+        first = self.family
+        assert isinstance(first, NegativeBinomialFamily)
         for _ in range(ROUNDS):
             family = self.family
             assert isinstance(family, NegativeBinomialFamily)
-            found = best_size(self.rows, problem.layout, self.link, problem.whole(result.beta), family)
-            if found.size >= POISSON:
-                self.warnings.append("the size of the negative binomial law runs to infinity: the counts are Poisson")
+            if _told_to_stop(result):
+                break
+            # At the limit the search begins anew: the coefficients of Poisson counts may yet have a finite size.
+            begin = first if family.size >= POISSON else family
+            found = best_size(self.rows, problem.layout, self.link, problem.whole(result.beta), begin)
+            if found.size == family.size:
+                break
             moved = abs(math.log(found.size / family.size))
             self.family = found
             problem = replace(problem, law=self.law)
             result = self._solve(problem, result.beta)
-            if moved < 1e-10 or found.size >= POISSON:
+            if moved < 1e-10:
                 break
+        if self._size_runs:
+            self.warnings.append("the size of the negative binomial law runs to infinity: the counts are Poisson")
         return problem, result
+
+    @property
+    def _size_runs(self) -> bool:
+        """Whether the likelihood rises with the size of a negative binomial law for ever."""
+        family = self.family
+        return self.wishes.free_size and isinstance(family, NegativeBinomialFamily) and family.size >= POISSON
 
     # -- existence ---------------------------------------------------------------------------------------------------
 
@@ -310,6 +338,16 @@ class Fitter:
         if free and not self.penalties.any:
             information = information.times(problem.phi / dispersion)
         objective = log_likelihood - self._log_prior(beta)
+        certificate = certify(
+            result,
+            self.penalties,
+            separation,
+            weight=weight,
+            phi=ml / problem.phi if free and not self.penalties.any else 1.0,
+            strong=self._strong(problem),
+        )
+        if self._size_runs:
+            certificate = Certificate(certificate.moment_gap, exists=False, directions=(RUNNING_SIZE,))
         return Fit(
             self.family,
             beta,
@@ -320,14 +358,7 @@ class Fitter:
             ml,
             log_likelihood,
             objective,
-            certify(
-                result,
-                self.penalties,
-                separation,
-                weight=weight,
-                phi=ml / problem.phi if free and not self.penalties.any else 1.0,
-                strong=self._strong(problem),
-            ),
+            certificate,
             result.outcome,
             result.method,
             separation,
@@ -335,6 +366,7 @@ class Fitter:
             result.iterates,
             tuple(self.warnings),
             size_estimated=self.wishes.free_size,
+            dispersion_known=is_number(self.wishes.dispersion),
         )
 
     def _strong(self, problem: Problem) -> bool:
@@ -365,6 +397,11 @@ class Fitter:
         if not found > 0.0:
             raise self._perfect()
         return found
+
+
+def _told_to_stop(result: Result) -> bool:
+    """Whether a limit, the callback or Ctrl-C ended a round: then there is no other."""
+    return not result.outcome.converged and result.outcome.stop_reason != "stalled"
 
 
 def _joined(before: Result | None, now: Result) -> Result:

@@ -19,6 +19,7 @@ from suffice.sources import open_source
 from suffice.sources.arrays import NumberColumn
 from suffice.sources.base import Batch, Source
 from suffice.sources.columns import Column
+from suffice.sources.files import are_paths
 from suffice.sources.memory import MemorySource
 from suffice.sources.opening import any_column
 from suffice.sources.tally import summarize_source
@@ -149,13 +150,31 @@ def read_matrix(X: Any, columns: Any, coding: Coding) -> tuple[Design, Table]:
 
 
 def column_names(columns: Any, width: int) -> tuple[Hashable, ...]:
-    """Names of the columns of an array: those given, or x0, x1, ..."""
+    """Names of the columns of an array or of a list of rows: those given, or x0, x1, ..."""
     if columns is None:
         return tuple(f"x{at}" for at in range(width))
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if len(names) != width:
         raise DataError(f"columns= has {len(names)} names for an array of {width} columns; name every column.")
     return names
+
+
+def unnamed_width(X: Any) -> int | None:
+    """How many columns a list of rows, a list of values or an array has, whose columns have no names; else None."""
+    if isinstance(X, np.ndarray):
+        return None if X.dtype.names is not None or X.ndim > 2 else (X.shape[1] if X.ndim == 2 else 1)
+    if not isinstance(X, list | tuple | range) or not len(X) or are_paths(X):
+        return None
+    if any(isinstance(row, Mapping) for row in X):
+        return None
+    rows: Sequence[Any] = X
+    return len(rows[0]) if all(isinstance(row, list | tuple | np.ndarray) for row in rows) else 1
+
+
+def open_rows(X: Any, columns: Any = None) -> Source:
+    """A source of the rows; what has no names gets those of an array."""
+    width = unnamed_width(X)
+    return open_source(X) if width is None else open_source(X, columns=column_names(columns, width))
 
 
 def read_columns(
@@ -202,7 +221,7 @@ def _factor(variable: Variable, counts: NDArray[Any], *, full: bool) -> Factor:
 
 
 def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Table:
-    """New rows with the columns of a fitted design, found by name; of an array by position."""
+    """New rows with the columns of a fitted design, found by name; of an array or a list of rows by position."""
     if is_sparse(X) or (is_matrix(X) and not design.factors):
         width = X.shape[1] if len(X.shape) == 2 else 1
         expected = len(design.sparse) or len(design.columns)
@@ -215,8 +234,11 @@ def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Tab
     if design.sparse:
         raise DataError("The model was fitted with a sparse matrix; give new rows as a matrix with the same columns.")
     names = [c.variable.name if isinstance(c, Factor) else c for c in design.columns]
-    if isinstance(X, np.ndarray) and X.dtype.names is None and X.ndim == 2 and columns is None:
-        columns = names
+    width = unnamed_width(X)
+    if width is not None and columns is None:
+        columns = names if width == len(names) else column_names(None, width)
+        if not set(names) <= set(columns):
+            raise DataError(f"X has {width} columns; the model was fitted with {len(names)}.")
     source = open_source(X, columns=columns)
     if not isinstance(source, MemorySource):
         raise DataError("New rows must be in memory: read the file with pandas or polars, piece by piece.")

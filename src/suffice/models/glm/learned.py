@@ -11,20 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import as_python
-from suffice.engines.linear_predictor import Block, curvature_task
+from suffice.engines.linear_predictor import Block, curvature_task, several_task
 from suffice.errors import EstimateError, FileFormatError
 from suffice.iteration import Outcome
 from suffice.models.glm.design import Design
-from suffice.models.glm.families import NegativeBinomialFamily
+from suffice.models.glm.families import BinomialFamily, NegativeBinomialFamily
 from suffice.models.glm.figures import Fit
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw, family_of
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import totals
+from suffice.models.glm.problem import deviance_of, totals
 from suffice.models.glm.rows import Read
 from suffice.models.glm.separation import sentences
 from suffice.models.glm.several import SeveralFit
+from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.report import Certificate
 from suffice.solvers.information import Information
 from suffice.solvers.irls import irls
@@ -89,20 +90,14 @@ class Learned:
         """Of all coefficients in the order of the names: (k, k), or (m k, m k) with the predictors first."""
         if self.sandwich is not None:
             return self.sandwich
-        m, k = self.beta.shape[1], self.design.size
+        m = self.beta.shape[1]
         if self.family == "multivariate_gaussian":
             assert self.residual_covariance is not None
             one = self._filled(self.design, self.information.inverse())
             return np.asarray(np.kron(self.residual_covariance, one), dtype=np.float64)
         if m == 1:
             return self._filled(self.design, self.information.inverse())
-        inner = self.information.inverse().reshape(m, k, m, k)
-        found = np.empty_like(inner)
-        places = self.design.places
-        for a in range(m):
-            for b in range(m):
-                found[a, :, b, :][np.ix_(places, places)] = inner[a, :, b, :]
-        return found.reshape(m * k, m * k)
+        return _public_blocks(self.design, self.information.inverse(), m)
 
     def _filled(self, design: Design, inner: Floats) -> Floats:
         """With zeros for coefficients that were left out, in the order of the names."""
@@ -157,6 +152,17 @@ class Learned:
         return cls(**{**plain, **changed})
 
 
+def _public_blocks(design: Design, inner: Floats, outputs: int) -> Floats:
+    """A matrix (m k, m k), predictors first, in the order of the names."""
+    k, places = design.size, design.places
+    blocks = inner.reshape(outputs, k, outputs, k)
+    found = np.empty_like(blocks)
+    for a in range(outputs):
+        for b in range(outputs):
+            found[a, :, b, :][np.ix_(places, places)] = blocks[a, :, b, :]
+    return found.reshape(outputs * k, outputs * k)
+
+
 _APART = {"certificate", "outcome", "design", "information"}
 _NUMBERS = ("log_likelihood", "objective", "deviance", "null_deviance", "pearson")
 
@@ -173,9 +179,10 @@ def learned_one(read: Read, fit: Fit, link: Link, penalties: Penalties, *, covar
     certificate = fit.certificate
     if separated and fit.separation.direction is not None:
         direction = design.public(fit.separation.direction)[:, None]
-        certificate = replace(certificate, directions=sentences(design, direction))
+        certificate = replace(certificate, directions=(*sentences(design, direction), *certificate.directions))
     free = len(fit.beta) - len(fit.dropped)
-    n_params = free + int(fit.family.free_dispersion) + int(size is not None and _estimated(fit))
+    estimated = fit.family.free_dispersion and not fit.dispersion_known
+    n_params = free + int(estimated) + int(size is not None and _estimated(fit))
     sandwich = None
     if covariance != "expected" and not separated:
         sandwich = _sandwich(read, fit, link) if covariance == "robust" else _observed(read, fit, link)
@@ -298,7 +305,9 @@ def _null_deviance(read: Read, fit: Fit, link: Link) -> float:
             return 0.0
         if read.design.constant and read.has_offset and math.isfinite(problem.objective(beta)[0]):
             beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
-        return float(totals(problem.rows, layout, law, beta).deviance)
+        if isinstance(fit.family, BinomialFamily):  # Its row law keeps the digits of shares near 0 and 1.
+            return float(totals(problem.rows, layout, law, beta).deviance)
+        return deviance_of(problem.rows, layout, law, beta)
 
 
 @dataclass(eq=False)
@@ -320,7 +329,24 @@ class _Bare:
         return self.rows_.reduce(lambda block: task(self.bare(block)))
 
 
-def learned_labels(read: Read, fit: SeveralFit, order: list[int], penalties: Penalties) -> Learned:
+def _label_sandwich(read: Read, fit: SeveralFit) -> Floats:
+    """The sandwich of a softmax fit: the score of a row is its residual of each class times the row."""
+    classes = fit.beta.shape[1] + 1
+    law = SoftmaxLaw(classes)
+
+    def squared(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        value, score, _ = law(eta, y)
+        return np.zeros_like(value), score, score[:, :, None] * score[:, None, :]
+
+    middle = read.rows.reduce(several_task(read.design.layout, squared, fit.beta)).body
+    assert middle is not None
+    bread = fit.information.inverse()
+    return _public_blocks(read.design, bread @ middle @ bread, classes - 1)
+
+
+def learned_labels(
+    read: Read, fit: SeveralFit, order: list[int], penalties: Penalties, *, covariance: str = "expected"
+) -> Learned:
     """The figures of a softmax fit; a column of `beta` for each class but the reference."""
     assert read.classes is not None
     design = read.design
@@ -347,6 +373,7 @@ def learned_labels(read: Read, fit: SeveralFit, order: list[int], penalties: Pen
         classes=read.classes,
         reference=order[-1],
         direction=direction,
+        sandwich=_label_sandwich(read, fit) if covariance == "robust" and direction is None else None,
         precision=None if penalties.gaussian is None else penalties.gaussian.diagonal(),
         certificate=certificate,
         outcome=fit.outcome,
@@ -359,7 +386,7 @@ def learned_vectors(read: Read, fit: SeveralFit) -> Learned:
     """The figures of a regression of vectors."""
     m = fit.beta.shape[1]
     assert fit.covariance is not None
-    free = fit.beta.size
+    free, own = fit.beta.size, fit.coefficient_covariance
     return Learned(
         read.design,
         "multivariate_gaussian",
@@ -373,6 +400,7 @@ def learned_vectors(read: Read, fit: SeveralFit) -> Learned:
         weight=read.weight,
         df_resid=read.weight * m - free,
         n_params=free + m * (m + 1) // 2,
+        sandwich=None if own is None else _public_blocks(read.design, own, m),
         residual_covariance=fit.covariance,
         certificate=fit.certificate,
         outcome=fit.outcome,

@@ -10,23 +10,29 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Domain, Variable
+from suffice.domain import Variable
+from suffice.engines.linear_predictor import with_one_blas_thread
 from suffice.errors import NotFittedError, OptionError, listing
 from suffice.families.base import Distribution
 from suffice.fitting import Estimator
+from suffice.iteration import Control
+from suffice.models.glm.checkpoint import Keeper
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import FAMILIES, Family
 from suffice.models.glm.figures import Wishes
 from suffice.models.glm.fit import Fitter
+from suffice.models.glm.formula import specification_from_plain, specification_to_plain
 from suffice.models.glm.input import Coding
 from suffice.models.glm.laws import family_of
 from suffice.models.glm.learned import Learned, learned_labels, learned_one, learned_vectors
 from suffice.models.glm.links import Link
 from suffice.models.glm.online import online_update
 from suffice.models.glm.priors import Penalties, read_prior
+from suffice.models.glm.problem import average
 from suffice.models.glm.reading import Reading
-from suffice.models.glm.rows import Asked, Kind, Read, read_rows
+from suffice.models.glm.rows import Asked, Kind, Read, read_rows, recode
 from suffice.models.glm.several import fit_labels, fit_vectors
+from suffice.models.glm.vectors import fit_vectors_with_prior
 from suffice.report import Report
 from suffice.statistics import Summary
 
@@ -89,6 +95,7 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         max_seconds: most seconds.
         progress: show a bar.
         callback: called with the state after each iteration; True stops the fit.
+        checkpoint: file from which an interrupted fit goes on.
 
     >>> import numpy as np
     >>> model = GLM("poisson").fit(np.array([[0.0], [0.0], [1.0], [1.0]]), [1, 3, 4, 4])
@@ -123,6 +130,7 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         max_seconds: float | None = None,
         progress: bool = False,
         callback: Any = None,
+        checkpoint: Any = None,
     ) -> None:
         """See the class."""
         options = dict(locals())
@@ -165,6 +173,7 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         return family_of(name, self._options["link"], size)
 
     def _known_dispersion(self) -> Any:
+        """The number where the dispersion is known, else how it is estimated."""
         if type(self._options["family"]).__name__ == "Exponential":
             return 1.0
         return self._options["dispersion"]
@@ -214,7 +223,8 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
             return self
         coding = Coding.of(self._options["fit_intercept"], self._options["categorical"])
         read = read_rows(X, asked, self._kind(), coding, self._options["formula"])
-        return self._accept(self._learned(read), read)
+        # The products of a fit are many and small: threads inside each would wait for one another.
+        return self._accept(with_one_blas_thread(lambda: self._kept(read)), read)
 
     def _as_vectors(self) -> GLM:
         return type(self)(**{**self._options, "family": "multivariate_gaussian"})
@@ -225,19 +235,41 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         self.__dict__.clear()
         self.__dict__.update({**fitted.__dict__, "_options": options})
 
-    def _learned(self, read: Read) -> Learned:
-        kind = self._law_name()
+    def _kept(self, read: Read) -> Learned:
+        """What a fit learns, from its checkpoint on where there is one."""
         wishes = self._wishes()
+        if self._options["checkpoint"] is None:
+            return self._learned(read, wishes)
+        sums = average(read.rows)
+        options = {name: repr(value) for name, value in self._options.items() if name not in _ANY_TIME}
+        seen = [read.rows.rows, sums.weight, np.asarray(sums.total).tolist()]
+        keeper = Keeper(self._options["checkpoint"], read.design, options, seen)
+        found = keeper.start()
+        learned = self._learned(read, replace(wishes, keeper=keeper, start=wishes.start if found is None else found))
+        assert learned.outcome is not None
+        keeper.close(learned.outcome.converged)
+        return learned
+
+    def _control(self) -> Control:
+        return replace(super()._control(), checkpoint=None)
+
+    def _learned(self, read: Read, wishes: Wishes) -> Learned:
+        kind = self._law_name()
         if kind == "multivariate_gaussian":
-            if self._options["prior"] is not None:
-                raise OptionError("A response of vectors takes no prior; fit its columns one by one.")
+            if self._options["covariance"] == "robust":
+                raise OptionError("Robust errors are not offered for a response of vectors; fit its columns one by one")
+            prior = self._options["prior"]
+            if prior is not None:
+                penalize = self._options["penalize_intercept"]
+                fit = fit_vectors_with_prior(read.rows, read.design, prior, penalize_intercept=penalize)
+                return learned_vectors(read, fit)
             return learned_vectors(read, fit_vectors(read.rows, read.design, wishes, self._control()))
         if kind == "multinomial":
             return self._learned_labels(read, wishes)
         family, link = self._family()
         penalties = self._penalties(read.design, 1)
-        fit = Fitter(read.rows, read.design, family, link, penalties, wishes, self._control()).fit()
-        return learned_one(read, fit, link, penalties, covariance=self._options["covariance"])
+        one = Fitter(read.rows, read.design, family, link, penalties, wishes, self._control()).fit()
+        return learned_one(read, one, link, penalties, covariance=self._options["covariance"])
 
     def _learned_labels(self, read: Read, wishes: Wishes) -> Learned:
         assert read.classes is not None
@@ -246,10 +278,10 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         order = [at for at in range(len(read.classes)) if at != place] + [place]
         rows = read.rows
         turned = np.argsort(order).astype(np.float64)
-        _recode(rows, turned)
+        recode(rows, turned)
         penalties = self._penalties(read.design, len(order) - 1)
         fit = fit_labels(rows, read.design, len(order), penalties, wishes, self._control())
-        return learned_labels(read, fit, order, penalties)
+        return learned_labels(read, fit, order, penalties, covariance=self._options["covariance"])
 
     def _penalties(self, design: Design, outputs: int) -> Penalties:
         options = self._options
@@ -273,7 +305,7 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         fresh = copy.copy(self)
         fresh.__dict__.update({"_options": dict(self._options), "_learned_state": learned})
         fresh.__dict__["_specification"] = read.specification
-        fresh.summary_ = Summary(_domain(read.design), {}, read.rows.rows, read.weight)
+        fresh.summary_ = Summary(read.design.domain(), {}, read.rows.rows, read.weight)
         fresh.report_ = fresh._receipt(learned, read)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
@@ -317,10 +349,13 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         """
         asked = Asked(y, sample_weight, offset, exposure, None, columns)
         coding = Coding.of(self._options["fit_intercept"], self._options["categorical"])
+        if self._law_name() in ("multinomial", "multivariate_gaussian"):
+            raise OptionError("partial_fit takes one linear predictor; use fit, with solver='sgd' for a softmax.")
         read = read_rows(X, asked, self._kind(), coding, self._options["formula"])
         before: Learned | None = self.__dict__.get("_learned_state")
         family, link = self._family()
-        found = online_update(read, family, link, self._penalties(read.design, 1), self._options, before)
+        options = {**self._options, "dispersion": self._known_dispersion()}
+        found = online_update(read, family, link, self._penalties(read.design, 1), options, before)
         return self._accept(found, read)
 
     def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
@@ -338,17 +373,23 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
 
     @property
     def n_params_(self) -> int:
-        """Coefficients that are free, the dispersion, and the size of a negative binomial law."""
+        """Coefficients that are free, and a dispersion or a size of a negative binomial law that is estimated."""
         return self._learned_result.n_params
 
     def _fitted_state(self) -> dict[str, Any]:
-        return self._learned_result.to_plain()
+        specification = self.__dict__.get("_specification")
+        plain = None if specification is None else specification_to_plain(specification)
+        return {**self._learned_result.to_plain(), "specification": plain}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.__dict__["_learned_state"] = Learned.from_plain(state)
-        self.__dict__["_specification"] = None
+        learned = {name: value for name, value in state.items() if name != "specification"}
+        plain = state.get("specification")
+        self.__dict__["_learned_state"] = Learned.from_plain(learned)
+        self.__dict__["_specification"] = None if plain is None else specification_from_plain(plain)
 
 
+#: Options that do not change what is fitted.
+_ANY_TIME = {"callback", "progress", "checkpoint", "max_iter", "max_seconds", "tolerance", "start"}
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "covariance": ("expected", "observed", "robust"),
     "unknown": ("raise", "pool"),
@@ -359,25 +400,3 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
 
 def _is_wide(y: Any) -> bool:
     return hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] > 1
-
-
-def _recode(rows: Any, turned: Floats) -> None:
-    """Codes of the labels with the reference last."""
-    if rows.in_memory:
-        rows.block = replace(rows.block, y=turned[rows.block.y.astype(np.intp)])
-        return
-    make = rows.make
-
-    def remade(batch: Any) -> Any:
-        block = make(batch)
-        return replace(block, y=turned[block.y.astype(np.intp)])
-
-    rows.make = remade
-
-
-def _domain(design: Design) -> Domain:
-    """The explanatory columns."""
-    found: list[Variable] = []
-    for column in design.columns:
-        found.append(column.variable if hasattr(column, "variable") else Variable(column, "real"))
-    return Domain(found or [Variable("intercept", "real")])

@@ -13,6 +13,7 @@ from suffice.engines.linear_predictor import linear_predictor, transpose_product
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.iteration import Outcome, State
 from suffice.models.glm.families import Family
+from suffice.models.glm.figures import is_number
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.learned import Learned
@@ -62,13 +63,15 @@ def online_update(
         updates += 1
         if not np.isfinite(theta).all():
             raise EstimateError("The steps have run away to infinity; use a smaller step_size, or scale the columns.")
-    return _learned(read, law, theta, updates, before)
+    return _learned(read, law, theta, (updates, options["dispersion"]), before)
 
 
-def _learned(read: Read, law: RowLaw, theta: Floats, updates: int, before: Learned | None) -> Learned:
-    design = read.design
+def _learned(read: Read, law: RowLaw, theta: Floats, made: tuple[int, Any], before: Learned | None) -> Learned:
+    """made: the number of updates, and the dispersion where that is known."""
+    design, (updates, given) = read.design, made
+    estimated = law.family.free_dispersion and not is_number(given)
     sums = replace(totals(read.rows, design.layout, law, theta), weight=read.weight)
-    phi = law.family.ml_dispersion(sums) if law.family.free_dispersion else 1.0
+    phi = law.family.ml_dispersion(sums) if estimated else float(given) if law.family.free_dispersion else 1.0
     value = law.family.log_likelihood(sums, max(phi, 1e-300)) + read.constant
     size = getattr(law.family, "size", None)
     outcome = Outcome(State(theta, value, np.inf, updates), False, "rows as they come", ())
@@ -88,7 +91,7 @@ def _learned(read: Read, law: RowLaw, theta: Floats, updates: int, before: Learn
         sums.pearson,
         read.weight + (0.0 if before is None else before.weight),
         read.weight - design.size,
-        design.size + int(law.family.free_dispersion),
+        design.size + int(estimated),
         read.classes,
         updates=updates,
         certificate=Certificate(float("inf")),

@@ -22,6 +22,7 @@ from suffice.engines.linear_predictor import (
     information_product,
     linear_predictor,
     root_task,
+    several_product,
     several_task,
     slope_task,
     weighted_sum,
@@ -40,7 +41,7 @@ class Problem:
     """Rows, a law of the rows, and a Gaussian penalty (or None); `outputs` linear predictors.
 
     `rooted` asks for the exact root of the information in each pass. `kept` are the coefficients that a solver sees;
-    the others stay at their values in `fixed`.
+    the others stay at their values in `fixed`. `record` is told every point and its objective.
     """
 
     rows: Rows | StreamRows
@@ -52,6 +53,7 @@ class Problem:
     rooted: bool = False
     kept: NDArray[np.intp] | None = None
     fixed: Floats | None = None
+    record: Callable[[Floats, float], None] | None = None
 
     @property
     def size(self) -> int:
@@ -72,16 +74,16 @@ class Problem:
 
     def on(self, block: Block) -> Problem:
         """The same problem on other rows."""
-        return replace(self, rows=Rows(block))
+        return replace(self, rows=Rows(block), record=None)
 
-    def _shaped(self, beta: Floats) -> Floats:
+    def shaped(self, beta: Floats) -> Floats:
         """Coefficients (size,) as (k, m), predictors first in memory."""
         return beta.reshape(self.outputs, -1).T
 
     def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
         """Value, gradient and information of the log-likelihood at phi = 1, without the penalty."""
         if self.outputs > 1:
-            found = self.rows.reduce(several_task(self.layout, self.law, self._shaped(beta)))
+            found = self.rows.reduce(several_task(self.layout, self.law, self.shaped(beta)))
             assert found.body is not None
             return found.value, found.gradient, Information(found.body)
         if self.rooted:
@@ -101,6 +103,8 @@ class Problem:
             value -= self.penalty.value(beta)
             gradient = gradient - self.penalty.slope(beta)
             information = information.plus(self.penalty.precision)
+        if self.record is not None:
+            self.record(beta, value)
         if self.kept is None:
             return value, gradient, information
         return value, gradient[self.kept], information.part(self.kept)
@@ -110,7 +114,7 @@ class Problem:
         beta = self.whole(beta)
         if self.outputs > 1:
             task: Callable[[Block], Curvature] = several_task(
-                self.layout, self.law, self._shaped(beta), information=False
+                self.layout, self.law, self.shaped(beta), information=False
             )
         else:
             task = slope_task(self.layout, self.law, beta)
@@ -118,6 +122,8 @@ class Problem:
         value, gradient = found.value / self.phi, found.gradient / self.phi
         if self.penalty is not None:
             value, gradient = value - self.penalty.value(beta), gradient - self.penalty.slope(beta)
+        if self.record is not None:
+            self.record(beta, value)
         return value, gradient if self.kept is None else gradient[self.kept]
 
     def product(self, beta: Floats) -> Callable[[Floats], Floats]:
@@ -129,7 +135,11 @@ class Problem:
             if self.kept is not None:
                 vector = np.zeros(self.layout.size)
                 vector[self.kept] = given
-            found = self.rows.reduce(information_product(self.layout, self.law, beta, vector)).gradient / self.phi
+            if self.outputs > 1:
+                task = several_product(self.layout, self.law, self.shaped(beta), self.shaped(vector))
+            else:
+                task = information_product(self.layout, self.law, beta, vector)
+            found = self.rows.reduce(task).gradient / self.phi
             found = found if self.penalty is None else found + self.penalty.product(vector)
             return found if self.kept is None else found[self.kept]
 
@@ -147,6 +157,20 @@ def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -
         return sum(found[1:], start=found[0])
 
     return rows.reduce(task)
+
+
+def deviance_of(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -> float:
+    """The deviance alone, which costs a part of `totals`."""
+
+    def task(block: Block) -> Average:
+        found = 0.0
+        for part in layout.parts(block):
+            mean = law.link.mean(linear_predictor(layout, part, beta))
+            found += weighted_sum(law.family.deviance(part.y, mean), part.weights)
+        return Average(0.0, found)
+
+    with np.errstate(all="ignore"):
+        return max(0.0, float(rows.reduce(task).total))
 
 
 def _totals_of(law: RowLaw, eta: Floats, part: Block) -> Totals:
@@ -211,7 +235,7 @@ def largest_move(problem: Problem, direction: Floats) -> float:
         found = 0.0
         for part in problem.layout.parts(block):
             bare = replace(part, offset=None)
-            shaped = direction if problem.outputs == 1 else problem._shaped(direction)
+            shaped = direction if problem.outputs == 1 else problem.shaped(direction)
             move = np.abs(linear_predictor(problem.layout, bare, shaped))
             if part.weights is not None:
                 move = move[part.weights > 0.0]

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import EstimateError, MissingExtraError, NotFittedError, OptionError
+from suffice.errors import DataError, NotFittedError, OptionError
 from suffice.families.base import generator, take_states
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.regression_law import RegressionLaw
 from suffice.models.glm import rowwise as rowwise
 from suffice.models.glm.design import Table
-from suffice.models.glm.input import offset_of, side_column, table_like
+from suffice.models.glm.formula import matrix_of
+from suffice.models.glm.input import offset_of, open_rows, side_column, table_like
+from suffice.models.glm.pieces import pieces, stream_of
 from suffice.models.glm.profile import profile_intervals
 from suffice.models.glm.results import (
     LikelihoodRatio,
@@ -43,6 +46,9 @@ class Reading:
         raise NotFittedError("This GLM has learned nothing yet. Call fit first.")
 
     def _kind(self) -> Kind:
+        raise NotImplementedError
+
+    def _known_dispersion(self) -> Any:
         raise NotImplementedError
 
     # -- coefficients ------------------------------------------------------------------------------------------------
@@ -225,7 +231,7 @@ class Reading:
     def _df(self) -> float | None:
         """Degrees of freedom of Student's t where the dispersion is estimated; None for the normal law."""
         learned = self._learned_result
-        estimated = learned.free_dispersion and isinstance(self._options["dispersion"], str)
+        estimated = learned.free_dispersion and isinstance(self._known_dispersion(), str)
         return learned.df_resid if estimated and learned.df_resid > 0 and learned.precision is None else None
 
     def intervals(self, level: float = 0.95, *, method: str = "wald", X: Any = None, y: Any = None, **rows: Any) -> Any:
@@ -312,7 +318,8 @@ class Reading:
         if self._options["covariance"] == "robust":
             found.append(("covariance", "robust (sandwich)"))
         if self.separated_:
-            found.append(("separated", "; ".join(report.certificate.directions[:4])))
+            label = "no maximum" if learned.direction is None else "separated"
+            found.append((label, "; ".join(report.certificate.directions[:4])))
         return found
 
     # -- rows --------------------------------------------------------------------------------------------------------
@@ -321,18 +328,13 @@ class Reading:
         """New rows as a table of the design, and their offset."""
         learned = self._learned_result
         if self._options["formula"] is not None:
-            specification = self.__dict__.get("_specification")
-            if specification is None:
-                raise MissingExtraError("A model read from a file has no formula any more; fit it again to predict.")
-            matrix = specification.get_model_matrix(X)
-            table = Table(matrix[[name for name in matrix.columns if name != "Intercept"]].to_numpy(dtype=np.float64))
+            names = [str(name) for name in learned.design.reals]
+            table = Table(matrix_of(self.__dict__["_specification"], X, names))
         else:
             table = table_like(X, learned.design, self._options["unknown"], columns)
         source = None
         if isinstance(offset, str) or isinstance(exposure, str):
-            from suffice.sources import open_source
-
-            source = open_source(X)
+            source = open_rows(X)
         added = side_column(offset, source, table.rows, "offset")
         return table, offset_of(added, side_column(exposure, source, table.rows, "exposure"), learned.link)
 
@@ -355,43 +357,62 @@ class Reading:
             exposure: as in `fit`.
             interval: a level; then the answer is (n, 3): prediction and the ends of a Wald interval of the mean.
         """
+        source = stream_of(X)
+        if source is not None:
+            parts = self._pieces(source, offset, exposure)
+            return np.concatenate(
+                [self.predict(part, kind=kind, offset=offset, exposure=exposure, interval=interval) for part in parts]
+            )
         table, added = self._rows(X, offset, exposure)
         return rowwise.predict(self._learned_result, table, added, kind, interval, self._df())
+
+    def _pieces(self, source: Any, *sides: Any) -> Iterator[Any]:
+        return pieces(source, self._learned_result, self.__dict__.get("_specification"), sides)
 
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Probabilities of the classes (n, classes), in the order of `classes_`."""
         learned = self._learned_result
         if learned.family not in ("binomial", "multinomial"):
             raise OptionError(f"The {learned.family} family has no classes.")
-        table, added = self._rows(X, offset, None)
-        found = rowwise.predict(learned, table, added, "response", None, None)
+        found = np.asarray(self.predict(X, offset=offset))
         return found if found.ndim == 2 else np.column_stack((1.0 - found, found))
 
-    def _scored(self, X: Any, y: Any, weight: Any, offset: Any, exposure: Any, trials: Any) -> rowwise.Scored:
-        return rowwise.scored(self, X, Asked(y, weight, offset, exposure, trials))
+    def _scored(self, X: Any, asked: Asked) -> Iterator[rowwise.Scored]:
+        """The rows with their response: all at once, or piece by piece where they are not in memory."""
+        source = stream_of(X)
+        if source is None:
+            yield rowwise.scored(self, X, asked)
+            return
+        if asked.y is None:
+            raise DataError("There is no response: give y=, the name of a column.")
+        for part in self._pieces(source, asked.y, asked.sample_weight, asked.offset, asked.exposure, asked.trials):
+            yield rowwise.scored(self, part, asked)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
-        found = self._scored(X, y, sample_weight, rows.get("offset"), rows.get("exposure"), rows.get("trials"))
-        return float(found.weights @ found.log_prob / found.weights.sum())
+        total = weight = 0.0
+        for found in self._scored(X, Asked(y, sample_weight, **rows)):
+            total += float(found.weights @ found.log_prob)
+            weight += float(found.weights.sum())
+        return total / weight
 
     def residuals(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, kind: str = "deviance", **rows: Any
     ) -> Any:
         """Residuals of rows (n,): "response", "pearson", "deviance" or "working"."""
-        found = self._scored(X, y, sample_weight, rows.get("offset"), rows.get("exposure"), rows.get("trials"))
-        return rowwise.residuals(self._learned_result, found, kind)
+        parts = self._scored(X, Asked(y, sample_weight, **rows))
+        return np.concatenate([rowwise.residuals(self._learned_result, found, kind) for found in parts])
 
     def leverage(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> Floats:
         """The diagonal of ``W^1/2 X (X'WX)^-1 X' W^1/2`` (n,) on the rows of the fit."""
-        found = self._scored(X, y, sample_weight, rows.get("offset"), rows.get("exposure"), rows.get("trials"))
-        return rowwise.leverage(self._learned_result, found)
+        parts = self._scored(X, Asked(y, sample_weight, **rows))
+        return np.concatenate([rowwise.leverage(self._learned_result, found) for found in parts])
 
     def sample(self, X: Any, random_state: Any = None, *, offset: Any = None, exposure: Any = None) -> Any:
         """One response for each row, drawn from the fitted law."""
         learned = self._learned_result
-        if not self._single:
-            raise EstimateError(f"Drawing from the {learned.family} family is not offered; use predict_proba.")
         mean = np.asarray(self.predict(X, offset=offset, exposure=exposure))
+        if not self._single:
+            return rowwise.sample_several(learned, mean, generator(random_state))
         drawn = learned.row_law().family.sample(mean, learned.dispersion, generator(random_state))
         return drawn if learned.classes is None else take_states(learned.classes, drawn.astype(np.intp))

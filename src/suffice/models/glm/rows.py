@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.engines.linear_predictor import Block
-from suffice.errors import DataError, OptionError, require
+from suffice.errors import DataError, OptionError
 from suffice.models.glm import response as responses
 from suffice.models.glm.design import Design, Table
 from suffice.models.glm.families import BinomialFamily, Family
+from suffice.models.glm.formula import INTERCEPT, model_matrices
 from suffice.models.glm.input import (
     Coding,
     Roles,
@@ -26,10 +27,12 @@ from suffice.models.glm.input import (
     is_matrix,
     is_sparse,
     offset_of,
+    open_rows,
     read_columns,
     read_matrix,
     side_column,
     stream_design,
+    unnamed_width,
 )
 from suffice.models.glm.response import Response, check_finite
 from suffice.sources import open_source
@@ -73,6 +76,10 @@ class Kind:
     family: Family | None = None
     link: str = "identity"
 
+    def design(self, found: Design) -> Design:
+        """The design for this response."""
+        return replace(found, blocked=False) if self.response == "labels" else found
+
     def read(self, y: Any, trials: Any) -> Response:
         """The response of rows in memory."""
         if trials is not None and self.response != "shares":
@@ -96,7 +103,7 @@ def read_rows(X: Any, asked: Asked, kind: Kind, coding: Coding, formula: str | N
     if is_sparse(X) or is_matrix(X):
         design, table = read_matrix(X, asked.columns, coding)
         return _joined(design, table, asked.y, asked, kind, None)
-    source = open_source(X)
+    source = open_rows(X, asked.columns)
     if not isinstance(source, MemorySource):
         return _from_stream(source, asked, kind, coding)
     y = asked.y
@@ -105,7 +112,8 @@ def read_rows(X: Any, asked: Asked, kind: Kind, coding: Coding, formula: str | N
     taken = [
         name for name in (asked.sample_weight, asked.offset, asked.exposure, asked.trials) if _is_name(name, source)
     ]
-    names = explanatory(source, [*taken, y] if named else taken, asked.columns)
+    columns = asked.columns if unnamed_width(X) is None else None  # Those of an array were names, for all of them.
+    names = explanatory(source, [*taken, y] if named else taken, columns)
     design, table = read_columns(names, source.column, source.rows, coding)
     if pair:
         y = np.column_stack([responses.numbers(source.column(one)) for one in y])
@@ -139,19 +147,17 @@ def _joined(design: Design, table: Table, y: Any, asked: Asked, kind: Kind, sour
         choices = responses.log_choices(response.y * response.trials, response.trials)
         constant = float(choices.sum() if weights is None else weights @ choices)
         weights = response.trials if weights is None else weights * response.trials
+    design = kind.design(design)
     block = design.block(table, response.y, weights, offset)
     return Read(design, Rows(block, response.trials), weight, response.classes, constant, offset is not None)
 
 
 def _from_formula(X: Any, asked: Asked, kind: Kind, coding: Coding, formula: str) -> Read:
     """Model matrices by formulaic; it also brings the intercept, which is then not added again."""
-    formulaic: Any = require("formulaic", extra="formula", purpose="A formula")
-    built = formulaic.Formula(formula).get_model_matrix(X)
-    left, right = (built.lhs, built.rhs) if hasattr(built, "lhs") else (None, built)
-    frame = right
+    left, frame, specification = model_matrices(formula, X)
     names = list(frame.columns)
-    constant = "Intercept" in names and coding.constant
-    kept = [name for name in names if name != "Intercept"]
+    constant = INTERCEPT in names and coding.constant
+    kept = [name for name in names if name != INTERCEPT]
     values = np.ascontiguousarray(frame[kept].to_numpy(dtype=np.float64)) if kept else np.empty((len(frame), 0))
     check_finite(values, "The model matrix")
     design, table = Design(constant, tuple(kept)), Table(values)
@@ -160,7 +166,7 @@ def _from_formula(X: Any, asked: Asked, kind: Kind, coding: Coding, formula: str
         y = y[:, 0]
     source = open_source(X)
     found = _joined(design, table, y, asked, kind, source)
-    return Read(design, found.rows, found.weight, found.classes, found.constant, found.has_offset, right.model_spec)
+    return Read(design, found.rows, found.weight, found.classes, found.constant, found.has_offset, specification)
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------
@@ -181,6 +187,7 @@ def _from_stream(source: Source, asked: Asked, kind: Kind, coding: Coding) -> Re
     pair = isinstance(asked.y, tuple) and asked.y not in source.columns
     label = _label_variable(source, asked.y, kind) if not pair else None
     design, found, rows = stream_design(source, names, coding, [] if label is None else [label])
+    design = kind.design(design)
     classes = None
     if label is not None:
         label = found[label.name]
@@ -265,3 +272,17 @@ def _stream_constants(stream: StreamRows, asked: Asked, pair: bool) -> tuple[flo
 
     found = stream.source.reduce(task, stream.domain)
     return found.weight, found.constant
+
+
+def recode(rows: Any, turned: Floats) -> None:
+    """Codes of the labels with the reference last."""
+    if rows.in_memory:
+        rows.block = replace(rows.block, y=turned[rows.block.y.astype(np.intp)])
+        return
+    make = rows.make
+
+    def remade(batch: Any) -> Any:
+        block = make(batch)
+        return replace(block, y=turned[block.y.astype(np.intp)])
+
+    rows.make = remade

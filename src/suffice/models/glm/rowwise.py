@@ -13,7 +13,7 @@ from suffice.errors import DataError, OptionError
 from suffice.families.base import take_states
 from suffice.models.glm.design import Table
 from suffice.models.glm.families import BinomialFamily
-from suffice.models.glm.input import checked_weights, side_column
+from suffice.models.glm.input import checked_weights, open_rows, side_column
 from suffice.models.glm.learned import Learned
 from suffice.models.glm.response import log_choices, numbers
 from suffice.models.glm.results import quantile
@@ -90,6 +90,16 @@ def _several(learned: Learned, eta: Floats, kind: str, interval: float | None) -
     return found if kind == "response" else take_states(learned.classes, found.argmax(axis=1))
 
 
+def sample_several(learned: Learned, mean: Floats, rng: np.random.Generator) -> Any:
+    """One label, or one vector, for each row of probabilities or means (n, m)."""
+    if learned.family == "multivariate_gaussian":
+        assert learned.residual_covariance is not None
+        return mean + rng.normal(size=mean.shape) @ np.linalg.cholesky(learned.residual_covariance).T
+    assert learned.classes is not None
+    below = np.cumsum(mean, axis=1)[:, :-1]
+    return take_states(learned.classes, (rng.random((len(mean), 1)) > below).sum(axis=1))
+
+
 def eta_variances(learned: Learned, table: Table) -> Floats:
     """The variance of each row's linear predictor, x' V x (n,)."""
     covariance = learned.covariance()
@@ -118,9 +128,7 @@ def scored(model: Any, X: Any, asked: Asked) -> Scored:
     table, offset = model._rows(X, asked.offset, asked.exposure)
     y, source = asked.y, None
     if isinstance(y, str | tuple) or any(isinstance(v, str) for v in (asked.sample_weight, asked.trials)):
-        from suffice.sources import open_source
-
-        source = open_source(X)
+        source = open_rows(X)
         if isinstance(y, tuple) and y not in source.columns:
             y = np.column_stack([numbers(source.column(name)) for name in y])  # type: ignore[attr-defined]
         elif isinstance(y, str):

@@ -31,7 +31,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SeveralFit:
-    """Coefficients (k, m) in the engine's layout, and the information (m k, m k), predictors first."""
+    """Coefficients (k, m) in the engine's layout, and the information (m k, m k), predictors first.
+
+    `covariance` (m, m) is that of the residuals of a vector. `coefficient_covariance` (m k, m k) is set where it does
+    not follow from both.
+    """
 
     beta: Floats
     information: Information
@@ -44,6 +48,7 @@ class SeveralFit:
     separation: Separation
     iterates: tuple[Floats, ...] = ()
     covariance: Floats | None = None
+    coefficient_covariance: Floats | None = None
 
 
 def fit_labels(
@@ -54,18 +59,20 @@ def fit_labels(
     if penalties.conjugate is not None:
         raise EstimateError("The prior on coefficients and variance is for a Gaussian response; use Normal(variance=)")
     problem = Problem(rows, design.layout, law, penalties.gaussian, outputs=classes - 1)
-    start = np.zeros(problem.size)
+    start = _start(wishes, design, problem)
     if not penalties.any:
         one = replace(problem, law=RowLaw(GaussianFamily(), Identity()), outputs=1)
         fitter = Fitter(rows, design, GaussianFamily(), Identity(), penalties, wishes, control)
         fitter._full_rank(one)
+    keeper = wishes.keeper
     result = solve(
-        problem,
+        problem if keeper is None else replace(problem, record=keeper.note),
         start,
         control,
         solver=choose(wishes.solver, problem, penalties.laplace),
         laplace=penalties.laplace,
         keep=wishes.keep_iterates,
+        seed=wishes.seed,
         warm=wishes.solver == "auto" and not wishes.keep_iterates,
     )
     separation = Separation(True if penalties.any else None)
@@ -92,6 +99,19 @@ def fit_labels(
         separation,
         result.iterates,
     )
+
+
+def _start(wishes: Wishes, design: Design, problem: Problem) -> Floats:
+    """Zero, or the coefficients asked for, (k, m) as in `parameters_`."""
+    if wishes.start is None:
+        return np.zeros(problem.size)
+    given = np.asarray(wishes.start, dtype=np.float64)
+    if given.shape != (design.size, problem.outputs):
+        raise EstimateError(
+            f"start has shape {given.shape}; expected {(design.size, problem.outputs)}: a row for each coefficient, "
+            "intercept first, and a column for each class but the reference."
+        )
+    return np.ascontiguousarray(design.internal(given).T).ravel()
 
 
 def _limit(

@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 
 #: A size from which the counts cannot be told from Poisson counts.
 POISSON = 1e8
+#: What a certificate says where the likelihood rises with the size for ever.
+RUNNING_SIZE = "size -> inf: Poisson counts"
 
 
 def best_size(

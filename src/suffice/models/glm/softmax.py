@@ -22,7 +22,13 @@ class SoftmaxLaw:
         self.classes = classes
 
     def __call__(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Log-likelihood (n,), score (n, m) and information (n, m, m) = diag(p) - p p'."""
+        """Log-likelihood (n,), score (n, m) and information (n, m, m) = diag(p) - p p'.
+
+        With two classes there is one linear predictor, given as (n,); score and information are then (n,) too.
+        """
+        if eta.ndim == 1:
+            terms, score, information = self(eta[:, None], y)
+            return terms, score[:, 0], information[:, 0, 0]
         top = np.maximum(eta.max(axis=1, initial=0.0), 0.0)
         rest = np.log(np.exp(eta - top[:, None]).sum(axis=1) + np.exp(-top)) + top
         codes = y.astype(np.intp)

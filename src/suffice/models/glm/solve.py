@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, linear_predictor, root_task, transpose_product, weighted
+from suffice.engines.linear_predictor import (
+    Block,
+    linear_predictor,
+    root_task,
+    transpose_product,
+    transpose_products,
+    weighted,
+)
 from suffice.errors import ConvergenceWarning, EstimateError, OptionError, SufficeError, listing
 from suffice.iteration import Control, Outcome
 from suffice.models.glm.design import Design
@@ -31,6 +39,8 @@ MOST_DENSE = 6_000
 MANY_ROWS = 100_000
 #: Fewest rows of such a fit.
 LEAST_SAMPLE = 10_000
+#: Where the information of all rows is made, in standard errors from the top: its digits are then those of the maximum.
+NEAR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +63,6 @@ def choose(solver: str, problem: Problem, laplace: LaplacePenalty | None) -> str
         return "cd" if laplace is not None and not large else "lbfgs" if large or laplace is not None else "irls"
     if laplace is not None and solver not in ("cd", "lbfgs"):
         raise OptionError(f"A Laplace prior has corners at 0: use solver='cd' or 'lbfgs', not {solver!r}.")
-    if problem.outputs > 1 and solver in ("newton-cg", "sgd"):
-        raise OptionError(f"solver={solver!r} takes one linear predictor; use 'irls', 'lbfgs' or 'cg'.")
     if solver == "sgd" and not problem.rows.in_memory:
         raise OptionError("solver='sgd' meets rows in random order, which a stream does not offer; use partial_fit.")
     return "irls" if solver == "newton" else solver
@@ -74,7 +82,9 @@ def solve(
     """Maximise the objective of a problem by one of `SOLVERS`."""
     if solver == "irls":
         near = _near_the_top(problem, start, control) if warm else None
-        fitted = irls(problem.evaluate, start if near is None else near.state.parameters, control, keep=keep)
+        begin = start if near is None else near.state.parameters
+        cheap = None if near is None else problem.objective
+        fitted = irls(problem.evaluate, begin, control, slope_of=cheap, keep=keep)
         outcome = fitted.outcome
         if near is not None:
             steps = near.state.iteration + outcome.state.iteration
@@ -130,11 +140,15 @@ def _corrected(problem: Problem, objective: Any, begin: Floats, control: Control
     (whole,) = problem.layout.parts(block, block.rows)
 
     def partial(x: Floats, chosen: NDArray[np.intp]) -> Floats:
-        some = whole.chosen(chosen)
-        score = problem.law(linear_predictor(problem.layout, some, scale * x), some.y)[1]
-        gradient = transpose_product(problem.layout, some, weighted(score, some.weights)) / problem.phi
+        some, beta = whole.chosen(chosen), scale * x
+        shaped = beta if problem.outputs == 1 else problem.shaped(beta)
+        score = weighted(problem.law(linear_predictor(problem.layout, some, shaped), some.y)[1], some.weights)
+        if problem.outputs > 1:
+            gradient = transpose_products(problem.layout, some, score).ravel()
+        else:
+            gradient = transpose_product(problem.layout, some, score) / problem.phi
         if problem.penalty is not None:
-            gradient = gradient - len(chosen) / block.rows * problem.penalty.slope(scale * x)
+            gradient = gradient - len(chosen) / block.rows * problem.penalty.slope(beta)
         return scale * gradient
 
     # The curvature of all rows is about one in each scaled coordinate, so that of a mean row is one over their number.
@@ -183,25 +197,34 @@ def _near_the_top(problem: Problem, start: Floats, control: Control) -> Outcome 
     A pass for the gradient costs a small part of one for the information, which is then needed once, at the end. None
     where the rows are few, the information is cheap, or the way failed: IRLS then begins at the start.
     """
-    layout = problem.layout
-    if not problem.rows.in_memory or problem.rows.rows < MANY_ROWS or layout.sparse or layout.levels:
+    sample, every = some_rows(problem)
+    if sample is None:
         return None
-    block: Block = problem.rows.block  # type: ignore[union-attr]
-    every = block.rows // max(LEAST_SAMPLE, 12 * problem.size)
-    if problem.outputs > 1 or every < 4:
-        return None
-    some = block.chosen(slice(None, None, every))
-    weights = np.full(some.rows, float(every)) if some.weights is None else every * some.weights
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            sample = problem.on(replace(some, weights=weights))
-            few = irls(sample.evaluate, start, Control(max_iter=12, tolerance=1.0))
+            # The maximum of the sample is itself about so far from that of all rows.
+            noise = 0.3 * math.sqrt(every * problem.size)
+            few = irls(sample.evaluate, start, Control(max_iter=12, tolerance=noise), slope_of=sample.objective)
             if not few.last.information.definite:
                 return None
             return _whitened_ascent(problem, few.last, control)
     except SufficeError:
         return None
+
+
+def some_rows(problem: Problem) -> tuple[Problem | None, int]:
+    """The same problem on every so many-th row, which then stands for all; None where rows are few or cheap."""
+    layout = problem.layout
+    if not problem.rows.in_memory or problem.rows.rows < MANY_ROWS or layout.sparse or layout.levels:
+        return None, 1
+    block: Block = problem.rows.block  # type: ignore[union-attr]
+    every = block.rows // max(LEAST_SAMPLE, 12 * problem.size)
+    if problem.outputs > 1 or every < 4:
+        return None, 1
+    some = block.chosen(slice(None, None, every))
+    weights = np.full(some.rows, float(every)) if some.weights is None else every * some.weights
+    return problem.on(replace(some, weights=weights)), every
 
 
 def _whitened_ascent(problem: Problem, at: Last, control: Control) -> Outcome:
@@ -217,7 +240,7 @@ def _whitened_ascent(problem: Problem, at: Last, control: Control) -> Outcome:
         value, gradient = problem.objective(back(x))
         return value, np.asarray(solve_triangular(root, gradient, trans="T", check_finite=False))
 
-    limits = replace(control, tolerance=0.3 * control.tolerance, checkpoint=None)
+    limits = replace(control, tolerance=max(NEAR, 0.3 * control.tolerance), checkpoint=None)
     found = lbfgs(objective, root @ at.beta, limits, scale=np.ones(len(root)))
     return replace(found, state=replace(found.state, parameters=back(found.state.parameters)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,40 @@ from suffice.models.markov.law import LawFamily
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
+
+
+class Inference(Protocol):
+    """What answers the questions to a network, exactly or by samples."""
+
+    domain: Domain
+
+    def condition(self, given: Mapping[Any, Any] | None) -> Any:
+        """The law given evidence."""
+        ...
+
+    def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: Any = None) -> Table:
+        """P(names | given)."""
+        ...
+
+    def tables(self, given: Mapping[Any, Any] | None, random_state: Any = None) -> dict[Hashable, Table]:
+        """P(variable | given) of every variable."""
+        ...
+
+    def most_probable(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
+        """The most probable joint state."""
+        ...
+
+    def log_probability(self, given: Mapping[Any, Any] | None) -> float:
+        """Log-probability of evidence."""
+        ...
+
+    def log_likelihood(self, columns: Columns, n: int, threads: int | None) -> Floats:
+        """Log-probability of each row."""
+        ...
+
+    def predict_rows(self, columns: Columns, n: int, target: Hashable, threads: int | None) -> Floats:
+        """P(target | row) of each row."""
+        ...
 
 
 class MarkovInference:
@@ -40,6 +74,15 @@ class MarkovInference:
                 f"The evidence {given!r} has probability 0 under the network, so nothing follows from it."
             )
         return found
+
+    def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: Any = None) -> Table:
+        """P(names | given), axes in that order."""
+        return Table(self.domain.select(names), self.condition(given).marginal(names))
+
+    def tables(self, given: Mapping[Any, Any] | None, random_state: Any = None) -> dict[Hashable, Table]:
+        """P(variable | given) of every variable, from one calibration."""
+        found = self.condition(given).marginals()
+        return {name: Table(self.domain.select([name]), values) for name, values in found.items()}
 
     def most_probable(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
         """The most probable joint state that agrees with the evidence."""
@@ -87,27 +130,26 @@ class MarkovAnswers:
 
     _domain: Domain
 
-    def _infer(self) -> MarkovInference:
+    def _infer(self) -> Inference:
         raise NotImplementedError
 
-    def marginal(self, variables: Any) -> Table:
+    def marginal(self, variables: Any, *, random_state: Any = None) -> Table:
         """P(variables), axes in the order asked; they need not share a clique."""
-        return self.query(variables)
+        return self.query(variables, random_state=random_state)
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None = None) -> Table:
+    def query(self, variables: Any, given: Mapping[Any, Any] | None = None, *, random_state: Any = None) -> Table:
         """P(variables | given), exactly, axes in the order asked.
 
-        `given` holds states; a dict or array of likelihoods by state is soft evidence.
+        `given` holds states; a dict or array of likelihoods by state is soft evidence. After an approximate fit of a
+        network that is too large for exact inference the answer is from Gibbs sampling: it has `standard_errors` and an
+        `effective_sample_size`, and `random_state` is its seed.
         """
         infer = self._infer()
-        names = infer.domain.names_of(variables)
-        return Table(infer.domain.select(names), infer.condition(given).marginal(names))
+        return infer.table(tuple(infer.domain.names_of(variables)), given, random_state)
 
-    def marginals(self, given: Mapping[Any, Any] | None = None) -> dict[Hashable, Table]:
-        """P(variable | given) of every variable, from one calibration."""
-        infer = self._infer()
-        found = infer.condition(given).marginals()
-        return {name: Table(infer.domain.select([name]), values) for name, values in found.items()}
+    def marginals(self, given: Mapping[Any, Any] | None = None, *, random_state: Any = None) -> dict[Hashable, Table]:
+        """P(variable | given) of every variable, from one calibration, or from the same chains."""
+        return self._infer().tables(given, random_state)
 
     def most_probable(self, given: Mapping[Any, Any] | None = None) -> dict[Hashable, Hashable]:
         """The most probable joint state that agrees with the evidence."""
@@ -145,7 +187,10 @@ class MarkovAnswers:
     def sample(
         self, n: int = 1, given: Mapping[Any, Any] | None = None, *, random_state: Any = None
     ) -> dict[Hashable, NDArray[Any]]:
-        """`n` independent rows, exactly from the law (or from it given evidence), as columns of states."""
+        """`n` independent rows, exactly from the law (or from it given evidence), as columns of states.
+
+        After an approximate fit of a network that is too large for exact inference: one Gibbs chain for each row.
+        """
         if n < 0:
             raise OptionError(f"n is {n}; the number of rows must not be negative.")
         infer = self._infer()

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.junction_tree import TreePlan
-from suffice.graphs.decomposition import decompose
 from suffice.models.markov.contingency import observed_margin
 from suffice.models.markov.existence import shown_to_exist
 from suffice.models.markov.feature import Feature
@@ -83,18 +81,21 @@ def find_standing(
     summary: Summary,
     penalty: Penalty | None,
     most_cells: int,
-    plan: TreePlan | None = None,
+    family: LawFamily | None = None,
 ) -> Standing:
-    """Look at the observed margins before solving. A prior always has a maximum at finite weights."""
+    """Look at the observed margins before solving. A prior always has a maximum at finite weights.
+
+    family: all laws of the model, whose tree is tried first.
+    """
     nothing = np.zeros(model.n_weights)
     if penalty is not None:
         return Standing(True, (), (), nothing, nothing)
     if most_cells == 0 and (model.expected(margins) != 0.0).all():
         return Standing.undecided(model.n_weights)
     # A decomposable model is settled by its zero margins alone, without any sweep or programme.
-    closed = model.is_tables and decompose(model.scopes, {v.name: v.card for v in model.domain.variables}).tree
-    if most_cells and plan is not None and model.is_tables and not closed and shown_to_exist(plan, model, margins):
-        return Standing(True, (), (), nothing, nothing)
+    if most_cells and family is not None and model.is_tables and model.decomposition.tree is None:
+        if shown_to_exist(family, margins):
+            return Standing(True, (), (), nothing, nothing)
     face = find_face(model, margins, summary, most_cells)
     if face.exists is True:
         return Standing(True, (), (), nothing, nothing)

@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 
 from suffice.answers import Answer, CountTable
 from suffice.domain import Domain, Variable, is_gap, sort_states
+from suffice.engines.junction_tree import TreePlan
+from suffice.engines.tree_margins import margins_of_table
 from suffice.errors import DataError, MissingColumnError, listing
 from suffice.solvers.margins import TOLERANCE
 from suffice.statistics import Counts, Statistic, Summary
@@ -334,6 +336,20 @@ def observed_margin(summary: Summary, scope: Sequence[Hashable]) -> Floats | Non
         return None
     question = min(holders, key=lambda holder: summary[holder].size)
     return _projected(summary[question], question.variables, scope, summary.domain.shape(scope))
+
+
+def observed_margins(summary: Summary, scopes: Sequence[Names], plan: Callable[[], TreePlan]) -> list[Floats | None]:
+    """The counts of all scopes, as `observed_margin` gives each of them; plan: makes the plan of the scopes.
+
+    Where all variables were counted together in one dense table, the plan saves most passes over it.
+    """
+    tables = [(question, answer) for question, answer in summary.answers.items() if isinstance(question, Counts)]
+    if len(tables) == 1:
+        question, answer = tables[0]
+        held = {name for scope in scopes for name in scope} <= set(question.variables)
+        if held and isinstance(answer, CountTable) and answer.cells is None:
+            return [*margins_of_table(plan(), answer.values, question.variables)]
+    return [observed_margin(summary, scope) for scope in scopes]
 
 
 def answering(summary: Summary, questions: Sequence[Statistic]) -> Summary:

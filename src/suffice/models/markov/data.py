@@ -51,12 +51,17 @@ class MarkovData(MarkovState, Estimator):
     def _plan(self, model: LogLinear) -> TreePlan:
         raise NotImplementedError
 
+    @property
+    def _shown(self) -> tuple[Hashable, ...]:
+        """The variables that data have columns of."""
+        return self.nodes
+
     def _declared(self) -> dict[Hashable, Variable]:
         return {name: declare(name, states) for name, states in (self._options["states"] or {}).items()}
 
     def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
         declared = self._declared()
-        return {name: declared.get(name) for name in self.nodes}
+        return {name: declared.get(name) for name in self._shown}
 
     def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
         wrong = [variable.name for variable in domain.variables if variable.kind != "discrete"]
@@ -88,7 +93,7 @@ class MarkovData(MarkovState, Estimator):
         return summary if earlier is None else answering(summary, list(earlier.answers))
 
     def _own(self, summary: Summary) -> Summary:
-        missing = [name for name in self.nodes if name not in summary.domain]
+        missing = [name for name in self._shown if name not in summary.domain]
         if missing:
             raise MergeError(
                 f"The summary holds {listing(summary.domain.names)}; the network needs {listing(missing)}."
@@ -185,7 +190,7 @@ class MarkovData(MarkovState, Estimator):
     def _aligned(self, summary: Summary) -> Summary:
         """The summary with the states of the fit in their order; a state that the fit does not know is an error."""
         known = self._known_domain()
-        for name in self.nodes:
+        for name in self._shown:
             for state in summary.domain[name].states:
                 known[name].index(state)
         # The order of states is the network's: a category column of the rows may list the same states in another.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from suffice.engines.junction_tree import JunctionTree, TreeMoments, TreePlan, plan_tree
 from suffice.engines.memory import in_words
 from suffice.engines.tree_covariance import TreeCovariance
+from suffice.engines.tree_scaling import TreeScaling
 from suffice.errors import SizeError
 from suffice.models.markov.log_linear import LogLinear
 
@@ -41,6 +42,8 @@ class LawFamily:
             plan = plan_tree(cards, [*model.scopes, *self.extra_scopes], limit_bytes=limit_bytes)
         self.plan = plan
         self._offset, self._extra = self._mask_vectors()
+        self._last: tuple[Floats, float, Floats] | None = None
+        self._last_scaling: TreeScaling | None = None
 
     def _mask_vectors(self) -> tuple[Floats | None, Floats]:
         """What the masks add to the scopes of the model (None for nothing), and to further scopes."""
@@ -61,8 +64,26 @@ class LawFamily:
         found.model = model
         return found
 
+    def scaling(self, margins: Floats, start: Floats | None = None) -> TreeScaling:
+        """What fits the margins of all scopes of the model (n_cells,) by proportional scaling; the last one is kept.
+
+        start: log-potentials (n_cells,) to begin at, zeros if None.
+        """
+        last = self._last_scaling
+        if last is None or not np.array_equal(last.targets, margins):
+            targets = [self.model.part(margins, place) for place in range(len(self.model.scopes))]
+            last = self._last_scaling = TreeScaling(self.plan, targets, start, moments=self.tree_moments)
+        else:
+            last.restart(np.zeros(len(margins)) if start is None else start)
+        return last
+
+    def rest(self) -> None:
+        """Let go of the tables that only a fit needs."""
+        self._last_scaling = None
+
     @cached_property
-    def _moments(self) -> TreeMoments:
+    def tree_moments(self) -> TreeMoments:
+        """The moments of the plan; all that a fit does shares their tables."""
         return self.plan.moments()
 
     def potentials(self, weights: Floats) -> Floats:
@@ -73,9 +94,12 @@ class LawFamily:
         return np.concatenate([logs, self._extra]) if len(self._extra) else logs
 
     def margins(self, weights: Floats) -> tuple[float, Floats]:
-        """Log Z, and the marginals of all scopes of the model (n_cells,)."""
-        log_z, marginals = self._moments(self.potentials(weights))
-        return log_z, marginals[: self.model.n_cells]
+        """Log Z, and the marginals of all scopes of the model (n_cells,); those asked for last are kept."""
+        logs, last = self.potentials(weights), self._last
+        if last is None or not np.array_equal(last[0], logs):
+            log_z, marginals = self.tree_moments(logs)
+            last = self._last = logs.copy(), log_z, marginals[: self.model.n_cells]
+        return last[1], last[2].copy()
 
     def moments(self, weights: Floats) -> tuple[float, Floats]:
         """Log Z and its gradient, the expected features (n_weights,)."""
@@ -120,7 +144,7 @@ class LawFamily:
 
     @cached_property
     def _curvature(self) -> TreeCovariance:
-        return TreeCovariance(self.plan)
+        return TreeCovariance(self.plan, moments=self.tree_moments)
 
     def covariance(self, weights: Floats) -> Floats:
         """Cov[f] under the law at these weights (n_weights, n_weights)."""

@@ -7,17 +7,17 @@ feature. Its slope is the difference of observed and expected features, so at th
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.tree_scaling import TreeScaling
 from suffice.errors import OptionError, listing
-from suffice.graphs.decomposition import Decomposition, decompose
-from suffice.iteration import Control, Outcome, fingerprint
+from suffice.iteration import Control, Outcome, State, fingerprint
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
 from suffice.models.markov.law import LawFamily
@@ -36,6 +36,8 @@ SOLVERS = (
 )
 #: How many nats a joint state off the face is put below those on it.
 TOWARDS_FACE = 100.0
+#: A mean log-probability above this is no rounding.
+ABOVE_ZERO = 1e-9
 #: Up to this many weights Newton's method with the whole covariance is the fastest.
 NEWTON_WEIGHTS = 32
 #: Up to this many weights products with the covariance pay: they do not mind weights that depend on each other.
@@ -44,11 +46,15 @@ PRODUCT_WEIGHTS = 500
 
 @dataclass(frozen=True)
 class Learned:
-    """Weights (n_weights,), how they were found, and how the iteration ended (None for a closed form)."""
+    """Weights (n_weights,), how they were found, and how the iteration ended (None for a closed form).
+
+    handed_on: whether IPF crawled and another method went on.
+    """
 
     weights: Floats
     method: str
     outcome: Outcome | None = None
+    handed_on: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +101,6 @@ class Problem:
         """Mean of each feature (n_weights,)."""
         return self.model.expected(self.margins)
 
-    @cached_property
-    def decomposition(self) -> Decomposition:
-        """The clique tree of the scopes, where they are those of a decomposable model."""
-        return decompose(self.model.scopes, {v.name: v.card for v in self.model.domain.variables})
-
     def smooth(self, weights: Floats) -> tuple[float, Floats]:
         """The objective a row without a Laplace penalty, and its slope (n_weights,)."""
         log_z, expected = self.family.moments(weights)
@@ -126,7 +127,9 @@ class Problem:
 
     @property
     def fingerprint(self) -> str:
-        """Tells this problem from another one and one solver from another, for checkpoints."""
+        """Tells this problem from another one and one solver from another, for checkpoints; empty without them."""
+        if self.control.checkpoint is None:
+            return ""
         penalty = None if self.penalty is None else [np.asarray(part) for part in vars(self.penalty).values()]
         states = [list(map(repr, variable.states)) for variable in self.model.domain.variables]
         features = None if self.model.is_identity else [self.model.matrix.indices, self.model.matrix.data]
@@ -175,14 +178,17 @@ def choose(problem: Problem, solver: str) -> tuple[str, str]:
     if isinstance(problem.penalty, LaplacePenalty):
         return "owlqn", "a Laplace prior"
     if problem.penalty is None and problem.model.is_tables:
-        if problem.decomposition.tree is not None:
+        if problem.model.decomposition.tree is not None:
             return "closed-form", "the model is decomposable"
-        return "ipf", f"tables only, not decomposable: {problem.decomposition.reason}"
+        return "ipf", f"tables only, not decomposable: {problem.model.decomposition.reason}"
+    return _by_size(problem), f"{problem.model.n_weights} weights"
+
+
+def _by_size(problem: Problem) -> str:
+    """The method that follows the slope of this many weights the fastest."""
     if problem.model.n_weights <= NEWTON_WEIGHTS:
-        return "newton", f"{problem.model.n_weights} weights"
-    if problem.model.n_weights <= PRODUCT_WEIGHTS:
-        return "newton-cg", f"{problem.model.n_weights} weights"
-    return "lbfgs", f"{problem.model.n_weights} weights"
+        return "newton"
+    return "newton-cg" if problem.model.n_weights <= PRODUCT_WEIGHTS else "lbfgs"
 
 
 def _check(problem: Problem, solver: str) -> None:
@@ -201,16 +207,59 @@ def _check(problem: Problem, solver: str) -> None:
         raise OptionError("A Laplace prior goes with solver='owlqn', and no other does. Use solver='auto'.")
 
 
+def settle(problem: Problem, solver: str) -> tuple[str, str]:
+    """The method to use, and what a report calls it."""
+    chosen, why = choose(problem, solver)
+    return chosen, _TITLES[chosen] + (f" (chosen: {why})" if solver == "auto" else "")
+
+
+def improve(problem: Problem) -> tuple[Floats, Outcome | None]:
+    """The weights that the method of the problem finds, in the units and from the start that it has."""
+    return _METHODS[problem.method](problem)
+
+
 def learn(problem: Problem, solver: str) -> Learned:
     """Find the weights."""
-    chosen, why = choose(problem, solver)
+    chosen, title = settle(problem, solver)
+    if solver == "auto" and chosen == "ipf":
+        return _watched_ipf(problem)
     units = feature_units(problem.model, problem.margins)
-    weights, outcome = _METHODS[chosen](replace(problem.in_units(units), method=chosen))
-    title = _TITLES[chosen] + (f" (chosen: {why})" if solver == "auto" else "")
-    return Learned(weights / units, title, outcome if outcome is None else _in_sums(outcome, problem.weight))
+    weights, outcome = improve(replace(problem.in_units(units), method=chosen))
+    return Learned(weights / units, title, outcome if outcome is None else in_sums(outcome, problem.weight))
 
 
-def _in_sums(outcome: Outcome, weight: float) -> Outcome:
+def _watched_ipf(problem: Problem) -> Learned:
+    """IPF while its rate is good, else a method that follows the slope, from where IPF has come to.
+
+    A checkpoint holds the sweeps alone; what follows them is the same again.
+    """
+    began = time.monotonic()
+    weights, first = _ipf(replace(problem, method="ipf, watched"), watch=True)
+    why, sweeps = choose(problem, "auto")[1], first.state.iteration
+    if first.stop_reason != "crawls":
+        return Learned(weights, f"{_TITLES['ipf']} (chosen: {why})", in_sums(first, problem.weight))
+    control, told = problem.control, problem.control.callback
+
+    def enough(state: State) -> bool:
+        """Above 0 the mean log-likelihood is that of no law, and rises for ever."""
+        stop = told is not None and told(replace(state, iteration=state.iteration + sweeps)) is True
+        return stop or state.objective > ABOVE_ZERO
+
+    if control.max_seconds is not None:
+        control = replace(control, max_seconds=max(control.max_seconds - (time.monotonic() - began), 1e-9))
+    control = replace(control, max_iter=control.max_iter - sweeps, checkpoint=None, callback=enough)
+    method, path = _by_size(problem), problem.control.checkpoint
+    weights, second = improve(replace(problem, method=method, start=weights, control=control))
+    assert second is not None
+    if path is not None and second.converged:
+        Path(path).unlink(missing_ok=True)
+    state = replace(second.state, iteration=second.state.iteration + sweeps)
+    outcome = replace(second, state=state, history=(*first.history, *second.history[1:]))
+    title = f"{_TITLES['ipf']}, then {_TITLES[method]} (chosen: {why}; after {sweeps} sweeps their rate was too slow)"
+    return Learned(weights, title, in_sums(outcome, problem.weight), handed_on=True)
+
+
+def in_sums(outcome: Outcome, weight: float) -> Outcome:
     """Objectives as sums over rows, as the report has them."""
     state = replace(outcome.state, objective=outcome.state.objective * weight)
     return replace(outcome, state=state, history=tuple(value * weight for value in outcome.history))
@@ -237,22 +286,21 @@ _TITLES = {
 def _closed_form(problem: Problem) -> tuple[Floats, None]:
     model = problem.model
     tables = [model.part(problem.margins, place) for place in range(len(model.scopes))]
-    found = closed_form(model.scopes, tables, problem.decomposition)
+    found = closed_form(model.scopes, tables, model.decomposition)
     return table_weights(model, np.concatenate([np.zeros(0), *(table.ravel() for table in found)])), None
 
 
-def _ipf(problem: Problem) -> tuple[Floats, Outcome]:
+def _ipf(problem: Problem, *, watch: bool = False) -> tuple[Floats, Outcome]:
     """Where the face takes more than zero margins, the start is moved so far towards it that the rest does not count.
 
     The updates keep the ratios on the face, so what was added is taken off again at the end.
     """
     model, family = problem.model, problem.family
-    plan, push = family.plan, np.zeros(model.n_cells)
+    push = np.zeros(model.n_cells)
     if family.extra_scopes:
-        plan, push = LawFamily(model).plan, TOWARDS_FACE * model.log_potentials(problem.direction)
-    targets = [model.part(problem.margins, place) for place in range(len(model.scopes))]
-    start = family.potentials(problem.start)[: model.n_cells] + push
-    outcome = scaling.ipf(TreeScaling(plan, targets, start), problem.control, problem=problem.fingerprint)
+        family, push = LawFamily(model), TOWARDS_FACE * model.log_potentials(problem.direction)
+    tree = family.scaling(problem.margins, problem.family.potentials(problem.start)[: model.n_cells] + push)
+    outcome = scaling.ipf(tree, problem.control, watch=watch, problem=problem.fingerprint)
     return table_weights(model, outcome.state.memory["log_potentials"] - push), outcome
 
 

@@ -11,13 +11,15 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain
+from suffice.engines.plans import decompose_once
+from suffice.graphs.decomposition import Decomposition
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.structure import Term
 
@@ -40,6 +42,7 @@ class LogLinear:
 
     Attributes:
         domain: the variables.
+        cards: number of states of each.
         terms: cliques and features, in order.
         scopes: the distinct sets of variables, each in the axis order of the first term on it.
         weight_slices: the weights of each term.
@@ -57,11 +60,14 @@ class LogLinear:
             by_set.setdefault(frozenset(scope), scope)
         self.scopes: tuple[Names, ...] = tuple(by_set.values())
         self._places = {key: place for place, key in enumerate(by_set)}
-        sizes = [math.prod(domain.shape(scope)) for scope in self.scopes]
-        self.starts = np.cumsum([0, *sizes])
-        self.n_cells = int(self.starts[-1])
-        counts = [1 if isinstance(term, Feature) else math.prod(domain.shape(term)) for term in self.terms]
-        ends = [int(end) for end in np.cumsum([0, *counts])]
+        self.cards: dict[Hashable, int] = {variable.name: variable.card for variable in domain.variables}
+        self._shapes = [tuple([self.cards[name] for name in scope]) for scope in self.scopes]
+        self._ends = list(accumulate(map(math.prod, self._shapes), initial=0))
+        self.starts = np.array(self._ends)
+        self.n_cells = self._ends[-1]
+        sizes = {key: stop - start for key, (start, stop) in zip(by_set, pairwise(self._ends), strict=True)}
+        counts = [1 if isinstance(term, Feature) else sizes[frozenset(term)] for term in self.terms]
+        ends = list(accumulate(counts, initial=0))
         self.weight_slices = [slice(start, end) for start, end in pairwise(ends)]
         self.n_weights = ends[-1]
         tables = [term for term in self.terms if not isinstance(term, Feature)]
@@ -75,17 +81,22 @@ class LogLinear:
         for term in self.terms:
             yield from term.placements if isinstance(term, Feature) else (term,)
 
+    @cached_property
+    def decomposition(self) -> Decomposition:
+        """The clique tree of the scopes, where they are those of a decomposable model."""
+        return decompose_once(self.cards, self.scopes)
+
     def place(self, scope: Sequence[Hashable]) -> int | None:
         """The scope over this set of variables, or None."""
         return self._places.get(frozenset(scope))
 
     def shape(self, place: int) -> tuple[int, ...]:
         """Cards of a scope."""
-        return self.domain.shape(self.scopes[place])
+        return self._shapes[place]
 
     def part(self, vector: NDArray[Any], place: int) -> NDArray[Any]:
         """The table of a scope within a vector over all scopes."""
-        return vector[self.starts[place] : self.starts[place + 1]].reshape(self.shape(place))
+        return vector[self._ends[place] : self._ends[place + 1]].reshape(self._shapes[place])
 
     # -- the linear map ----------------------------------------------------------------------------------------------
 

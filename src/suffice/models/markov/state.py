@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from suffice.domain import Domain
 from suffice.engines.junction_tree import TreePlan
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
-from suffice.models.markov.answers import MarkovAnswers, MarkovInference
+from suffice.models.markov.answers import Inference, MarkovAnswers, MarkovInference
 from suffice.models.markov.builders import MarkovBuilders
 from suffice.models.markov.feature_rank import parameter_count
 from suffice.models.markov.law import LawFamily, Masks
@@ -42,7 +42,8 @@ class MarkovState(MarkovAnswers, MarkovStatistics, MarkovBuilders):
         return self._names
 
     def _keep(self, family: LawFamily, weights: Floats, limits: Floats) -> None:
-        for name in ("_inference", "_law", "_log_z", "_standing", "_face_size"):
+        stale = ("_inference", "_law", "_log_z", "_standing", "_face_size", "_observed_information")
+        for name in (*stale, "scores_", "n_expectations_"):
             self.__dict__.pop(name, None)
         self._domain, self._weights, self._limits = family.model.domain, weights, limits
         self._masks, self._law = family.masks, family
@@ -56,7 +57,7 @@ class MarkovState(MarkovAnswers, MarkovStatistics, MarkovBuilders):
         domain = self._known_domain()
         last: tuple[Any, int] | None = self.__dict__.get("_last_rank")
         if last is None or last[0] != (domain, self._terms):
-            last = (domain, self._terms), parameter_count(LogLinear(domain, self._terms))
+            last = (domain, self._terms), parameter_count(self._family().model)
             self._last_rank = last
         penalty = read_penalty(self._options["prior"], len(self._weights))
         if isinstance(penalty, LaplacePenalty):
@@ -76,9 +77,9 @@ class MarkovState(MarkovAnswers, MarkovStatistics, MarkovBuilders):
             self._law = LawFamily(model, self._masks, limit_bytes=self._options["limit_bytes"])
         return self._law
 
-    def _infer(self) -> MarkovInference:
+    def _infer(self) -> Inference:
         if "_inference" not in self.__dict__:
-            self._inference = MarkovInference(self._family(), self._weights, self.log_partition_)
+            self._inference: Inference = MarkovInference(self._family(), self._weights, self.log_partition_)
         return self._inference
 
     @property
@@ -117,7 +118,9 @@ class MarkovState(MarkovAnswers, MarkovStatistics, MarkovBuilders):
         if place is None:
             raise OptionError(f"No term is on exactly {listing(names)}; there are {listing(family.model.scopes)}.")
         logs = family.model.part(family.potentials(self._weights)[: family.model.n_cells], place)
-        return Table(self._domain.select(family.model.scopes[place]), np.exp(logs)).transpose(names)
+        scope = family.model.scopes[place]
+        table = Table(self._domain.select(scope), np.exp(logs))
+        return table if tuple(names) == scope else table.transpose(names)
 
     def _fitted_state(self) -> dict[str, Any]:
         masks = [[list(scope), table] for scope, table in self._masks]

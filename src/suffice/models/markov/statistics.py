@@ -80,6 +80,10 @@ class MarkovStatistics:
         """
         return self._family().covariance(self._weights)
 
+    def _information_of_rows(self) -> Floats:
+        """The information of all rows (n_weights, n_weights), without the prior."""
+        return self.report_.weight * self.information_
+
     @property
     def standard_errors_(self) -> Floats:
         """Standard errors of the weights (n_weights,).
@@ -90,10 +94,11 @@ class MarkovStatistics:
         is ``c' pinv(information) c``. With a normal prior: standard deviations of the normal law that has the
         curvature of the posterior at its mode. A weight that ran to infinity has an infinite error, and so has that of
         a feature which does not vary under the law: the data say nothing about it. With a Laplace prior a weight that
-        was set to the centre of the prior has no error (NaN), and the others have the error of a fit without it.
+        was set to the centre of the prior has no error (NaN), and the others have the error of a fit without it. Where
+        variables are hidden or rows have gaps, the information is the observed one, by differences of exact slopes.
         """
         penalty = read_penalty(self._options["prior"], len(self._weights))
-        information = self.report_.weight * self.information_
+        information = self._information_of_rows()
         if isinstance(penalty, GaussianPenalty):
             errors = _errors(information + penalty.matrix())
         elif isinstance(penalty, LaplacePenalty):
@@ -130,7 +135,7 @@ class MarkovStatistics:
         counted together it is asked for by `deviance`.
         """
         known = self.report_.kl_divergence
-        if known is not None and joint_counts(self.summary_, self.nodes) is None:
+        if known is not None and self._joint() is None:
             return 2.0 * self.report_.weight * known
         return self._deviance(*self._joint_counts())
 
@@ -209,14 +214,18 @@ class MarkovStatistics:
             )
         return Table(self._domain, np.exp(self._family().log_joint(self._weights, self.log_partition_)))
 
+    def _joint(self) -> tuple[NDArray[Any], Floats] | None:
+        """The joint states of the variables that are seen (k, variables) and their counts (k,), where they are kept."""
+        return joint_counts(self.summary_, self.nodes)
+
     def _joint_counts(self) -> tuple[NDArray[Any], Floats]:
         """The joint states that occur (k, variables), codes in the order of the domain, and their counts (k,)."""
-        found = joint_counts(self.summary_, self.nodes)
+        found = self._joint()
         if found is None:
             raise EstimateError(
                 "The summary holds no joint counts of all variables, so there is no saturated model to compare with: "
-                "the fit was from margins alone, or the joint states are too many to be kept. deviance(rows) counts "
-                "the rows anew."
+                "the fit was from margins alone or from rows with gaps, or the joint states are too many to be kept. "
+                "deviance(rows) counts the rows anew."
             )
         return found
 
@@ -229,7 +238,7 @@ class MarkovStatistics:
     def summary(self) -> str:
         """Goodness of fit and weights with their errors, as text; weights that ran to infinity are marked."""
         lines = [str(self.report_), ""]
-        if joint_counts(self.summary_, self.nodes) is not None:
+        if self._joint() is not None:
             df = self._test_df()
             lines.append(f"{'':<20}{'X^2':>14}{'df':>8}{'P(> X^2)':>12}")
             for label, value in (("Likelihood ratio", self.deviance_), ("Pearson", self.chi2_)):
@@ -282,5 +291,5 @@ def joint_entropy(summary: Summary, names: tuple[Hashable, ...]) -> float | None
     joint = joint_counts(summary, names)
     if joint is None or not summary.weight > 0:
         return None
-    shares = joint[1] / math.fsum(joint[1])
-    return -math.fsum(shares * np.log(shares))
+    shares = joint[1] / math.fsum(joint[1].tolist())
+    return -math.fsum((shares * np.log(shares)).tolist())

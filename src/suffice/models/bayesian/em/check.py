@@ -20,7 +20,7 @@ from suffice.engines.mixed_network import Discrete, MixedNetwork, Regression
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
 from suffice.models.bayesian.em.table_expectation import counted
 from suffice.models.bayesian.nodes.contract import Factor
-from suffice.models.bayesian.rows import Rows
+from suffice.models.em.rows import Rows
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
 Floats = NDArray[np.float64]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from suffice.statistics import Counts, Summary
 
 if TYPE_CHECKING:
+    from suffice.models.bayesian.nodes.glm import GLMNode
     from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
     from suffice.models.bayesian.nodes.noisy_or import NoisyOrNode
     from suffice.models.bayesian.nodes.table import TableNode
@@ -184,3 +185,31 @@ class InhibitionCoordinates:
         inside = self.start[self.at]
         found[self.at] = np.where(unknown, np.inf, np.sqrt(np.diag(covariance)) * inside * (1 - inside))
         return found
+
+
+class CoefficientCoordinates:
+    """The coefficients of a GLM node; those that run to infinity stay."""
+
+    def __init__(self, node: GLMNode) -> None:
+        """Take the node."""
+        self.node, self.start = node, node.parameters()
+        direction = node.learned.direction
+        away = np.zeros(len(self.start)) if direction is None else np.abs(direction).ravel()
+        self.at = np.flatnonzero(away <= 1e-9 * away.max(initial=0.0))
+        self.size = len(self.at)
+
+    def moved(self, delta: Floats) -> GLMNode:
+        """Coefficients moved."""
+        vector = self.start.copy()
+        vector[self.at] += delta
+        return self.node.with_parameters(vector)
+
+    def score(self, node: GLMNode, summary: Summary) -> Floats:
+        """Slopes of the objective in the coefficients."""
+        return np.asarray(node.slopes(summary).ravel()[self.at])
+
+    def errors(self, covariance: Floats, unknown: NDArray[np.bool_]) -> Floats:
+        """Of the coefficients (k, m); inf for those that run away or that the rows do not determine."""
+        found = np.full(len(self.start), np.inf)
+        found[self.at] = np.where(unknown, np.inf, np.sqrt(np.diag(covariance)))
+        return found.reshape(self.node.learned.beta.shape)

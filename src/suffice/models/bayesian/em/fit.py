@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,12 +16,12 @@ from suffice.families.base import generator
 from suffice.iteration import Control, fingerprint
 from suffice.models.bayesian.em.check import expected_again
 from suffice.models.bayesian.em.mixed_expectation import MixedExpectation, Shape
-from suffice.models.bayesian.em.runs import Runs, run_all
 from suffice.models.bayesian.em.start import starting_summary
 from suffice.models.bayesian.em.steps import Expectation, NetworkEM, Nodes, shared
 from suffice.models.bayesian.em.symmetry import symmetry_notes
 from suffice.models.bayesian.em.table_expectation import TableExpectation
-from suffice.models.bayesian.rows import Rows
+from suffice.models.em.rows import Rows
+from suffice.models.em.runs import Runs, run_all
 from suffice.statistics import Statistic, Summary
 
 Learn = Callable[[Summary, Mapping[Hashable, Any]], Nodes]
@@ -61,7 +61,8 @@ class EMFit:
     """EM for one network and one summary.
 
     `families` are the domains (parents, node); `learners` say how nodes are learned, and `learn` learns all of them
-    from statistics; `given` nodes stay as they are. `start` holds nodes to begin with.
+    from statistics; `given` nodes stay as they are. `start` holds nodes to begin with. `stand_ins` are those among the
+    given nodes that stand for others, whose families all rows show.
     """
 
     rows: Rows
@@ -71,6 +72,7 @@ class EMFit:
     given: Mapping[Hashable, Any]
     start: Mapping[Hashable, Any]
     options: Mapping[str, Any]
+    stand_ins: Mapping[Hashable, Any] = field(default_factory=dict)
 
     @cached_property
     def steady(self) -> dict[Hashable, Any]:
@@ -120,7 +122,7 @@ class EMFit:
         """Observed log-likelihood at some nodes, and the expected statistics."""
         return self._expectation.expect(nodes)
 
-    def run(self, control: Control) -> Runs:
+    def run(self, control: Control) -> Runs[Nodes]:
         """All runs; the nodes are those of the best."""
         hidden = [name for name in self.rows.domain.names if name not in self.rows.columns]
         count = self.options["n_init"] if hidden else 1
@@ -133,8 +135,8 @@ class EMFit:
             acceleration=self.options["acceleration"], fingerprint=self._fingerprint(control),
         )  # fmt: skip
         plain = {name: _changed(learner, pool=(), in_steps=True) for name, learner in self.learners.items()}
-        nodes = self.problem.finished(runs.nodes, lambda summary: self.learn(summary, plain))
-        return replace(runs, nodes=nodes, notes=self._notes(nodes, hidden))
+        nodes = self.problem.finished(runs.best, lambda summary: self.learn(summary, plain))
+        return replace(runs, best=nodes, notes=self._notes(nodes, hidden))
 
     def _notes(self, nodes: Nodes, hidden: list[Hashable]) -> tuple[str, ...]:
         """What to say about the start that was given; nodes without one begin at random, whatever the seed."""

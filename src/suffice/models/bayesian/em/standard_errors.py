@@ -15,14 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.bayesian.em.coordinates import Coordinates, Units
+from suffice.models.em.information import inverse_information, score_differences
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
-
-#: Step of the central differences, in logarithms of probabilities and in units of the columns.
-STEP = 1e-4
-#: An eigenvalue of the information, scaled to a unit diagonal, below which the rows do not determine a direction.
-FLAT = 1e-7
 
 
 def observed_information(
@@ -48,22 +44,7 @@ def observed_information(
             slopes.append(sum(more, part.score(moved[first], summary)))
         return np.concatenate([np.zeros(0), *slopes])
 
-    information = np.empty((ends[-1], ends[-1]))
-    for at in range(ends[-1]):
-        delta = np.zeros(ends[-1])
-        delta[at] = STEP
-        information[:, at] = (score(-delta) - score(delta)) / (2 * STEP)
-    return chosen, (information + information.T) / 2
-
-
-def inverse_information(information: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """The covariance, and which coordinates have none because some direction of theirs is flat or not a maximum."""
-    scale = np.sqrt(np.maximum(np.diag(information), 0.0))
-    scale = np.where(scale > 0, scale, 1.0)
-    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
-    good = values > FLAT
-    covariance = (vectors[:, good] / values[good]) @ vectors[:, good].T / np.outer(scale, scale)
-    return covariance, (np.abs(vectors[:, ~good]) > 1e-4).any(axis=1)
+    return chosen, score_differences(score, int(ends[-1]))
 
 
 @dataclass

@@ -18,7 +18,7 @@ from suffice.answers import Answer
 from suffice.domain import Domain
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
 from suffice.models.bayesian.em.table_expectation import counted
-from suffice.models.bayesian.rows import Rows
+from suffice.models.em.rows import Rows
 from suffice.sources.base import Batch, by_kind
 from suffice.sources.tally import tally
 from suffice.statistics import Counts, Moments, MomentsBy, Statistic, Summary

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from suffice.answers import Answer, CountTable, PatternTable
 from suffice.domain import Domain
-from suffice.engines.junction_tree import TreePlan, plan_tree
-from suffice.engines.rows import Rows
+from suffice.engines.junction_tree import plan_tree
 from suffice.errors import OptionError
+from suffice.models.em.counts import ExpectedCounts
 from suffice.statistics import Counts, Patterns, Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -52,14 +52,14 @@ class TableExpectation:
     threads: int = 1
 
     @cached_property
-    def _planned(self) -> dict[tuple[Scope, ...], tuple[TreePlan, Rows]]:
+    def _planned(self) -> dict[tuple[Scope, ...], ExpectedCounts]:
         """The junction tree of some scopes and the rows as it takes them; all steps have the same scopes."""
         return {}
 
-    def _plan(self, scopes: tuple[Scope, ...]) -> tuple[TreePlan, Rows]:
+    def _plan(self, scopes: tuple[Scope, ...]) -> ExpectedCounts:
         if scopes not in self._planned:
             plan = plan_tree({v.name: v.card for v in self.domain.variables}, scopes)
-            self._planned[scopes] = plan, plan.rows(self.rows, self.names)
+            self._planned[scopes] = ExpectedCounts(plan, self.names, self.rows, self.weights, self.threads)
         return self._planned[scopes]
 
     def expect(self, nodes: Nodes) -> tuple[float, Summary]:
@@ -67,13 +67,11 @@ class TableExpectation:
         factors: list[tuple[Scope, Any]] = [f for node in nodes.values() for f in node.expectation_factors()]
         found = [scope for scope, _ in factors]
         asked = found + [s.variables for s in self.statistics if s.variables not in found]
-        plan, rows = self._plan(tuple(asked))
+        counts = self._plan(tuple(asked))
         given = [*(table for _, table in factors), *(None for _ in asked[len(found) :])]
-        answer = plan.load(given).expect(rows, weights=self.weights, threads=self.threads)
-        seen = self.weights > 0
-        value = float(self.weights[seen] @ answer.log_partition[seen])
+        value, expected = counts(counts.plan.load(given))
         place = {scope: at for at, scope in reversed(list(enumerate(asked)))}
-        least = NOTHING * float(self.weights[seen].min(initial=1.0))
-        tables = [np.where(table < least, 0.0, table) for table in answer.tables]
+        least = NOTHING * float(self.weights[self.weights > 0].min(initial=1.0))
+        tables = [np.where(table < least, 0.0, table) for table in expected]
         answers = {s: counted(s, tables[place[s.variables]]) for s in self.statistics}
         return value, Summary(self.domain, answers, len(self.rows), float(self.weights.sum()))

@@ -7,18 +7,17 @@ numbers for real ones.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain
-from suffice.statistics import Statistic, Summary
 from suffice.table import Table
 
 if TYPE_CHECKING:
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
+    from suffice.statistics import Statistic, Summary
 
 Floats = NDArray[np.float64]
 Columns = Mapping[Any, NDArray[Any]]
@@ -187,7 +186,7 @@ class Learner(Protocol):
     """How a node is learned: the statistics it asks for, and the node they give.
 
     Statistics may be expected ones, so counts may be fractions. A node without closed-form statistics asks for the
-    distinct rows of its family (`Patterns`).
+    distinct rows of its family (`CompleteRows`).
     """
 
     def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
@@ -204,7 +203,6 @@ class Learner(Protocol):
         ...
 
 
-@dataclass(frozen=True)
 class Alone:
     """A learner whose nodes gain nothing from being learned together."""
 

@@ -11,8 +11,11 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing
+from suffice.fitting import Estimator
 from suffice.models.bayesian.labelled_values import by_label
 from suffice.models.bayesian.nodes.contract import Learner, Node
+from suffice.models.bayesian.nodes.glm import GLMNode
+from suffice.models.bayesian.nodes.glm_kind import GLMKind
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.linear_gaussian_batch import BatchLearner
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior
@@ -40,10 +43,14 @@ class Wishes:
 
 
 class NodeKind(Protocol):
-    """A kind of node, with its options; `column` says what the node's own column holds."""
+    """A kind of node, with its options."""
 
     kind: ClassVar[str]
-    column: ClassVar[Literal["discrete", "real"]]
+
+    @property
+    def column(self) -> Literal["discrete", "real"] | None:
+        """What the node's own column holds; None where the column itself says."""
+        ...
 
     def check(self, family: Domain) -> None:
         """Raise where a family (parents, node) cannot have this kind."""
@@ -233,17 +240,21 @@ def register(kind: NodeKind, node: type[Node]) -> None:
 register(TableKind(), TableNode)
 register(LinearGaussianKind(), LinearGaussianNode)
 register(NoisyOr(), NoisyOrNode)
+register(GLMKind(), GLMNode)
 
 
 def read_kind(node: Hashable, given: Any) -> NodeKind:
     """The kind that a user names: by its name, or as an object with options."""
     if isinstance(given, str) and given in KINDS:
         return KINDS[given]
+    if isinstance(given, Estimator) and hasattr(given, "_law_name"):
+        return GLMKind(given)
     if not isinstance(given, str | type) and getattr(given, "kind", None) in KINDS and hasattr(given, "learner"):
         found: NodeKind = given
         return found
     raise OptionError(
-        f"nodes[{node!r}] is {given!r}; expected one of {listing(KINDS)}, or a kind with options such as NoisyOr(...)."
+        f"nodes[{node!r}] is {given!r}; expected one of {listing(KINDS)}, or a kind with options such as NoisyOr(...) "
+        "or GLM(family=...)."
     )
 
 
@@ -259,8 +270,18 @@ def kind_of(family: Domain, given: Any = None) -> NodeKind:
 def wanted_column(node: Hashable, given: Any, declared: Variable | None) -> Variable | None:
     """The variable to read a node's column as, where its kind is named; a declaration that contradicts is an error."""
     kind = read_kind(node, given)
+    states = getattr(kind, "states", None)
+    if kind.column is None:
+        return declared
     if declared is None:
+        if states is not None:
+            return Variable.discrete(node, states)
         return Variable(node, "real") if kind.column == "real" else Variable(node, "discrete")
+    if states is not None and declared.kind == "discrete" and declared != Variable.discrete(node, states):
+        raise OptionError(
+            f"nodes[{node!r}] declares the states {listing(states)}, and states= {listing(declared.states)}. Declare "
+            "them once."
+        )
     if (declared.kind == "discrete") != (kind.column == "discrete"):
         raise OptionError(
             f"nodes[{node!r}] is {kind.kind!r}, whose column is {kind.column}; states= declares it {declared.kind}. "
@@ -278,7 +299,8 @@ def check_discrete(kind: str, family: Domain) -> None:
     if real:
         raise OptionError(
             f"{name!r} is discrete and has the real parents {listing(real)}; a {kind} node needs discrete parents. "
-            "Declare the states of the parents, or turn the edge."
+            "Declare the states of the parents, turn the edge, or make the node a regression: "
+            f"nodes={{{name!r}: 'glm'}}."
         )
 
 

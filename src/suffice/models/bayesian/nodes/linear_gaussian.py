@@ -25,6 +25,9 @@ from suffice.table import Table
 if TYPE_CHECKING:
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
 
+#: An eigenvalue of correlations, relative to the largest, that is rounding.
+FLAT = 1e-13
+
 
 @dataclass(frozen=True)
 class LinearGaussianNode(Regressions):
@@ -304,8 +307,12 @@ class LinearGaussianNode(Regressions):
         )
 
     def best_log_likelihood(self, summary: Summary) -> float | None:
-        """None: no bound is kept."""
-        return None
+        """The log-likelihood of least squares, found afresh from the slopes; None where a fit is perfect."""
+        products, cells = self.products(summary)
+        if not products.weight.any():
+            return 0.0
+        found = float(best_log_likelihoods(products, self._rows(self.positions(cells))[0]).sum())
+        return found if math.isfinite(found) else None
 
     def log_evidence(self) -> float | None:
         """Log marginal likelihood of the node's rows given its parents; None without a prior.
@@ -376,6 +383,27 @@ def log_likelihoods(products: Products, weights: Floats, variance: Floats) -> Fl
     return (
         np.where(point, np.where(products.perfect(weights, squares), 0.0, -np.inf), density) if point.any() else density
     )
+
+
+def best_log_likelihoods(products: Products, weights: Floats) -> Floats:
+    """Log-likelihoods (k,) of least squares and its mean square, from the slopes at some weights; inf if perfect.
+
+    With the slopes g in (1, x - mean), whose products are C, the sum of squares falls by g' C^-1 g at most.
+    """
+    slopes = products.slopes(weights)
+    inner = products.scatter[:, :-1, :-1]
+    units = np.sqrt(np.diagonal(inner, axis1=1, axis2=2))
+    scale = np.where(units > 0, units, 1.0)
+    values, vectors = np.linalg.eigh(inner / scale[:, :, None] / scale[:, None, :])
+    along = np.einsum("kij,ki->kj", vectors, slopes[:, 1:] / scale)
+    # Directions that rounding alone tells from a combination of columns explain nothing.
+    steep = values > FLAT * np.maximum(values.max(axis=1, initial=1.0), 1.0)[:, None]
+    fall = slopes[:, 0] ** 2 / np.where(products.weight > 0, products.weight, 1.0)
+    fall += (along**2 / np.where(steep, values, np.inf)).sum(axis=1)
+    left = products.squares(weights) - fall
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = -0.5 * products.weight * (LOG_2PI + np.log(left / products.weight) + 1.0)
+    return np.where(products.weight > 0, np.where(left > 0, found, np.inf), 0.0)
 
 
 def gaps(seen: Products, prior: PseudoRows | None, estimate: str, weights: Floats, variance: Floats) -> Floats:

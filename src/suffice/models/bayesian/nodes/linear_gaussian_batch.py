@@ -6,15 +6,21 @@ as many steps as a few.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from suffice.domain import Domain
 from suffice.families.regression import Products, least_squares
-from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode, gaps, log_likelihoods
+from suffice.models.bayesian.nodes.linear_gaussian import (
+    LinearGaussianNode,
+    best_log_likelihoods,
+    gaps,
+    log_likelihoods,
+)
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior, LinearGaussianLearner, maximum, posterior
 from suffice.models.bayesian.nodes.lookup import numbers_alike
 from suffice.statistics import Moments, Summary
@@ -85,6 +91,16 @@ def gaps_of(nodes: Sequence[LinearGaussianNode], summary: Summary) -> list[float
         return gaps(products, some[0].prior, some[0].estimate, *_numbers(some))
 
     return _each(nodes, summary, lambda node: node.gap(summary), together)
+
+
+def best_log_likelihoods_of(nodes: Sequence[LinearGaussianNode], summary: Summary) -> list[float | None]:
+    """``node.best_log_likelihood(summary)`` of each node."""
+
+    def together(some: Sequence[LinearGaussianNode], products: Products) -> Any:
+        return best_log_likelihoods(products, _numbers(some)[0])
+
+    found: list[Any] = _each(nodes, summary, lambda node: cast(float, node.best_log_likelihood(summary)), together)
+    return [None if value is None or not math.isfinite(value) else value for value in found]
 
 
 def _numbers(nodes: Sequence[LinearGaussianNode]) -> tuple[Any, Any]:

@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.answers import MOST_AXES, CountTable
-from suffice.domain import Domain
+from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import default_limit, in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
-from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Alone, Columns, Factor, OfFamily, UnitFree
+from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, OfFamily, UnitFree
 from suffice.models.bayesian.nodes.lookup import row_positions
-from suffice.models.bayesian.nodes.posterior import DirichletTable
-from suffice.statistics import Counts, Statistic, Summary
 from suffice.table import Table
 
 if TYPE_CHECKING:
+    from suffice.answers import CountTable
     from suffice.models.bayesian.em.coordinates import Coordinates
+    from suffice.models.bayesian.nodes.posterior import DirichletTable
+    from suffice.models.bayesian.nodes.table_learner import DirichletRows
+    from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -39,50 +40,7 @@ ARRAYS = 5
 MOST_CELLS = 2**24
 
 
-@dataclass(frozen=True, eq=False)
-class DirichletRows:
-    """Dirichlet pseudo-counts of a table: one number for all cells, or an array with axes (parents, node)."""
-
-    alpha: Floats
-
-    def __eq__(self, other: object) -> bool:
-        """Same pseudo-counts to the bit."""
-        return isinstance(other, DirichletRows) and np.array_equal(self.alpha, other.alpha)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def rows(self, codes: Codes | None, card: int) -> Floats:
-        """Pseudo-counts (k, card) of parent configurations (k, p); all of them, in order, for None."""
-        if self.alpha.ndim == 0:
-            return np.full((1 if codes is None else len(codes), card), float(self.alpha))
-        flat = self.alpha.reshape(-1, card)
-        if codes is None:
-            return flat
-        return self.alpha[tuple(codes.T)]
-
-
-@dataclass(frozen=True)
-class TableLearner(Alone):
-    """Learns a table from the counts of its family."""
-
-    prior: DirichletRows | None = None
-    estimate: str = "mean"
-    unseen: str = "uniform"
-
-    def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
-        """The counts of the family."""
-        return (Counts(domain.names),)
-
-    def learn(self, domain: Domain, summary: Summary) -> TableNode:
-        """The fitted table."""
-        return self.learn_from(domain, summary[Counts(domain.names)])
-
-    def learn_from(self, domain: Domain, table: CountTable) -> TableNode:
-        """The fitted table, from counts, expected ones too."""
-        return TableNode.from_counts(domain, table, self.prior, self.estimate, self.unseen)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TableNode(OfFamily, UnitFree):
     """A fitted table.
 
@@ -103,6 +61,29 @@ class TableNode(OfFamily, UnitFree):
 
     kind: ClassVar[str] = "table"
 
+    def __init__(
+        self,
+        domain: Domain,
+        rows: Floats,
+        counts: Floats,
+        default: Floats,
+        configurations: Codes | None = None,
+        alpha: Floats | None = None,
+        estimate: str = "mle",
+        observed: Any = None,
+    ) -> None:
+        """Keep all at once, which is quicker than field by field in a frozen class."""
+        self.__dict__.update(
+            domain=domain,
+            rows=rows,
+            counts=counts,
+            default=default,
+            configurations=configurations,
+            alpha=alpha,
+            estimate=estimate,
+            observed=observed,
+        )
+
     # -- shape -------------------------------------------------------------------------------------------------------
 
     @property
@@ -120,7 +101,7 @@ class TableNode(OfFamily, UnitFree):
         """A table whose probabilities are given, axes (parents, node); every row must add up to one."""
         name = domain.names[-1]
         try:
-            found = np.asarray(values, dtype=np.float64)
+            found = np.array(values, dtype=np.float64)  # A copy: what the caller does to his array later is his.
         except (TypeError, ValueError):
             raise OptionError(
                 f"The table of {name!r} is {values!r}; expected numbers of shape {domain.shape(domain.names)} "
@@ -162,6 +143,15 @@ class TableNode(OfFamily, UnitFree):
                 break
             if place not in seen:
                 found.append({p.name: p.states[code] for p, code in zip(parents, place, strict=True)})
+        return found
+
+    def cell_names(self, kept: NDArray[Any]) -> list[str]:
+        """``state | parent=state, ...`` of all cells of some of the kept rows."""
+        found = []
+        for codes in self._kept()[kept]:
+            states = (f"{v.name}={v.states[code]}" for v, code in zip(self.domain.variables[:-1], codes, strict=True))
+            given = " | " + ", ".join(states) if self.parents else ""
+            found += [f"{self.name}={state}{given}" for state in self.domain.variables[-1].states]
         return found
 
     def _kept(self) -> Codes:
@@ -213,6 +203,8 @@ class TableNode(OfFamily, UnitFree):
     @property
     def posterior_(self) -> DirichletTable:
         """The Dirichlet laws of the rows after the data; needs a prior. Configurations without rows keep the prior."""
+        from suffice.models.bayesian.nodes.posterior import DirichletTable
+
         return DirichletTable(Table(self.domain, self.dense(*self._posterior_rows())))
 
     def _posterior_rows(self) -> tuple[Floats, Floats]:
@@ -275,7 +267,7 @@ class TableNode(OfFamily, UnitFree):
         """Sum over rows of the data of log P(node | parents), -inf where an impossible event occurs."""
         from scipy.special import xlogy
 
-        cells, weights = summary[Counts(self.domain.names)].items()
+        cells, weights = self._counted(summary).items()
         return float(xlogy(weights, self.probability_of(cells)).sum())
 
     def probability_of(self, cells: NDArray[Any]) -> Floats:
@@ -293,8 +285,7 @@ class TableNode(OfFamily, UnitFree):
 
     def gap(self, summary: Summary) -> float:
         """Slope of the objective in the probabilities: (counts + pseudo-counts) - p sum, a row of the data."""
-        table: CountTable = summary[Counts(self.domain.names)]
-        counts = self._counts_of(table)
+        counts = self._counts_of(self._counted(summary))
         pseudo = 0.0 if self.alpha is None else self.alpha - (1.0 if self.estimate == "map" else 0.0)
         total = (counts + pseudo).sum(axis=1, keepdims=True)
         slope = (counts + pseudo) - np.nan_to_num(self.rows) * total
@@ -304,9 +295,15 @@ class TableNode(OfFamily, UnitFree):
         """The log-likelihood that no table can exceed: sum n log(n / row sum), from the counts alone."""
         from scipy.special import xlogy
 
-        table: CountTable = summary[Counts(self.domain.names)]
-        counts = self._counts_of(table)
+        counts = self._counts_of(self._counted(summary))
         return float(xlogy(counts, counts).sum() - xlogy(counts.sum(axis=1), counts.sum(axis=1)).sum())
+
+    def _counted(self, summary: Summary) -> CountTable:
+        """The counts of the family in a summary."""
+        from suffice.statistics import Counts
+
+        found: CountTable = summary[Counts(self.domain.names)]
+        return found
 
     def _counts_of(self, table: CountTable) -> Floats:
         """Weights (k, card) of rows of the data, by the parent configurations that have a row."""
@@ -416,6 +413,8 @@ class TableNode(OfFamily, UnitFree):
 
 def keeps_all(table: CountTable) -> bool:
     """Whether a node with these counts keeps a row for every parent configuration."""
+    if table.cells is None:
+        return table.values.size <= DENSE_CELLS
     return table.size <= DENSE_CELLS and len(table.shape) <= MOST_AXES
 
 
@@ -445,8 +444,9 @@ def _by_row(table: CountTable, card: int, domain: Domain) -> tuple[Codes, Floats
 def maximum_rows(counts: Floats, fallback: Floats) -> Floats:
     """Counts (k, card) over their row sums; the fallback (card,) where a row has no weight."""
     total = counts.sum(axis=1, keepdims=True)
-    seen = total > 0
-    return np.where(seen, counts / np.where(seen, total, 1.0), fallback)
+    rows = np.empty(counts.shape)  # Row by row in memory, so that a table is a view of its rows.
+    rows[:] = fallback
+    return np.divide(counts, total, out=rows, where=total > 0)
 
 
 def smoothed_rows(counts: Floats, alpha: Floats, estimate: str, domain: Domain) -> Floats:

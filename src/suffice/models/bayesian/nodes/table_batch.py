@@ -6,7 +6,7 @@ as many steps as a few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain
 from suffice.models.bayesian.nodes.lookup import numbers_alike
-from suffice.models.bayesian.nodes.table import TableLearner, TableNode, keeps_all, maximum_rows, smoothed_rows
+from suffice.models.bayesian.nodes.table import TableNode, keeps_all, maximum_rows, smoothed_rows
+from suffice.models.bayesian.nodes.table_learner import TableLearner
 from suffice.statistics import Counts, Summary
 
 Floats = NDArray[np.float64]
@@ -37,23 +38,25 @@ class TableBatchLearner(TableLearner):
 
 def learn_tables(learners: Sequence[TableLearner], domains: Sequence[Domain], summary: Summary) -> list[TableNode]:
     """The fitted nodes, as each learner alone would fit them."""
-    tables = [summary[Counts(domain.names)] for domain in domains]
+    known = {question.variables: answer for question, answer in summary.answers.items() if type(question) is Counts}
+    tables: list[Any] = [known.get(domain.names) or summary[Counts(domain.names)] for domain in domains]
 
     def key(at: int) -> Hashable:
         learner = learners[at]
-        if not keeps_all(tables[at]) or learner.unseen == "raise" or learner.estimate == "map":
+        if learner.unseen == "raise" or learner.estimate == "map" or not keeps_all(tables[at]):
             return None  # Large, or with an error that names the node.
-        return domains[at].variables[-1].card, learner.prior is None, learner.unseen
+        return tables[at].shape[-1], learner.prior is None, learner.unseen
 
-    found: dict[int, TableNode] = {}
+    found: list[Any] = [None] * len(learners)
     for alike, chosen in numbers_alike(len(learners), key).items():
         if alike is None:
-            found |= {at: learners[at].learn_from(domains[at], tables[at]) for at in chosen}
-            continue
-        counts = _stacked([tables[at].dense() for at in chosen], domains[chosen[0]].variables[-1].card)
-        nodes = _learned([learners[at] for at in chosen], [domains[at] for at in chosen], *counts)
-        found |= dict(zip(chosen, nodes, strict=True))
-    return [found[at] for at in range(len(learners))]
+            nodes: Iterable[TableNode] = [learners[at].learn_from(domains[at], tables[at]) for at in chosen]
+        else:
+            counts = _stacked([tables[at].dense() for at in chosen], tables[chosen[0]].shape[-1])
+            nodes = _learned([learners[at] for at in chosen], [domains[at] for at in chosen], *counts)
+        for at, node in zip(chosen, nodes, strict=True):
+            found[at] = node
+    return found
 
 
 def _learned(
@@ -65,15 +68,25 @@ def _learned(
     if first.prior is None:
         rows, alpha = maximum_rows(counts, fallback), None
     else:
-        alpha = np.empty_like(counts)
-        for learner, place in zip(learners, places, strict=True):
-            assert learner.prior is not None
-            alpha[place] = learner.prior.rows(None, card)
+        alpha = _pseudo_counts(learners, counts, places)
         rows = smoothed_rows(counts, alpha, "mean", domains[0])
     estimate = "mle" if alpha is None else "mean"
     for domain, place in zip(domains, places, strict=True):
         pseudo = None if alpha is None else alpha[place]
         yield TableNode(domain, rows[place], counts[place], fallback, None, pseudo, estimate)
+
+
+def _pseudo_counts(learners: Sequence[TableLearner], counts: Floats, places: Sequence[slice]) -> Floats:
+    """The pseudo-counts of every cell of `counts` (k, card); those with one number a table are written together."""
+    alphas = [learner.prior.alpha for learner in learners if learner.prior is not None]
+    found = np.empty_like(counts)
+    if not any(alpha.ndim for alpha in alphas):
+        lengths = [place.stop - place.start for place in places]
+        found[:] = np.repeat(np.array(alphas, dtype=np.float64), lengths)[:, None]
+        return found
+    for alpha, place in zip(alphas, places, strict=True):
+        found[place] = alpha.reshape(-1, counts.shape[1]) if alpha.ndim else alpha
+    return found
 
 
 def _stacked(arrays: Sequence[NDArray[Any]], card: int) -> tuple[Floats, list[slice]]:

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from suffice.domain import Domain, Variable
 from suffice.engines.memory import in_words
 from suffice.errors import OptionError, SizeError, listing
-from suffice.families.base import generator
-from suffice.graphs.directed import topological_order
-from suffice.models.bayesian.gaps_in_samples import gap_rates, with_gaps
-from suffice.models.bayesian.nodes.contract import Columns
+from suffice.models.bayesian.queries.plain import is_plain, plain_inference
 from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, RowLaws, check_possible, read_evidence
 from suffice.table import Table
 
 if TYPE_CHECKING:
+    from suffice.models.bayesian.nodes.contract import Columns
     from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
     from suffice.models.bayesian.size_report import SizeReport
 
@@ -57,8 +55,9 @@ class NetworkAnswers:
 
     def _infer(self) -> Any:
         """The exact way for these nodes: a junction tree, one normal law, or both together."""
+        nodes = self._nodes()  # First: nodes that were given anew leave no inference behind.
         if "_inference" not in self.__dict__:
-            self._inference: Any = inference_of(self._nodes())
+            self._inference: Any = inference_of(nodes)
         return self._inference
 
     # -- one question ------------------------------------------------------------------------------------------------
@@ -246,6 +245,10 @@ class NetworkAnswers:
         """
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0:
             raise OptionError(f"n is {n!r}; expected a whole number of rows of at least 0; it must not be negative.")
+        from suffice.families.base import generator
+        from suffice.graphs.directed import topological_order
+        from suffice.models.bayesian.gaps_in_samples import gap_rates, with_gaps
+
         rng = generator(random_state)
         domain = Domain(node.domain[name] for name, node in self._nodes().items())
         rates = None if missing is None else gap_rates(missing, domain)
@@ -261,7 +264,7 @@ class NetworkAnswers:
 
     def _labels(self, name: Hashable, codes: NDArray[Any]) -> NDArray[Any]:
         if self.node(name).domain[name].kind != "discrete":
-            return codes
+            return codes.astype(np.int64) if getattr(self._nodes()[name], "whole", False) else codes
         states = self.states(name)
         kinds = {type(state) for state in states}
         if len(kinds) == 1 and kinds <= {int, float, bool}:
@@ -273,17 +276,11 @@ class NetworkAnswers:
 
 def inference_of(nodes: dict[Hashable, Any]) -> Any:
     """Exact inference for some fitted nodes; its engine loads with the first question."""
-    if all(node.domain[name].kind == "discrete" for name, node in nodes.items()):
-        from suffice.models.bayesian.queries.tables import TableInference
+    if all(map(is_plain, nodes.values())):
+        return plain_inference(nodes)
+    from suffice.models.bayesian.queries.rewritten import RewrittenInference
 
-        return TableInference(nodes)
-    if all(node.linear and not node.discrete_parents for node in nodes.values()):
-        from suffice.models.bayesian.queries.gaussian import GaussianInference
-
-        return GaussianInference(nodes)
-    from suffice.models.bayesian.queries.mixed import MixedInference
-
-    return MixedInference(nodes)
+    return RewrittenInference(nodes)
 
 
 def _over_batches(

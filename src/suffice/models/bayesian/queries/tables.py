@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,12 @@ from suffice.engines.workers import worker_count
 from suffice.errors import DataError, EstimateError, SizeError, listing
 from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
-from suffice.models.bayesian.queries.evidence_first import EvidenceFirst, spread
+from suffice.models.bayesian.queries.undefined import UNDEFINED, Undefined
 from suffice.models.evidence import RowLaws, known_columns, read_evidence
 from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.models.bayesian.queries.evidence_first import EvidenceFirst
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +33,6 @@ KEPT_BYTES = 2**26
 SMALL_BYTES = 2**18
 #: Parts of a network that are kept with their plans.
 KEPT_PARTS = 8
-UNDEFINED = "The tables of {} have undefined rows (unseen='nan'). Use a prior= or unseen='uniform'."
 
 
 class TableInference:
@@ -65,13 +67,18 @@ class TableInference:
     @cached_property
     def tree(self) -> JunctionTree:
         """The plan with the tables."""
-        undefined = [n for n, node in self.nodes.items() if any(np.isnan(table).any() for _, table in node.factors())]
-        if undefined:
-            raise EstimateError(UNDEFINED.format(listing(undefined)))
         return self.plan.load(self._tables())
 
     def _tables(self) -> list[Floats]:
-        return [table for _, table in self.factors]
+        """The tables, with equal probabilities in undefined rows: no answer that these rows could touch is given."""
+        if not self.undefined:
+            return [table for _, table in self.factors]
+        return [np.where(np.isnan(table), 1.0 / table.shape[-1], table) for _, table in self.factors]
+
+    @cached_property
+    def undefined(self) -> Undefined:
+        """Which joint states of the parents have no row (unseen="nan"), by node."""
+        return Undefined.of(self.nodes)
 
     @cached_property
     def _whole_tree(self) -> JunctionTree:
@@ -79,7 +86,8 @@ class TableInference:
         if len(self.plan.space.cards) == len(self.domain):
             return self.tree
         plan = plan_tree(self._cards, [node.domain.names for node in self.nodes.values()])
-        return plan.load([node.table_.values for node in self.nodes.values()])
+        tables = [node.table_.values for node in self.nodes.values()]
+        return plan.load([np.where(np.isnan(table), 1.0 / table.shape[-1], table) for table in tables])
 
     # -- evidence ----------------------------------------------------------------------------------------------------
 
@@ -119,7 +127,7 @@ class TableInference:
         hard, soft = self.evidence(given)
         part = self._part([*names, *hard, *soft])
         try:
-            values = part._posterior(hard, soft, given).marginal(names)
+            values = part._posterior(hard, soft, given, names).marginal(names)
         except SizeError as error:
             law = part._evidence_first(hard, soft, tuple(names), error)[1]
             if law is None:
@@ -133,6 +141,8 @@ class TableInference:
         """Log-probability of the evidence and P(names | evidence), None where impossible; for networks too large."""
         if not hard:
             raise error
+        from suffice.models.bayesian.queries.evidence_first import EvidenceFirst, spread
+
         known = frozenset(hard)
         if self._reduced is None or self._reduced[0] != known:
             try:
@@ -153,8 +163,17 @@ class TableInference:
         found = self._posterior(hard, soft, given).marginals()
         return {name: Table(self.domain.select([name]), found[name]) for name in self.domain.names}
 
-    def _posterior(self, hard: dict[Hashable, int], soft: dict[Hashable, Floats], given: Any) -> Calibration:
-        """The calibrated tree; the last one is kept, as several questions about the same evidence are common."""
+    def _posterior(
+        self,
+        hard: dict[Hashable, int],
+        soft: dict[Hashable, Floats],
+        given: Any,
+        asked: Iterable[Hashable] | None = None,
+    ) -> Calibration:
+        """The calibrated tree; the last one is kept, as several questions about the same evidence are common.
+
+        Where an undefined row can be reached, and what is asked (by default all nodes) depends on it, that is an error.
+        """
         key = (tuple(hard.items()), tuple((name, tuple(weights.tolist())) for name, weights in soft.items()))
         last = self._last  # Read once: another thread may replace it.
         if last is not None and last[0] == key:
@@ -164,11 +183,14 @@ class TableInference:
             self._last = (key, posterior) if self.plan.bytes <= KEPT_BYTES else None
         if posterior.log_partition == -np.inf:
             raise _impossible(given)
+        self.undefined.check(None if asked is None else [*asked, *hard, *soft], posterior.marginal)
         return posterior
 
     def most_probable(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
         """The most probable joint state that agrees with the evidence."""
         hard, soft = self.evidence(given)
+        if self.undefined:
+            self._posterior(hard, soft, given)
         try:
             best = self._whole_tree.most_probable(hard, soft)
         except DataError:  # The engine's word for evidence of probability 0.
@@ -182,7 +204,10 @@ class TableInference:
         hard, soft = self.evidence(given)
         part = self._part([*hard, *soft])
         try:
-            return part.tree.log_probability(hard, soft)
+            found = part.tree.log_probability(hard, soft)
+            if part.undefined and found > -np.inf:
+                part._posterior(hard, soft, given, ())
+            return found
         except SizeError as error:
             # Soft evidence counts relative to no evidence, as in the tree.
             return part._evidence_first(hard, soft, (), error)[0]
@@ -202,12 +227,16 @@ class TableInference:
         if len(rest):
             rows, names = _matrix({name: values[rest] for name, values in columns.items()}, len(rest))
             try:
-                tree = self._part(names).tree
+                part = self._part(names)
+                tree = part.tree
             except SizeError as error:
                 found[rest] = self._row_by_row(rows, names, (), error)[0]
                 return found
             known = tree.plan.rows(rows, names, calls=calls)
-            found[rest] = tree.solve_rows(known, threads=worker_count(threads)).log_partition
+            scopes = part.undefined.scopes(names)
+            answers = tree.solve_rows(known, scopes=scopes, threads=worker_count(threads))
+            part.undefined.check(names, answers.marginals.__getitem__)
+            found[rest] = answers.log_partition
         return found
 
     def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
@@ -229,7 +258,10 @@ class TableInference:
         except SizeError as error:
             logs, laws = self._row_by_row(rows, seen, scope, error)
             return laws, logs > -np.inf
-        answers = tree.solve_rows(rows, seen, scopes=[scope], threads=worker_count(threads))
+        asked = (*seen, *scope)
+        scopes = list(dict.fromkeys([scope, *part.undefined.scopes(asked)]))
+        answers = tree.solve_rows(rows, seen, scopes=scopes, threads=worker_count(threads))
+        part.undefined.check(asked, answers.marginals.__getitem__)
         return answers.marginals[scope], answers.log_partition > -np.inf
 
     def _row_by_row(

@@ -1,0 +1,50 @@
+"""Our own chain CRF."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import suffice as sf
+from benchmarks.contender import Data, Run
+from benchmarks.problems.crf import C2, STEPS, sequences
+
+
+@dataclass(frozen=True)
+class Tagger:
+    """A model as plain data, so that it can be sent to another process."""
+
+    plain: Any
+
+    def __call__(self, X: Any) -> list[list[str]]:
+        """Labels of sequences."""
+        return sf.ChainCRF.from_plain(self.plain).predict(X)
+
+
+def fit(data: Data, *, steps: int, threads: int) -> Run:
+    """A given number of iterations."""
+    return _run(data, sf.ChainCRF(prior=_prior(), max_iter=steps, threads=threads))
+
+
+def reach(data: Data, *, threads: int) -> Run:
+    """Until the objective is as good as the one given."""
+    target = float(data["target"])
+    stop = None if target != target else lambda state: state.objective >= -target
+    return _run(data, sf.ChainCRF(prior=_prior(), max_iter=STEPS, threads=threads, callback=stop))
+
+
+def _prior() -> sf.Normal:
+    return sf.Normal(variance=0.5 / C2)
+
+
+def _run(data: Data, model: sf.ChainCRF) -> Run:
+    X, y = sequences(data, "train")
+
+    def run() -> object:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # A limit on the steps is reached, as asked.
+            model.fit(X, y)
+        return -model.report_.objective, model.n_iter_, Tagger(model.to_plain())
+
+    return run

@@ -1,0 +1,42 @@
+"""Our own generalised linear model."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from benchmarks.contender import Data, Run
+from benchmarks.regression import Floats, loosest
+from suffice import GLM, Normal
+
+
+def fit(data: Data, *, solver: str = "auto") -> Run:
+    """With certificate, standard errors, deviances and report."""
+    ridge = float(data["ridge"])
+    options: dict[str, Any] = {"solver": solver, "prior": Normal(variance=1.0 / ridge) if ridge else None}
+    rows: Any = data["X"]
+    if "codes" in data:
+        import pandas as pd
+
+        rows = pd.DataFrame(data["X"]).add_prefix("x")
+        rows["level"] = pd.Categorical.from_codes(data["codes"], categories=np.arange(int(data["levels"])))
+
+    def solved(tolerance: float) -> Floats:
+        model = GLM(str(data["family"]), tolerance=tolerance, **options).fit(rows, data["y"])
+        return np.asarray(model.parameters_)
+
+    tolerance = loosest(data, solved)
+    return lambda: solved(tolerance)
+
+
+def fit_file(data: Data, *, threads: int) -> Run:
+    """Straight from the file: the levels are found in a pass of their own, then one pass for each iteration."""
+    os.environ["SUFFICE_THREADS"] = str(threads)
+
+    def run() -> object:
+        model = GLM("binomial").fit(str(data["path"]), y="y")
+        return np.array([model.parameters_, model.standard_errors_])
+
+    return run

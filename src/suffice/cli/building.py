@@ -1,0 +1,223 @@
+"""The model that a structure, the data and the options ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import suffice as sf
+from suffice.cli.structures import Structure
+from suffice.errors import OptionError
+
+GRAPHS = ("bayes", "markov", "gaussian")
+OTHERS = ("glm", "chain", "hmm", "crf")
+KINDS = (*GRAPHS, *OTHERS)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Options of a fit as they came from the command line; those left out are not handed on."""
+
+    kind: str | None = None
+    prior: str | None = None
+    estimate: str | None = None
+    solver: str | None = None
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    states: Mapping[str, Any] = field(default_factory=dict)
+    further: Mapping[str, str] = field(default_factory=dict)
+    seed: int | None = None
+    progress: bool = False
+
+    def options(self, *, prior: Any = None) -> dict[str, Any]:
+        """Keyword arguments for a constructor."""
+        found: dict[str, Any] = {"progress": self.progress} if self.progress else {}
+        for name, value in (("estimate", self.estimate), ("solver", self.solver), ("random_state", self.seed)):
+            if value is not None:
+                found[name] = value
+        if prior is not None:
+            found["prior"] = prior
+        return found | {name: as_value(text) for name, text in self.further.items()}
+
+    def check(self, kind: str) -> None:
+        """Refuse what only networks and graphs have."""
+        for flag, given in (("--hidden", self.hidden), ("--states", self.states)):
+            if given:
+                raise OptionError(f"--model {kind} takes no {flag}; it speaks of variables of a network.")
+
+
+def as_value(text: str) -> Any:
+    """A value given as text: JSON where it is JSON, else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def pairs(items: Sequence[str], what: str) -> dict[str, str]:
+    """``name=value`` items by name."""
+    found = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not (name and equals):
+            raise OptionError(f"{what} {item!r}: expected name=value.")
+        found[name] = value
+    return found
+
+
+def read_options(items: Sequence[str]) -> dict[str, Any]:
+    """Further options by name, their values as JSON or text."""
+    return {name: as_value(text) for name, text in pairs(items, "--option").items()}
+
+
+def read_states(items: Sequence[str]) -> dict[str, Any]:
+    """Declared states by variable, from ``NAME=a,b,c``, ``NAME=real`` or JSON files with such a dict."""
+    found: dict[str, Any] = {}
+    for item in items:
+        if "=" not in item:
+            found |= _states_file(Path(item))
+            continue
+        ((name, text),) = pairs([item], "--states").items()
+        whole = as_value(text)
+        parts = whole if isinstance(whole, list) else [as_value(part.strip()) for part in text.split(",")]
+        found[name] = text if text in ("real", "count") else parts
+    return found
+
+
+def _states_file(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise OptionError(f"--states {str(path)!r} is not JSON; expected a dict such as {_EXAMPLE}.") from None
+    if not isinstance(found, dict) or not all(isinstance(states, list | str) for states in found.values()):
+        raise OptionError(f"--states {str(path)!r} holds no states by variable; expected a dict such as {_EXAMPLE}.")
+    return found
+
+
+_EXAMPLE = '{"rain": ["no", "yes"], "depth": "real"}'
+
+
+def build_graph(structure: Structure, wish: Wish, data: Any = None) -> Any:
+    """An unfitted network or graph; data say whether lines join numbers or states."""
+    kind = wish.kind or _kind_of(structure, data)
+    _check_kind(structure, kind)
+    wish = replace(wish, states={**structure.states, **wish.states})
+    if kind == "bayes":
+        return _bayesian(structure, wish)
+    if kind == "gaussian":
+        if wish.states or wish.hidden:
+            raise OptionError("A GaussianGraph is about numbers and takes no --states and no --hidden.")
+        source: Any = structure.model if structure.model is not None else list(structure.cliques)
+        nodes = None if structure.model is not None else _names(structure)
+        return made(sf.GaussianGraph, source, nodes, **wish.options(prior=weights_prior(wish.prior)))
+    terms: Any = (
+        structure.model if structure.model is not None else [*structure.cliques, *((n,) for n in structure.alone)]
+    )
+    options = _with_states(wish.options(prior=weights_prior(wish.prior)), wish)
+    return made(sf.MarkovNetwork, terms, **_with_hidden(options, wish))
+
+
+def _check_kind(structure: Structure, kind: str) -> None:
+    """Refuse edges of one kind for a model of the other."""
+    structure.directed  # noqa: B018  Both kinds at once are refused first.
+    if kind == "bayes" and structure.cliques:
+        lines = " -- ".join(structure.cliques[0])
+        raise OptionError(f"The structure has lines ({lines}), and --model bayes takes arrows, as in 'A -> B'.")
+    if kind != "bayes" and structure.arrows:
+        arrow = " -> ".join(structure.arrows[0])
+        raise OptionError(f"The structure has arrows ({arrow}), and --model {kind} takes lines, as in 'A -- B'.")
+
+
+def _with_states(options: dict[str, Any], wish: Wish) -> dict[str, Any]:
+    return options | {"states": dict(wish.states)} if wish.states else options
+
+
+def _with_hidden(options: dict[str, Any], wish: Wish) -> dict[str, Any]:
+    found = {name: as_value(value) for name, value in wish.hidden.items()}
+    return options | {"hidden": found} if found else options
+
+
+def made(cls: Any, *arguments: Any, **options: Any) -> Any:
+    """The model; an option that it does not have is a mistake of the user."""
+    unknown = set(options) - set(cls._option_names())
+    if unknown:
+        raise OptionError(
+            f"{cls.__name__} has no option {sorted(unknown)[0]!r}; it has {', '.join(cls._option_names())}."
+        )
+    return cls(*arguments, **options)
+
+
+def _names(structure: Structure) -> list[str]:
+    named = [name for clique in structure.cliques for name in clique]
+    return list(dict.fromkeys([*named, *structure.alone]))
+
+
+def _kind_of(structure: Structure, data: Any) -> str:
+    model = structure.model
+    if model is not None:
+        for kind, cls in (("bayes", sf.BayesianNetwork), ("markov", sf.MarkovNetwork), ("gaussian", sf.GaussianGraph)):
+            if isinstance(model, cls):
+                return kind
+        raise OptionError(f"The structure is a {type(model).__name__}; expected a network or a graph.")
+    if structure.directed:
+        return "bayes"
+    return "gaussian" if data is not None and _all_real(_names(structure), data) else "markov"
+
+
+def _all_real(names: list[str], data: Any) -> bool:
+    """Whether every column holds numbers that are not states."""
+    domain = domain_of(data, names)
+    known = [name for name in names if name in domain]
+    return bool(known) and all(domain[name].kind == "real" for name in known)
+
+
+def domain_of(data: Any, names: Sequence[Any]) -> sf.Domain:
+    """What some columns of rows, or of a summary, hold; columns that are not there are left out."""
+    from suffice.fitting import settled_domain
+    from suffice.sources import open_source
+
+    if isinstance(data, sf.Summary):
+        return data.domain
+    source = open_source(data)
+    return settled_domain(source, dict.fromkeys(name for name in names if name in source.columns))
+
+
+def _bayesian(structure: Structure, wish: Wish) -> Any:
+    options = _with_hidden(_with_states(wish.options(prior=counts_prior(wish.prior)), wish), wish)
+    if wish.prior is not None and ":" in wish.prior:
+        options["equivalent_sample_size"] = float(wish.prior.partition(":")[2])
+    source: Any = structure.model
+    if source is None:
+        parents: dict[str, list[str]] = {name: [] for name in structure.alone}
+        for parent, child in structure.arrows:
+            parents.setdefault(parent, [])
+            parents.setdefault(child, []).append(parent)
+        source = parents
+    return made(sf.BayesianNetwork, source, **options)
+
+
+def counts_prior(text: str | None) -> Any:
+    """A number of pseudo-counts, or the name of a prior with its weight in rows: 1, bdeu, bdeu:10, k2."""
+    if text is None:
+        return None
+    name = text.partition(":")[0]
+    try:
+        return float(name)
+    except ValueError:
+        return name
+
+
+def weights_prior(text: str | None) -> Any:
+    """A prior on weights: a variance, ``normal:10`` or ``laplace:1``."""
+    if text is None:
+        return None
+    name, colon, number = text.partition(":")
+    try:
+        scale = float(number if colon else name)
+    except ValueError:
+        raise OptionError(f"The prior {text!r} is not one of a variance such as 10, normal:10 or laplace:1.") from None
+    if colon and name not in ("normal", "laplace"):
+        raise OptionError(f"The prior {text!r} is not one of a variance such as 10, normal:10 or laplace:1.")
+    return sf.Laplace(scale=scale) if name == "laplace" else sf.Normal(variance=scale)

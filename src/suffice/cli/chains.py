@@ -1,0 +1,117 @@
+"""Markov chains from the command line: texts, one sequence a line, or rows with a column of states."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import suffice as sf
+from suffice.cli.application import are_summaries, rows, summed
+from suffice.cli.building import Wish, counts_prior, made
+from suffice.cli.texts import columns_in_memory, files_of, lines_of
+from suffice.cli.ways import Columns, Form, Way
+from suffice.errors import OptionError
+
+#: `show` prints no more cells than this.
+SMALL = 400
+_TABLES = (".csv", ".csv.gz", ".parquet")
+
+
+def fit(files: list[str], wish: Wish, form: Form) -> sf.MarkovChain:
+    """A fitted chain."""
+    form.check("--model chain", "weight", "group", "columns")
+    options = wish.options(prior=counts_prior(wish.prior))
+    model: sf.MarkovChain = made(sf.MarkovChain, **options)
+    data, form_of = read_sequences(files, form, model.get_params(deep=False)["tokens"])
+    return model.fit(data, form.weight, **form_of)
+
+
+def read_sequences(files: Sequence[str], form: Form, tokens: Any) -> tuple[Any, dict[str, Any]]:
+    """Sequences and how they are told apart: a summary, a table in memory, the path of a text, or lines of several."""
+    if are_summaries(files):
+        return summed(files), {}
+    if form.group or form.columns or any(name.lower().endswith(_TABLES) for name in files):
+        names = [*([form.group] if form.group else []), *form.columns, *([form.weight] if form.weight else [])]
+        with rows(files) as found:
+            _, table = columns_in_memory(found, names if form.columns else None)
+        return table, {"group": form.group, "columns": list(form.columns) or None}
+    paths = files_of(files)
+    if len(paths) == 1 and paths[0] != "-":
+        return Path(paths[0]), {}
+    split = list if tokens == "characters" else str.split
+    return [list(split(line)) for _, _, line in lines_of(paths) if line.strip()], {}
+
+
+class ChainWay(Way):
+    """A MarkovChain."""
+
+    @property
+    def _tokens(self) -> Any:
+        return self.model.get_params(deep=False)["tokens"]
+
+    def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
+        """Mean log-likelihood of a step, and the perplexity."""
+        form.check(self.who, "weight", "group", "columns")
+        found, form_of = read_sequences(data, form, self._tokens)
+        score = float(self.model.score(found, form.weight, **form_of))
+        return {"score": score, "perplexity": float(self.model.perplexity(found, form.weight, **form_of))}
+
+    def predict(self, data: Sequence[str], form: Form) -> Columns:
+        """What most probably follows each sequence, and how probable it is; with `proba` the whole row."""
+        form.check(self.who, "group", "columns", "proba")
+        tails = [path[-self.model.order :] for path in self._paths(data, form)]
+        laws = [self.model.row(tail) for tail in tails]
+        if not laws:
+            return {"next": [], "probability": []}
+        (name,) = laws[0].variables
+        states, shares = laws[0].states[name], np.array([law.values for law in laws])
+        if form.proba:
+            return {str(state): shares[:, at] for at, state in enumerate(states)}
+        best = shares.argmax(axis=1)
+        return {"next": [states[at] for at in best], "probability": shares[np.arange(len(best)), best]}
+
+    def _paths(self, data: Sequence[str], form: Form) -> list[list[Hashable]]:
+        from suffice.sources.sequences import open_sequences
+
+        if form.group or form.columns or any(name.lower().endswith(_TABLES) for name in data):
+            found, form_of = read_sequences(data, form, self._tokens)
+            sequences = open_sequences(found, **form_of).single()
+            return [list(sequences[at]) for at in range(len(sequences))]
+        split = list if self._tokens == "characters" else str.split
+        return [list(split(line)) for _, _, line in lines_of(data) if line.strip()]
+
+    def sample(self, n: int, form: Form) -> Columns:
+        """`n` sequences, step by step."""
+        form.check(self.who, "seed", "length")
+        if form.length is None and not self.model.get_params(deep=False)["bounds"]:
+            raise OptionError("Say how many steps each sequence is to have with --length; the chain has no ends.")
+        drawn = self.model.sample(n, form.length, random_state=form.seed)
+        places = [at for at, path in enumerate(drawn) for _ in path]
+        return {"sequence": places, "state": [state for path in drawn for state in path]}
+
+    def table(self, name: str) -> Any:
+        """First states, all transitions, or the row of a history such as ``the dog``."""
+        if name in ("initial", "transitions"):
+            return getattr(self.model, f"{name}_")
+        words = {str(state): state for state in self.model.states_}
+        history = name.split()
+        unknown = [word for word in history if word not in words]
+        if unknown:
+            raise OptionError(f"The chain has no state {unknown[0]!r}; ask for 'initial', 'transitions' or a history.")
+        return self.model.row([words[word] for word in history])
+
+    def structure(self) -> dict[str, Any]:
+        """Order and number of states."""
+        return {"order": self.model.order, "states": len(self.model.states_)}
+
+    def figures(self) -> Any:
+        """First states and transitions of a small chain."""
+        small = len(self.model.states_) ** (self.model.order + 1) <= SMALL
+        return {name: getattr(self.model, f"{name}_") for name in ("initial", "transitions")} if small else {}
+
+    def parameters(self) -> str:
+        """The same, to be read."""
+        return "\n\n".join(map(str, self.figures().values()))

@@ -1,0 +1,157 @@
+"""Hidden Markov models from the command line: rows of a table, sequences told apart by a column."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import suffice as sf
+from suffice.cli.application import rows
+from suffice.cli.building import Wish, counts_prior, made
+from suffice.cli.texts import columns_in_memory
+from suffice.cli.ways import Columns, Form, Way, call
+from suffice.domain import Domain, Variable
+from suffice.errors import OptionError
+
+LAWS = (
+    *("Categorical", "Bernoulli", "Normal", "MultivariateNormal", "Poisson", "Exponential", "Gamma", "Geometric"),
+    *("NegativeBinomial", "Beta", "InverseGamma"),
+)
+_BY_NAME = {name.lower(): name for name in LAWS} | {"gaussian": "Normal", "multivariategaussian": "MultivariateNormal"}
+
+
+def fit(files: list[str], wish: Wish, form: Form) -> sf.HiddenMarkovModel:
+    """A fitted hidden Markov model."""
+    form.check("--model hmm", "group", "columns", "label")
+    options = wish.options(prior=counts_prior(wish.prior))
+    if "states" not in options:
+        raise OptionError("Say how many hidden states there are with --option states=2, or name them in a JSON list.")
+    domain, table, names = _read(files, form)
+    emission = _emission(options.pop("emission", None), domain, names)
+    model: sf.HiddenMarkovModel = made(sf.HiddenMarkovModel, options.pop("states"), emission, **options)
+    known = None
+    if form.label is not None:
+        from suffice.sources.sequences import open_sequences
+
+        known = open_sequences(table, group=form.group, columns=[form.label])
+    return model.fit(table, known, group=form.group, columns=names)
+
+
+def _read(files: Sequence[str], form: Form) -> tuple[Domain, dict[Hashable, NDArray[Any]], list[Hashable]]:
+    """What the columns hold, the columns, and the names of those that are observed."""
+    beside = [name for name in (form.group, form.label) if name is not None]
+    with rows(files) as found:
+        if isinstance(found, sf.Summary):
+            raise OptionError("A hidden Markov model needs sequences; a summary does not keep them.")
+        domain, table = columns_in_memory(found, [*beside, *form.columns] if form.columns else None)
+    return domain, table, [name for name in table if name not in beside]
+
+
+def _emission(given: Any, domain: Domain, names: Sequence[Hashable]) -> Any:
+    """The law of what is seen: as said, or by the columns."""
+    if isinstance(given, str):
+        return _law(given)
+    if isinstance(given, dict):
+        return {name: _law(text) for name, text in given.items()}
+    if isinstance(given, list):
+        return [_law(text) for text in given]
+    kinds = [domain[name].kind for name in names]
+    if len(names) > 1 and all(kind != "discrete" for kind in kinds):
+        return sf.MultivariateNormal()
+    laws: list[Any] = [sf.Categorical() if kind == "discrete" else sf.Normal() for kind in kinds]
+    return laws[0] if len(laws) == 1 else laws
+
+
+def _law(text: Any) -> Any:
+    name = _BY_NAME.get(str(text).lower().replace("_", "").replace("-", ""))
+    if name is None:
+        raise OptionError(f"emission {text!r} is no law; expected one of {', '.join(LAWS)}.")
+    return getattr(sf, name)()
+
+
+class HiddenChainWay(Way):
+    """A HiddenMarkovModel."""
+
+    def _opened(self, data: Sequence[str], form: Form) -> tuple[dict[Hashable, NDArray[Any]], dict[str, Any]]:
+        learned = getattr(self.model, "_columns", None)
+        chosen = form.columns or tuple(learned or ())
+        beside = [] if form.group is None else [form.group]
+        with rows(data) as found:
+            if isinstance(found, sf.Summary):
+                raise OptionError("A hidden Markov model needs sequences; a summary does not keep them.")
+            _, table = columns_in_memory(found, [*beside, *chosen] if chosen else None)
+        return table, {"group": form.group, "columns": list(chosen) or None}
+
+    def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
+        """Mean log-likelihood of a step."""
+        form.check(self.who, "group", "columns")
+        table, form_of = self._opened(data, form)
+        return {"score": float(self.model.score(table, **form_of))}
+
+    def predict(self, data: Sequence[str], form: Form) -> Columns:
+        """The most probable path of states, in the order of the rows; with `proba` the posteriors of all states."""
+        form.check(self.who, "group", "columns", "proba", "further")
+        table, form_of = self._opened(data, form)
+        asked = self.model.posteriors if form.proba else self.model.predict
+        answer = call(asked, table, **form_of, **form.further)
+        steps = np.concatenate(answer) if isinstance(answer, list) else np.asarray(answer)
+        groups = None if form.group is None else table[form.group]
+        found = np.empty_like(steps)
+        found[_order(groups, len(steps))] = steps
+        first = {} if groups is None else {form.group: groups}
+        if form.proba:
+            return first | {str(state): found[:, at] for at, state in enumerate(self.model.states_)}
+        return first | {"state": found}
+
+    def sample(self, n: int, form: Form) -> Columns:
+        """`n` sequences with their states."""
+        form.check(self.who, "seed", "length")
+        if form.length is None:
+            raise OptionError("Say how many steps each sequence is to have with --length.")
+        seen, states = self.model.sample(form.length, n, random_state=form.seed)
+        values = np.concatenate([np.asarray(part) for part in seen])
+        names = list(getattr(self.model, "_columns", None) or [])
+        wide = values.reshape(len(values), -1)
+        names = names if len(names) == wide.shape[1] else [f"x{at}" for at in range(wide.shape[1])]
+        first = {"sequence": np.repeat(np.arange(n), form.length), "state": np.concatenate(states)}
+        return first | {name: wide[:, at] for at, name in enumerate(names)}
+
+    def table(self, name: str) -> Any:
+        """First states, transitions, or the probabilities of symbols."""
+        model, states = self.model, Variable.discrete("state", self.model.states_)
+        if name == "initial":
+            return sf.Table(Domain([states]), model.initial_)
+        if name == "transitions":
+            return sf.Table(Domain([states, Variable.discrete("next", model.states_)]), model.transitions_)
+        if name == "emissions":
+            symbols = Variable.discrete("symbol", model.symbols_)
+            return sf.Table(Domain([states, symbols]), model.emission_probabilities_)
+        raise OptionError(f"A HiddenMarkovModel has the tables initial, transitions and emissions, not {name!r}.")
+
+    def structure(self) -> dict[str, Any]:
+        """The hidden states."""
+        return {"states": ", ".join(map(str, self.model.states_))}
+
+    def figures(self) -> Any:
+        """Where it begins, how it moves, and the law of each state."""
+        laws = zip(self.model.states_, self.model.emissions_, strict=True)
+        found = {name: self.table(name) for name in ("initial", "transitions")}
+        return found | {"emissions": {state: str(law) for state, law in laws}}
+
+    def parameters(self) -> str:
+        """The same, to be read."""
+        found = self.figures()
+        emitted = "\n".join(f"{state}: {law}" for state, law in found["emissions"].items())
+        return f"{found['initial']}\n\n{found['transitions']}\n\n{emitted}"
+
+
+def _order(groups: NDArray[Any] | None, n: int) -> NDArray[np.intp]:
+    """The rows in the order of the sequences: groups by their first rows, rows of a group as they come."""
+    if groups is None:
+        return np.arange(n)
+    rank: dict[Any, int] = {}
+    numbers = [rank.setdefault(group, len(rank)) for group in groups.tolist()]
+    return np.argsort(numbers, kind="stable")

@@ -1,0 +1,223 @@
+"""The commands that learn, and those that prepare it: fit, summarize, merge, plan."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from suffice.cli.application import (
+    Column,
+    Data,
+    Group,
+    Json,
+    Output,
+    Response,
+    Seed,
+    States,
+    Structure,
+    Weight,
+    app,
+    rows,
+    summed,
+)
+
+_FIT = """Fit a model of known structure to rows.
+
+Prints the receipt and writes the model.
+
+\b
+suffice fit "rain -> wet; sprinkler -> wet" rows.csv -o net.json --prior 1
+suffice fit alarm.bif "part-*.csv" -o alarm.json --prior bdeu:10
+suffice fit "A--B; B--C; A--C" rows.csv --solver ipf
+suffice fit alarm.bif north.json south.json        (summaries of two sites)
+suffice fit "y ~ x + z" rows.csv --model glm --option family=poisson
+suffice fit rows.csv --model glm --response y --column x
+suffice fit rows.csv --model hmm --option states=2 --group patient --column pulse
+suffice fit corpus.txt --model chain --option order=2 --option smoothing=kneser-ney
+suffice fit train.txt --model crf --prior normal:10
+
+\b
+STRUCTURE: arrows make a Bayesian network, lines a Markov network, or a
+  Gaussian graph where all columns are real; chains and glm have none.
+glm: a formula, or --response and --column; options of GLM: family, link,
+  dispersion, ...; offset, exposure and trials name columns.
+hmm: --option states=N or '["calm", "storm"]', --label with known states,
+  --option emission=normal (categorical, poisson, ...; by the column unless
+  said), covariance, topology, n_init, ...
+chain: text, one sequence a line, or rows with --group and --column;
+  options order, smoothing, bounds, tokens, unknown, min_count, ...
+crf: text, one step a line (token, ..., label), a blank line between
+  sequences; options constraints, boundaries, min_frequency, ...
+"""
+
+
+@app.command(help=_FIT)
+def fit(
+    files: Annotated[list[str], typer.Argument(metavar="[STRUCTURE] DATA...", help="Structure, and rows.")],
+    output: Output = None,
+    model: Annotated[
+        str | None, typer.Option(help="bayes, markov, gaussian, glm, chain, hmm or crf; else as the structure says.")
+    ] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="1, bdeu:10, k2; on weights a variance, normal:10, laplace:1.")
+    ] = None,
+    estimate: Annotated[str | None, typer.Option(help="mean or map, with a prior.")] = None,
+    solver: Annotated[str | None, typer.Option(help="Method, where the model has several.")] = None,
+    weight: Weight = None,
+    hidden: Annotated[list[str] | None, typer.Option(help="Hidden variable, as NAME=STATES; may be repeated.")] = None,
+    states: States = None,
+    response: Response = None,
+    group: Group = None,
+    column: Column = None,
+    label: Annotated[str | None, typer.Option(help="Column of known states (hmm).")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="Any further option of the model, as NAME=VALUE (JSON or text).")
+    ] = None,
+    seed: Seed = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report as an HTML page.")] = None,
+    progress: Annotated[bool | None, typer.Option(help="Show progress; on a terminal unless said.")] = None,
+    json: Json = False,
+) -> None:
+    """Fit a model; the help of the command is `_FIT`."""
+    from suffice.cli.building import Wish, pairs, read_states
+    from suffice.cli.ways import Form
+
+    wish = Wish(
+        kind=model,
+        prior=prior,
+        estimate=estimate,
+        solver=solver,
+        hidden=pairs(hidden or [], "--hidden"),
+        states=read_states(states or []),
+        further=pairs(option or [], "--option"),
+        seed=seed,
+        progress=sys.stderr.isatty() if progress is None else progress,
+    )
+    form = Form(weight=weight, response=response, group=group, columns=tuple(column or ()), label=label)
+    _check_targets(output, report)
+    _finish(_fitted(files, wish, form), output, report, json)
+
+
+def _check_targets(output: Path | None, report: Path | None) -> None:
+    """Refuse before the work what could not be written after it."""
+    from suffice.errors import OptionError
+    from suffice.formats import FORMATS
+
+    if output is not None and not output.name.lower().endswith(tuple(FORMATS)):
+        raise OptionError(f"{str(output)!r} has no known ending; known: {', '.join(FORMATS)}.")
+    for path in (output, report):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise OptionError(f"There is no folder {str(path.parent)!r} to write {path.name!r} into.")
+
+
+def _fitted(files: list[str], wish: Any, form: Any) -> Any:
+    from suffice.cli.building import KINDS, OTHERS, build_graph
+    from suffice.cli.structures import read_structure
+    from suffice.errors import OptionError
+
+    if wish.kind is not None and wish.kind not in KINDS:
+        raise OptionError(f"--model {wish.kind!r}: expected one of {', '.join(KINDS)}.")
+    if wish.kind in OTHERS:
+        from suffice.cli.others import fit_other
+
+        return fit_other(files, wish, form)
+    form.check("A network or a graph", "weight")
+    if len(files) < 2:
+        raise OptionError(f"Expected STRUCTURE and DATA; found only {files[0]!r}.")
+    structure = read_structure(files[0])
+    with rows(files[1:]) as data:
+        return build_graph(structure, wish, data).fit(data, form.weight)
+
+
+def _finish(fitted: Any, output: Path | None, report: Path | None, json: bool) -> None:
+    """Write and print; a fit that was interrupted is kept, and ends the command as an interrupt does."""
+    from suffice.cli.showing import say
+
+    if output is not None:
+        fitted.write(output)
+    if report is not None:
+        fitted.report_.to_html(report)
+    written = "".join(f"\nwritten to {path}" for path in (output, report) if path is not None)
+    say(fitted.report_.to_dict(), as_json=json, text=f"{fitted.report_}{written}")
+    if fitted.report_.stop_reason == "interrupted":
+        raise KeyboardInterrupt
+
+
+@app.command()
+def summarize(
+    structure: Structure,
+    data: Data,
+    output: Annotated[Path, typer.Option("-o", "--output", help="File of the summary, .json or .suffice.")],
+    weight: Weight = None,
+    states: States = None,
+    json: Json = False,
+) -> None:
+    """Write the statistics that a fit needs.
+
+    Sites can share them in place of rows; `merge` adds them up, and `fit` takes them as data.
+    """
+    import suffice as sf
+    from suffice.cli.building import Wish, build_graph, read_states
+    from suffice.cli.showing import say
+    from suffice.cli.structures import read_structure
+    from suffice.formats import write
+
+    wish = Wish(states=read_states(states or []), progress=sys.stderr.isatty())
+    with rows(data) as found:
+        summary = sf.summarize(build_graph(read_structure(structure), wish, found), found, weight)
+    write(summary, output)
+    said = {"rows": summary.rows, "weight": summary.weight, "statistics": len(summary.answers), "file": str(output)}
+    say(said, as_json=json, text=f"{summary.rows:,} rows in {len(summary.answers)} statistics, written to {output}")
+
+
+@app.command()
+def merge(
+    summaries: Annotated[list[Path], typer.Argument(help="Files of summaries.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File of the sum, .json or .suffice.")],
+    json: Json = False,
+) -> None:
+    """Add up summaries.
+
+    A fit of the sum equals a fit of all rows together.
+    """
+    from suffice.cli.showing import say
+    from suffice.formats import write
+
+    total = summed(summaries)
+    write(total, output)
+    said = {"rows": total.rows, "weight": total.weight, "file": str(output)}
+    say(said, as_json=json, text=f"{total.rows:,} rows of {len(summaries)} summaries, written to {output}")
+
+
+@app.command()
+def plan(
+    structure: Structure,
+    data: Annotated[list[str] | None, typer.Argument(help="Rows, from which the states are read.")] = None,
+    states: Annotated[
+        list[str] | None,
+        typer.Option(help="As in fit; a number is that of the states of each variable of which nothing is known."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say how large a fit would be, without fitting.
+
+    Width of the junction tree, bytes, and the method that would be chosen.
+    """
+    from suffice.cli.building import read_states
+    from suffice.cli.planning import describe_plan
+    from suffice.cli.showing import lines, say
+    from suffice.cli.structures import read_structure
+
+    numbers = [int(text) for text in states or [] if text.isdigit()]
+    declared = read_states([text for text in states or [] if not text.isdigit()])
+    each = numbers[-1] if numbers else 2
+    opened = read_structure(structure)
+    if not data:
+        found = describe_plan(opened, None, declared, each)
+    else:
+        with rows(data) as given:
+            found = describe_plan(opened, given, declared, each)
+    say(found, as_json=json, text=lines(found))

@@ -1,0 +1,189 @@
+"""The commands that ask a fitted model: query, table, score, predict, sample, show; convert, and the demo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from suffice.cli.application import (
+    Column,
+    Data,
+    Given,
+    Group,
+    Json,
+    Model,
+    Output,
+    Response,
+    Seed,
+    Weight,
+    app,
+    read_model,
+)
+
+Further = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", help="Further argument as NAME=VALUE: offset or kind (glm), method (hmm); may be repeated."
+    ),
+]
+
+
+@app.command()
+def query(
+    model: Model,
+    variables: Annotated[list[str], typer.Argument(metavar="VARIABLE...", help="What is asked about.")],
+    given: Given = None,
+    json: Json = False,
+) -> None:
+    """P(variables | given), exact."""
+    from suffice.cli.graphs import answer
+    from suffice.cli.showing import say
+
+    say(answer(read_model(model), variables, given or []), as_json=json)
+
+
+@app.command()
+def table(
+    model: Model,
+    node: Annotated[
+        str,
+        typer.Argument(help="A node; a clique as A,B; initial, transitions or emissions; a history such as 'the dog'."),
+    ],
+    json: Json = False,
+) -> None:
+    """A table of parameters: that of a node, a clique, a chain, an hmm, a glm."""
+    from suffice.cli.others import way_of
+    from suffice.cli.showing import say
+
+    say(way_of(read_model(model)).table(node), as_json=json)
+
+
+@app.command()
+def score(
+    model: Model,
+    data: Data,
+    weight: Weight = None,
+    response: Response = None,
+    group: Group = None,
+    column: Column = None,
+    option: Further = None,
+    json: Json = False,
+) -> None:
+    """Mean log-likelihood of rows.
+
+    Of a row, of a step in a chain or hmm, of a sequence in a crf; natural logarithm.
+    """
+    from suffice.cli.building import read_options
+    from suffice.cli.others import way_of
+    from suffice.cli.showing import lines, say
+    from suffice.cli.ways import Form
+
+    read = Form(weight=weight, response=response, group=group, columns=tuple(column or ()))
+    form = replace(read, further=read_options(option or []))
+    found = way_of(read_model(model)).score(data, form)
+    say(found, as_json=json, text=repr(found["score"]) if len(found) == 1 else lines(found))
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    target: Annotated[str | None, typer.Option(help="Which column to predict, where the model has several.")] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Probabilities of all states instead of the best one.")
+    ] = False,
+    group: Group = None,
+    column: Column = None,
+    option: Further = None,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Predict a column from the others.
+
+    Of an hmm the states, of a crf the labels, of a chain what follows each sequence.
+    """
+    from suffice.cli.building import read_options
+    from suffice.cli.others import way_of
+    from suffice.cli.showing import write_rows
+    from suffice.cli.ways import Form
+
+    read = Form(group=group, columns=tuple(column or ()), target=target, proba=proba)
+    form = replace(read, further=read_options(option or []))
+    write_rows(way_of(read_model(model)).predict(data, form), output, as_json=json)
+
+
+@app.command()
+def sample(
+    model: Model,
+    data: Annotated[
+        list[str] | None, typer.Argument(metavar="[DATA...]", help="Rows or sequences that a glm or crf speaks about.")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", help="Number of rows; of a chain, hmm or crf of sequences.")] = 10,
+    length: Annotated[int | None, typer.Option(help="Steps of each sequence (chain, hmm).")] = None,
+    given: Given = None,
+    seed: Seed = None,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Draw rows from a fitted model."""
+    from suffice.cli.others import way_of
+    from suffice.cli.showing import write_rows
+    from suffice.cli.ways import Form
+
+    form = Form(given=tuple(given or ()), seed=seed, length=length, data=tuple(data or ()))
+    write_rows(way_of(read_model(model)).sample(n, form), output, as_json=json)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="File of a model.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; the ending says the format.")],
+    json: Json = False,
+) -> None:
+    """Write a model in another format."""
+    from suffice.cli.showing import say
+    from suffice.formats import write
+
+    found = read_model(source)
+    write(found, target)
+    notes = tuple(getattr(found, "notes_", ()))
+    said = {"model": type(found).__name__, "file": str(target), "notes": notes}
+    say(said, as_json=json, text="\n".join([f"written to {target}", *(f"note: {note}" for note in notes)]))
+
+
+@app.command()
+def show(model: Model, json: Json = False) -> None:
+    """Structure, size, parameters and report of a model."""
+    from suffice.cli.others import description
+    from suffice.cli.showing import lines, say
+
+    found = description(read_model(model), for_programs=json)
+    if json:
+        say({name: part.to_dict() if name == "report" else part for name, part in found.items()}, as_json=True)
+        return
+    last = [str(found.pop(name, "")) for name in ("parameters", "report")]
+    say(found, as_json=False, text="\n\n".join([lines(found), *filter(None, last)]))
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where to write the models and their reports.")] = Path("suffice-demo"),
+    json: Json = False,
+) -> None:
+    """Fit models of every kind to bundled data.
+
+    Prints the receipts; writes the models and a page that shows them.
+    """
+    from suffice.cli.showing import say
+    from suffice.demo import run
+
+    exhibits = run(folder, say=_silence if json else typer.echo)
+    if json:
+        say({exhibit.name: exhibit.model.report_.to_dict() for exhibit in exhibits}, as_json=True)
+
+
+def _silence(text: str) -> None:
+    """Say nothing: what a program reads comes at the end."""

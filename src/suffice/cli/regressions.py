@@ -1,0 +1,138 @@
+"""Generalised linear models from the command line: a formula, or a response and columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import suffice as sf
+from suffice.cli.application import rows
+from suffice.cli.building import Wish, made, weights_prior
+from suffice.cli.texts import columns_in_memory
+from suffice.cli.ways import Columns, Form, Way, call
+from suffice.errors import OptionError, require
+
+#: Arguments of `fit` that name columns.
+_SIDES = ("offset", "exposure", "trials")
+_NAME = r"[A-Za-z_]\w*"
+_SIMPLE = re.compile(rf"\s*({_NAME})\s*~\s*(\.|{_NAME}(?:\s*\+\s*{_NAME})*)\s*")
+
+
+def fit(files: list[str], wish: Wish, form: Form) -> sf.GLM:
+    """A fitted GLM."""
+    form.check("--model glm", "weight", "response", "columns")
+    options = wish.options(prior=weights_prior(wish.prior))
+    if "estimate" in options:
+        raise OptionError("--model glm takes no --estimate; with a prior it finds the posterior mode.")
+    sides = {name: str(options.pop(name)) for name in _SIDES if name in options}
+    formula, data = (files[0], files[1:]) if "~" in files[0] else (None, files)
+    if not data:
+        raise OptionError(f"Expected DATA after the formula {formula!r}; found none.")
+    response, columns = form.response, list(form.columns) or None
+    if formula is not None:
+        if form.response is not None or form.columns:
+            raise OptionError("Give a formula, or --response and --column, not both.")
+        response, columns, formula = _read_formula(formula)
+    elif response is None:
+        raise OptionError("Say what to explain: a formula such as 'y ~ x + z' before DATA, or --response y.")
+    if formula is not None:
+        options["formula"] = formula
+    model: sf.GLM = made(sf.GLM, **options)
+    with rows(data) as given:
+        found = _in_memory(given) if formula else _with_rows(given)
+        return model.fit(found, response, form.weight, columns=columns, **sides)
+
+
+def _read_formula(text: str) -> tuple[str | None, list[str] | None, str | None]:
+    """Response and columns of a sum of columns; any other formula is left to the reader of formulas."""
+    simple = _SIMPLE.fullmatch(text)
+    if simple is None:
+        return None, None, text
+    terms = simple[2]
+    return simple[1], None if terms == "." else [name.strip() for name in terms.split("+")], None
+
+
+def _with_rows(found: Any) -> Any:
+    if isinstance(found, sf.Summary):
+        raise OptionError("A GLM needs rows; a summary keeps sums that are not enough for it.")
+    return found
+
+
+def _in_memory(found: Any) -> Any:
+    """The rows as a frame, which readers of formulas want."""
+    pandas = require("pandas", extra="all", purpose="A formula")
+    return pandas.DataFrame(columns_in_memory(_with_rows(found))[1]).infer_objects()
+
+
+class RegressionWay(Way):
+    """A GLM."""
+
+    def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
+        """Mean log-likelihood of a row."""
+        form.check(self.who, "weight", "response", "further")
+        response = form.response or self._response()
+        if response is None:
+            raise OptionError("Say which column is the response with --response; the model does not keep its name.")
+        with rows(data) as found:
+            sides = {name: str(value) for name, value in form.further.items()}
+            return {"score": float(self.model.score(self._rows(found), response, form.weight, **sides))}
+
+    def _rows(self, found: Any) -> Any:
+        return _with_rows(found) if self.model.get_params(deep=False)["formula"] is None else _in_memory(found)
+
+    def _response(self) -> str | None:
+        """The response that a formula names."""
+        formula = self.model.get_params(deep=False)["formula"]
+        side = None if formula is None else formula.partition("~")[0].strip()
+        return side if side and re.fullmatch(_NAME, side) else None
+
+    def predict(self, data: Sequence[str], form: Form) -> Columns:
+        """Means, or the likeliest label of a response with labels; with `proba` the probabilities of labels."""
+        form.check(self.who, "proba", "further")
+        labels = self.model.classes_ if self.model.family_name_ in ("binomial", "multinomial") else None
+        with rows(data) as given:
+            found = self._rows(given)
+            if form.proba:
+                shares = call(self.model.predict_proba, found, **form.further)
+                names = labels if labels is not None else range(shares.shape[1])
+                return {str(name): shares[:, at] for at, name in enumerate(names)}
+            kind = {} if labels is None or "kind" in form.further else {"kind": "class"}
+            values = np.asarray(call(self.model.predict, found, **kind, **form.further))
+        if values.ndim == 1:
+            return {"prediction": values}
+        named = ("prediction", "low", "high") if "interval" in form.further else range(values.shape[1])
+        return {str(name): values[:, at] for at, name in zip(range(values.shape[1]), named, strict=True)}
+
+    def sample(self, n: int, form: Form) -> Columns:
+        """One response for each of the rows, `n` times."""
+        form.check(self.who, "seed", "data")
+        if not form.data:
+            raise OptionError("A GLM draws responses for given rows; name them after the model.")
+        generator = np.random.default_rng(form.seed)
+        with rows(form.data) as given:
+            found = self._rows(given)
+            drawn = np.array([np.asarray(self.model.sample(found, generator)) for _ in range(max(n, 1))])
+        size = drawn.shape[1]
+        places = {"draw": np.repeat(np.arange(len(drawn)), size), "row": np.tile(np.arange(size), len(drawn))}
+        return places | {"response": drawn.reshape(-1)}
+
+    def table(self, name: str) -> Any:
+        """The table of coefficients."""
+        if name != "coefficients":
+            raise OptionError(f"A GLM has the table 'coefficients', not {name!r}.")
+        return self.model.summary()
+
+    def figures(self) -> Any:
+        """The table of coefficients."""
+        return self.model.summary()
+
+    def structure(self) -> dict[str, Any]:
+        """Family and link."""
+        return {"family": self.model.family_name_, "link": self.model.link_}
+
+    def parameters(self) -> str:
+        """The table of coefficients."""
+        return str(self.model.summary())

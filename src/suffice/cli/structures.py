@@ -1,0 +1,169 @@
+"""What a user gives as STRUCTURE: a file of a model, a list of edges, or text such as ``A->B; B->C``."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import suffice as sf
+from suffice.errors import OptionError
+from suffice.formats.networks import FactorNetwork
+
+#: Endings that hold a model of this library or of others.
+_MODELS = (".bif", ".bifxml", ".xmlbif", ".net", ".uai", ".dsl", ".xdsl", ".suffice", ".json")
+EXPECTED = (
+    "Expected a file (.bif, .xmlbif, .net, .uai, .dsl, .xdsl, .json, .suffice, or .csv and .txt with edges), or edges "
+    "such as 'A->B; B->C' (directed), 'A--B; B--C' (not directed), '{A, B, C}' (a clique)"
+)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Edges as written, or the model of a file.
+
+    `arrows` are (parent, child); `cliques` are sets of variables joined without direction; `alone` are names by
+    themselves. `states` are those that a file declares beside its edges.
+    """
+
+    arrows: tuple[tuple[str, str], ...] = ()
+    cliques: tuple[tuple[str, ...], ...] = ()
+    alone: tuple[str, ...] = ()
+    model: Any = None
+    states: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def directed(self) -> bool:
+        """Whether it is that of a directed model; one with arrows and lines is refused."""
+        if self.arrows and self.cliques:
+            first = " -- ".join(self.cliques[0])
+            raise OptionError(
+                f"The structure has arrows ({self.arrows[0][0]} -> {self.arrows[0][1]}) and lines ({first}). Arrows "
+                "make a Bayesian network and lines a Markov network; a chain graph with both is not one of the models "
+                "here."
+            )
+        return not self.cliques
+
+
+def read_structure(text: str) -> Structure:
+    """The structure in a file, or in the text itself."""
+    path = Path(text)
+    if os.path.isfile(text):  # Edges may be longer than any path, which this takes for no file.
+        return _from_file(path)
+    if any(mark in text for mark in ("->", "--", "{", "<-")):
+        return parse_edges(text)
+    if path.suffix or "/" in text:
+        raise OptionError(f"There is no file {text!r}. {EXPECTED}.")
+    return parse_edges(text)
+
+
+def _from_file(path: Path) -> Structure:
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".csv"):
+        return _from_csv(path)
+    if name.endswith(".json"):
+        plain = _plain_json(path)
+        if plain is not None:
+            return plain
+    if name.endswith(".uai"):
+        return _numbered(sf.read(path))
+    if name.endswith(_MODELS):
+        return Structure(model=sf.read(path))
+    return parse_edges(path.read_text(encoding="utf-8"))
+
+
+def _numbered(found: Any) -> Structure:
+    """The structure of a UAI file, which has numbers for names: columns of rows are named 0, 1, 2 and so on."""
+    if isinstance(found, FactorNetwork):
+        states = {str(variable.name): list(variable.states) for variable in found.domain.variables}
+        scopes = dict.fromkeys(tuple(map(str, scope)) for scope, _ in found.factors if scope)
+        return Structure(cliques=tuple(scopes), states=states)
+    arrows = tuple((str(parent), str(child)) for parent, child in found.edges)
+    states = {str(node): list(found.states(node)) for node in found.nodes}
+    return Structure(arrows=arrows, alone=tuple(states), states=states)
+
+
+def _plain_json(path: Path) -> Structure | None:
+    """Edges or parents in a JSON file that is not one of this library's; None where it is."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise OptionError(f"{path} is not JSON: {error}.") from None
+    if isinstance(found, list) and all(isinstance(edge, list) for edge in found):
+        return Structure(arrows=tuple(_pair(edge, path) for edge in found))
+    if not isinstance(found, dict) or not found:
+        return None
+    if isinstance(found.get("edges"), list):
+        directed = found.get("directed", True)
+        edges = tuple(tuple(map(str, edge)) for edge in found["edges"])
+        alone = tuple(map(str, found.get("nodes", ())))
+        if directed:
+            return Structure(arrows=tuple(_pair(list(edge), path) for edge in edges), alone=alone)
+        return Structure(cliques=edges, alone=alone)
+    if all(isinstance(parents, list) for parents in found.values()):
+        arrows = tuple((str(parent), child) for child, parents in found.items() for parent in parents)
+        return Structure(arrows=arrows, alone=tuple(found))
+    return None
+
+
+def _pair(edge: list[Any], path: Path) -> tuple[str, str]:
+    if len(edge) != 2:
+        raise OptionError(f"{path} holds the edge {edge!r}; expected [parent, child].")
+    return str(edge[0]), str(edge[1])
+
+
+def _from_csv(path: Path) -> Structure:
+    """Two columns, from and to, or three with ``->`` or ``--`` in the last; a line of these words is a header."""
+    import gzip
+
+    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    with opened as stream:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(stream) if any(cell.strip() for cell in row)]
+    if rows and [cell.lower() for cell in rows[0][:2]] in (["from", "to"], ["parent", "child"], ["source", "target"]):
+        rows = rows[1:]
+    arrows: list[tuple[str, str]] = []
+    lines: list[tuple[str, str]] = []
+    for number, row in enumerate(rows, 1):
+        kind = row[2] if len(row) > 2 and row[2] else "->"
+        if len(row) not in (2, 3) or kind not in ("->", "--"):
+            raise OptionError(
+                f"{path}, edge {number}: found {row!r}; expected from, to and, if not '->', the kind '--'."
+            )
+        (arrows if kind == "->" else lines).append((row[0], row[1]))
+    return Structure(tuple(arrows), tuple(lines))
+
+
+def parse_edges(text: str) -> Structure:
+    """Edges written as text, one or several to a statement: ``A->B->C; D--E; {F, G, H}; K``.
+
+    Statements end with a semicolon or a line; what follows ``#`` is a comment.
+    """
+    arrows: list[tuple[str, str]] = []
+    cliques: list[tuple[str, ...]] = []
+    alone: list[str] = []
+    plain = re.sub(r"#[^\n]*", "", text)
+    for statement in filter(None, (part.strip() for part in re.split(r"[;\n]", plain))):
+        if statement.startswith("{"):
+            if not statement.endswith("}"):
+                raise OptionError(f"The clique {statement!r} has no closing brace.")
+            cliques.append(tuple(name.strip() for name in statement[1:-1].split(",") if name.strip()))
+            continue
+        parts = re.split(r"(->|<-|--)", statement)
+        names = [name.strip() for name in parts[::2]]
+        if not all(names):
+            raise OptionError(f"The statement {statement!r} names no variable at one end. {EXPECTED}.")
+        if len(names) == 1:
+            alone.append(names[0])
+        for first, mark, second in zip(names, parts[1::2], names[1:], strict=False):
+            if mark == "--":
+                cliques.append((first, second))
+            else:
+                arrows.append((first, second) if mark == "->" else (second, first))
+    if not (arrows or cliques or alone):
+        raise OptionError(f"The structure {text!r} is empty. {EXPECTED}.")
+    return Structure(tuple(arrows), tuple(cliques), tuple(alone))

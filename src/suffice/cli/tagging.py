@@ -1,0 +1,110 @@
+"""Chain CRFs from the command line: text with one step a line, and a fixed template of features.
+
+The last field of a step is the label when a model is learned or scored; `sources.tagged_text` has the template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import suffice as sf
+from suffice.cli.building import Wish, made, weights_prior
+from suffice.cli.texts import lines_of
+from suffice.cli.ways import Columns, Form, Way
+from suffice.errors import DataError, OptionError
+from suffice.sources.tagged_text import Steps, features, fields_of, read_steps
+
+
+def fit(files: list[str], wish: Wish, form: Form) -> sf.ChainCRF:
+    """A fitted CRF."""
+    form.check("--model crf")
+    options = wish.options(prior=weights_prior(wish.prior))
+    if "estimate" in options:
+        raise OptionError("--model crf takes no --estimate; with a prior it finds the posterior mode.")
+    if options.get("hashing") is not None:
+        raise OptionError("--option hashing keeps no names of features, which later commands need; leave it out.")
+    sequences = read_steps(lines_of(files))
+    width = len(sequences[0][0])
+    if width < 2:
+        raise DataError(f"The steps of {files[0]} have one field; expected at least two, the label last.")
+    X = [features(steps, width - 1) for steps in sequences]
+    model: sf.ChainCRF = made(sf.ChainCRF, **options)
+    return model.fit(X, [[step[-1] for step in steps] for steps in sequences])
+
+
+class TaggingWay(Way):
+    """A ChainCRF."""
+
+    def _width(self) -> int:
+        """How many fields the features of the model look at."""
+        found = fields_of(self.model.feature_names_)
+        if found is None:
+            raise OptionError("This ChainCRF was not learned by the command; its features are made in Python.")
+        return found
+
+    def _read(self, data: Sequence[str], labelled: bool) -> tuple[list[Steps], Any]:
+        sequences, width = read_steps(lines_of(data)), self._width()
+        held = len(sequences[0][0])
+        if held < width + labelled:
+            wanted = f"{width} and the label" if labelled else f"{width}"
+            raise DataError(f"The steps of {data[0]} have {held} fields; the model expects {wanted}.")
+        return sequences, [features(steps, width) for steps in sequences]
+
+    def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
+        """Mean log-likelihood of the labels of a sequence, and the share of labels that are predicted right."""
+        form.check(self.who)
+        sequences, X = self._read(data, labelled=True)
+        y = [[step[-1] for step in steps] for steps in sequences]
+        return {"score": float(self.model.score(X, y)), "accuracy": float(self.model.accuracy(X, y))}
+
+    def predict(self, data: Sequence[str], form: Form) -> Columns:
+        """The labels of each step; with `proba` the probability of every label."""
+        form.check(self.who, "proba")
+        sequences, X = self._read(data, labelled=False)
+        first = _places(sequences)
+        if form.proba:
+            shares = np.concatenate([np.asarray(part) for part in self.model.predict_marginals(X)])
+            return first | {str(label): shares[:, at] for at, label in enumerate(self.model.labels_)}
+        return first | {"label": [label for path in self.model.predict(X) for label in path]}
+
+    def sample(self, n: int, form: Form) -> Columns:
+        """`n` paths of labels for each of the sequences."""
+        form.check(self.who, "seed", "data")
+        if not form.data:
+            raise OptionError("A ChainCRF draws labels for given sequences; name their file after the model.")
+        sequences, X = self._read(form.data, labelled=False)
+        drawn = self.model.sample_labels(X, n, random_state=form.seed)
+        first = _places(sequences)
+        return first | {f"draw {k}": [label for paths in drawn for label in paths[k]] for k in range(n)}
+
+    def table(self, name: str) -> Any:
+        """The weights of labels that follow one another."""
+        if name != "transitions":
+            raise OptionError(f"A ChainCRF has the table 'transitions', not {name!r}.")
+        axes = [sf.Variable.discrete(axis, self.model.labels_) for axis in ("label", "next")]
+        return sf.Table(sf.Domain(axes), self.model.transition_weights_)
+
+    def structure(self) -> dict[str, Any]:
+        """Labels and features."""
+        return {"labels": ", ".join(map(str, self.model.labels_)), "features": len(self.model.feature_names_)}
+
+    def figures(self) -> Any:
+        """All weights that are not 0, by name."""
+        named = zip(self.model.weight_names_, self.model.weights_, strict=True)
+        return {" ".join(map(str, name)): weight for name, weight in named if weight != 0.0}
+
+    def parameters(self) -> str:
+        """The largest weights."""
+        top = [f"{w.weight:>10.4f}  {w.feature} {w.label}" for w in self.model.top_features(10)]
+        steps = [f"{w.weight:>10.4f}  {w.before} -> {w.after}" for w in self.model.top_transitions(10)]
+        return "\n".join(["largest weights of features", *top, "", "largest weights of transitions", *steps])
+
+
+def _places(sequences: Sequence[Steps]) -> Columns:
+    return {
+        "sequence": [at for at, steps in enumerate(sequences) for _ in steps],
+        "token": [step[0] for steps in sequences for step in steps],
+    }

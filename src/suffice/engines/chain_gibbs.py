@@ -1,0 +1,57 @@
+"""Gibbs sampling of the labels of chains: labels at even and at odd steps are drawn in turn, all at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.chain import Chains
+from suffice.errors import OptionError
+
+Ints = NDArray[np.int64]
+
+
+def gibbs(chains: Chains, paths: Ints, sweeps: int, rng: np.random.Generator) -> Ints:
+    """Paths (n, steps) after some sweeps from given ones; each chain of samples keeps to itself.
+
+    Given its neighbours a label has the law ``potentials[t, y] transitions[before, y] transitions[y, after]``. All of
+    these numbers must be positive: a sampler that moves one label at a time cannot pass what is impossible.
+    """
+    if not ((chains.transitions > 0.0).all() and (chains.ends > 0.0).all()):
+        raise OptionError(
+            "Gibbs sampling needs transitions that are all possible; use expectations='sampled' or 'exact'."
+        )
+    paths = paths.copy()
+    steps = len(chains.potentials)
+    place = np.arange(steps) - np.repeat(chains.offsets[:-1], np.diff(chains.offsets))
+    first = place == 0
+    last = np.append(first[1:], True)
+    for _ in range(sweeps):
+        for parity in (0, 1):
+            at = np.flatnonzero(place % 2 == parity)
+            if len(at):
+                paths[:, at] = _drawn(chains, paths, at, first, last, rng)
+    return paths
+
+
+def _drawn(
+    chains: Chains,
+    paths: Ints,
+    at: Ints,
+    first: NDArray[np.bool_],
+    last: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> Ints:
+    """New labels (n, len(at)) at steps none of which is next to another."""
+    shared = len(chains.transitions) == 1
+    law = np.broadcast_to(chains.potentials[at], (len(paths), len(at), chains.potentials.shape[1])).copy()
+    law[:, first[at]] *= chains.ends[0]
+    law[:, last[at]] *= chains.ends[1]
+    inner, outer = ~first[at], ~last[at]
+    into = np.zeros_like(at) if shared else at
+    law[:, inner] *= chains.transitions[into[inner], paths[:, at[inner] - 1]]
+    after = np.zeros_like(at) if shared else np.minimum(at + 1, len(chains.potentials) - 1)
+    law[:, outer] *= chains.transitions[after[outer], :, paths[:, (at + 1)[outer]]]
+    sums = np.cumsum(law, axis=2)
+    marks = rng.random(sums.shape[:2]) * sums[:, :, -1]
+    return np.asarray(np.minimum((sums <= marks[..., None]).sum(axis=2), law.shape[2] - 1))

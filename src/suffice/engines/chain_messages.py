@@ -1,0 +1,47 @@
+"""One direction alone: the law of a label given the steps so far, and chains read from their end."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.chain import Chains
+from suffice.engines.workers import worker_count
+from suffice.kernels import chain as kernels
+from suffice.kernels import chain_logs
+
+Floats = NDArray[np.float64]
+
+
+def filtered(chains: Chains, *, threads: int | None = None, calls: int | None = None) -> tuple[Floats, Floats]:
+    """The log of the mass of each sequence (n,), and the law of each label given the steps so far (steps, K).
+
+    Transitions are shared by all steps. Final weights count in the mass alone; the rows of a sequence without a path
+    are 0 from where it ends.
+    """
+    given = (chains.potentials, chains.transitions, chains.ends, chains.offsets)
+    found, rows = kernels.masses(*given, threads=worker_count(threads), calls=calls)
+    for s in np.flatnonzero(np.isnan(found)).tolist():
+        span = slice(int(chains.offsets[s]), int(chains.offsets[s + 1]))
+        logs = chain_logs.forward(chains.scores(span), chains.log_transitions, chains.log_ends[0])
+        found[s] = float(chain_logs.log_sum(logs[-1] + chains.log_ends[1], 0))
+        tops = np.array([float(chain_logs.log_sum(row, 0)) for row in logs])
+        rows[span] = np.exp(logs - np.where(np.isfinite(tops), tops, 0.0)[:, None])
+    return found + chains.shifts, rows
+
+
+def read_backwards(chains: Chains, final: Floats) -> Chains:
+    """One sequence read from its end, shared transitions turned; `final` (K,) weighs the last label."""
+    with np.errstate(divide="ignore"):
+        logs = np.stack([np.log(final), np.zeros(len(final))])
+    steps = len(chains.potentials)
+    return Chains(
+        np.ascontiguousarray(chains.potentials[::-1]),
+        np.ascontiguousarray(chains.transitions.transpose(0, 2, 1)),
+        np.stack([final, np.ones(len(final))]),
+        chains.offsets,
+        np.ascontiguousarray(chains.shift[::-1]),
+        lambda span: chains.scores(slice(steps - span.stop, steps - span.start))[::-1],
+        np.ascontiguousarray(chains.log_transitions.transpose(0, 2, 1)),
+        logs,
+    )

@@ -1,0 +1,55 @@
+"""What the emissions of hidden states ask of steps: sums weighted by posteriors, and densities."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.kernels import chain_statistics as kernels
+from suffice.kernels.choice import REPEATED
+
+Floats = NDArray[np.float64]
+
+#: Products of columns are made for all laws at once up to this many columns.
+_FEW_COLUMNS = 8
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+def counts_by_code(codes: NDArray[np.int32], weights: Floats, cards: int) -> Floats:
+    """Sums of rows of weights (n, K) by code: (cards, K); steps with the code -1 are left out."""
+    return kernels.add_by_code(codes, weights, cards, calls=REPEATED)
+
+
+def products_by_weight(x: Floats, weights: Floats) -> dict[str, Floats]:
+    """Weight (K,), sums (K, d) and products (K, d, d) of rows x (n, d) under each column of weights (n, K)."""
+    n, d = x.shape
+    size = weights.shape[1]
+    found = {"weight": np.ones(n) @ weights, "sums": weights.T @ x}  # A product of BLAS: `sum` adds row by row.
+    if d <= _FEW_COLUMNS:
+        products = weights.T @ (x[:, :, None] * x[:, None, :]).reshape(n, d * d)
+        return {**found, "products": products.reshape(size, d, d)}
+    return {**found, "products": np.stack([(x * column[:, None]).T @ x for column in weights.T])}
+
+
+def diagonal_log_densities(x: Floats, means: Floats, variances: Floats) -> Floats:
+    """Log density (n, K) of rows x (n, d) under normal laws of independent columns, means and variances (K, d)."""
+    found = np.empty((len(x), len(means)))
+    for law, (mean, variance) in enumerate(zip(means, variances, strict=True)):
+        square = ((x - mean) ** 2) @ (1.0 / variance)
+        found[:, law] = -0.5 * (square + np.log(variance).sum() + x.shape[1] * _LOG_2PI)
+    return found
+
+
+def diagonal_potentials(
+    x: Floats, means: Floats, variances: Floats, out: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """The densities of `diagonal_log_densities` divided by the largest of their step, and the logs taken out.
+
+    out (n, K) is memory that may be used for the answer.
+    """
+    found = kernels.normal_potentials(x, means, variances, out, calls=REPEATED)
+    if found is not None:
+        return found
+    logs = diagonal_log_densities(x, means, variances)
+    shift = logs.max(axis=1)
+    return np.exp(logs - shift[:, None]), shift

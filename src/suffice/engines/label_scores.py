@@ -1,0 +1,294 @@
+"""Chains whose potentials are linear in sparse features: ``log potential[t, y] = sum_f x[t, f] weight[f, y]``.
+
+Sequences are taken in pieces that stay in the cache from scores to gradients, so that memory follows the pieces and not
+the steps. Pieces and the order of their sums depend on the sequences alone, not on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.chain import Chains
+from suffice.engines.workers import worker_count
+from suffice.kernels import chain as chain_kernels
+from suffice.kernels import label_lanes
+from suffice.kernels import label_scores as kernels
+from suffice.kernels.label_scores import Matrix as Matrix
+from suffice.kernels.label_scores import Packing as Packing
+from suffice.kernels.label_scores import label_pairs as label_pairs
+from suffice.kernels.label_scores import ranges
+from suffice.kernels.threads import run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Sums that are kept apart until the end: at most this many, and this many numbers in all.
+MOST_SLOTS, SLOT_NUMBERS = 16, 4_000_000
+#: Numbers in one vector register.
+LANES = 4
+#: Bytes that matrices of transitions for each step may take at once.
+MATRIX_BYTES = 32_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class ChainWeights:
+    """Weights of a chain, as logarithms: packed states (p,), transitions (K, K), ends (2, K).
+
+    `conditioned` (g, K, K) are weights of transitions that depend on g features of the step they lead into.
+    """
+
+    states: Floats
+    transitions: Floats
+    ends: Floats
+    conditioned: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedFeatures:
+    """Log partition (n,), and expected features in the layout of `ChainWeights`, weighted and summed."""
+
+    log_partition: Floats
+    states: Floats
+    transitions: Floats
+    ends: Floats
+    conditioned: Floats
+
+
+class ScoredSteps:
+    """The steps of sequences with their sparse features: from weights to chains and to expected features.
+
+    Args:
+        design: (steps, features).
+        packing: which weights there are.
+        offsets: (n + 1,), where each sequence begins.
+        conditions: a SciPy matrix (steps, g) of the features that transitions depend on, or None.
+        threads: None is one for each core.
+        calls: how many evaluations are to be expected; None leaves the choice of the path to what has been spent.
+        lanes: whether to put sequences side by side, which takes time once and saves it at each evaluation.
+    """
+
+    def __init__(
+        self,
+        design: Matrix,
+        packing: Packing,
+        offsets: Ints,
+        *,
+        conditions: Any = None,
+        threads: int | None = None,
+        calls: int | None = None,
+        lanes: bool = True,
+    ) -> None:
+        """See the class."""
+        self.design, self.packing, self.offsets, self.conditions = design, packing, offsets, conditions
+        self.threads, self.calls = worker_count(threads), calls
+        self.use = kernels.compiled(design, packing.size, calls)
+        most = None if conditions is None else max(MATRIX_BYTES // (8 * packing.size**2), 1)
+        self.pieces = chain_kernels.pieces(offsets, packing.size, most)
+        # Rows of whole vectors are read and written half as fast again; what is beyond the labels has no mass.
+        self.width = -(-packing.size // LANES) * LANES if self.use and packing.size > LANES else packing.size
+        self._buffers: dict[int, tuple[Floats, Floats, Floats]] = {}
+        plan = lanes and self.use and conditions is None and len(offsets) > label_lanes.LANES // 2
+        self.lanes = label_lanes.plan_lanes(design, packing, offsets) if plan else None
+        self._lane_buffers: dict[int, tuple[Floats, Floats]] = {}
+        self._kept: Floats | None = None
+
+    def chains(self, weights: ChainWeights) -> Iterator[tuple[Chains, tuple[int, int]]]:
+        """The law of the labels, piece by piece, each with the range of its steps."""
+        for piece in self.pieces:
+            steps = self._steps(piece)
+            potentials = np.empty((steps[1] - steps[0], self.packing.size))
+            yield self._chains(piece, weights, potentials, np.empty(len(potentials))), steps
+
+    def expected(self, weights: ChainWeights, shares: Floats) -> ExpectedFeatures:
+        """Log partition and expected features; shares (n,): how often each sequence counts."""
+        if self.lanes is not None:
+            return self._in_lanes(self.lanes, weights, shares)
+        size, count = self.packing.size, len(self.packing.labels)
+        slots = self._slots()
+        log_partition = np.zeros(len(self.offsets) - 1)
+        states = np.zeros((len(slots), count))
+        transitions, ends = np.zeros((len(slots), size, size)), np.zeros((len(slots), 2, size))
+        conditioned = np.zeros((len(slots), *weights.conditioned.shape))
+
+        def task(item: tuple[int, list[tuple[int, int]]], worker: int) -> None:
+            place, pieces = item
+            for piece in pieces:
+                found, joint = self._piece(piece, weights, shares, states[place], worker)
+                log_partition[slice(*piece)] = found[0]
+                transitions[place] += found[1][:size, :size]
+                ends[place] += found[2][:, :size]
+                if joint is not None:
+                    conditioned[place] += joint
+
+        run(task, enumerate(slots), min(self.threads, len(slots)))
+        sums = (np.add.reduce(part, axis=0) for part in (states, transitions, ends, conditioned))
+        return ExpectedFeatures(log_partition, *sums)
+
+    def _in_lanes(self, lanes: label_lanes.Lanes, weights: ChainWeights, shares: Floats) -> ExpectedFeatures:
+        """The same, 32 sequences side by side; what does not fit into the lanes comes after, one by one."""
+        size, padded, _ = lanes.sizes
+        wide = np.zeros(lanes.count)
+        wide[lanes.places] = weights.states
+        matrix, ends, shifts = self._scaled(weights)
+        by_lane = np.where(lanes.sequences >= 0, shares[lanes.sequences], 0.0)
+        masses = np.empty(by_lane.shape)
+        states = self._sums(len(lanes.slots), len(wide))
+        pairs = np.zeros((len(lanes.slots), padded * padded * label_lanes.PART))
+        borders = np.zeros((len(lanes.slots), 2 * padded))
+
+        def task(item: tuple[int, tuple[int, int]], worker: int) -> None:
+            place, span = item
+            states[place] = 0.0
+            found = (masses, states[place], pairs[place], borders[place])
+            work = self._lane_buffer(worker)
+            label_lanes.expected(lanes, wide, (matrix, ends), span, by_lane, work, found)
+
+        run(task, enumerate(lanes.slots), min(self.threads, len(lanes.slots)))
+        log_partition = np.full(len(self.offsets) - 1, np.nan)
+        there = lanes.sequences >= 0
+        log_partition[lanes.sequences[there]] = masses[there]
+        log_partition += shifts
+        sums = np.add.reduce(pairs, axis=0).reshape(padded, padded, label_lanes.PART).sum(axis=2)
+        found = ExpectedFeatures(
+            log_partition,
+            np.add.reduce(states, axis=0)[lanes.places],
+            sums[:size, :size] * matrix,
+            np.add.reduce(borders, axis=0).reshape(2, padded)[:, :size],
+            np.zeros((0, size, size)),
+        )
+        self._add_others(found, weights, shares)
+        return found
+
+    def _add_others(self, found: ExpectedFeatures, weights: ChainWeights, shares: Floats) -> None:
+        """The sequences whose log partition is not known yet: too long for the lanes, or in need of log space."""
+        for s in np.flatnonzero(np.isnan(found.log_partition)).tolist():
+            own, _ = self._piece((s, s + 1), weights, shares, found.states, 0)
+            found.log_partition[s] = own[0][0]
+            found.transitions[:] += own[1][: self.packing.size, : self.packing.size]
+            found.ends[:] += own[2][:, : self.packing.size]
+
+    def _scaled(self, weights: ChainWeights) -> tuple[Floats, Floats, Floats]:
+        """Transitions (K, K) and ends (2, K) with a maximum of 1, and the logs taken out, by sequence (n,)."""
+        tops = [float(part.max()) for part in (weights.transitions, *weights.ends)]
+        tops = [top if np.isfinite(top) else 0.0 for top in tops]
+        shifts = tops[0] * (np.diff(self.offsets) - 1) + tops[1] + tops[2]
+        return np.exp(weights.transitions - tops[0]), np.exp(weights.ends - np.array(tops[1:])[:, None]), shifts
+
+    def _sums(self, slots: int, count: int) -> Floats:
+        """Room for packed sums (slots, count); made once, as new pages cost more than the arithmetic."""
+        if self._kept is None:
+            self._kept = np.empty((slots, count))
+        return self._kept
+
+    def _lane_buffer(self, worker: int) -> tuple[Floats, Floats]:
+        """Potentials and rows of the lanes of one worker."""
+        if worker not in self._lane_buffers and self.lanes is not None:
+            numbers = self.lanes.longest * self.lanes.sizes[1] * label_lanes.LANES
+            self._lane_buffers[worker] = (np.empty(numbers), np.empty(numbers))
+        return self._lane_buffers[worker]
+
+    def _piece(
+        self, piece: tuple[int, int], weights: ChainWeights, shares: Floats, states: Floats, worker: int
+    ) -> tuple[tuple[Floats, Floats, Floats], Floats | None]:
+        """One piece: adds to states (p,); log partition, transitions and ends, and what depends on features."""
+        steps = self._steps(piece)
+        potentials, rows, shift = (buffer[: steps[1] - steps[0]] for buffer in self._buffer(worker))
+        share = shares[slice(*piece)]
+        chains = self._chains(piece, weights, potentials, shift)
+        found = chains.expectations(share, pairs=self.conditions is not None, out=rows, threads=1, calls=self.calls)
+        by_step = None if (share == 1.0).all() else np.repeat(share, np.diff(chains.offsets))
+        if by_step is not None:
+            rows *= by_step[:, None]
+        kernels.add_features(self.design, self.packing, rows, steps, states, use=self.use)
+        ends = np.stack((rows[chains.offsets[:-1]].sum(axis=0), rows[chains.offsets[1:] - 1].sum(axis=0)))
+        joint = None
+        if found.pairs is not None:
+            flat = found.pairs.reshape(len(rows), -1)
+            joint = self.conditions[slice(*steps)].T @ (flat if by_step is None else flat * by_step[:, None])
+            joint = joint.reshape(-1, self.width, self.width)[:, : self.packing.size, : self.packing.size]
+        return (found.log_partition, found.transition_sums, ends), joint
+
+    def observed(self, codes: Ints, shares: Floats) -> ExpectedFeatures:
+        """The features of one path of labels (steps,) through all sequences; its log partition is 0."""
+        size, by_step = self.packing.size, np.repeat(shares, np.diff(self.offsets))
+        states = kernels.count_labels(self.design, self.packing, codes, by_step)
+        inner = np.ones(len(codes), np.bool_)
+        inner[self.offsets[:-1]] = False
+        at = np.flatnonzero(inner)
+        cells = codes[at - 1] * size + codes[at]
+        transitions = np.bincount(cells, by_step[at], minlength=size * size).reshape(size, size)
+        ends = np.stack(
+            [np.bincount(codes[place], shares, minlength=size) for place in (self.offsets[:-1], self.offsets[1:] - 1)]
+        )
+        conditioned = np.zeros((0, size, size))
+        if self.conditions is not None:
+            from scipy.sparse import csr_matrix
+
+            paths = csr_matrix((by_step[at], (at, cells)), shape=(len(codes), size * size))
+            conditioned = (self.conditions.T @ paths).toarray().reshape(-1, size, size)
+        found = (part.astype(np.float64) for part in (states, transitions, ends, conditioned))
+        return ExpectedFeatures(np.zeros(len(self.offsets) - 1), *found)
+
+    def _chains(self, piece: tuple[int, int], weights: ChainWeights, potentials: Floats, shift: Floats) -> Chains:
+        """The chains of one piece; potentials (steps, width) may be wider than there are labels."""
+        steps, size, width = self._steps(piece), self.packing.size, potentials.shape[1]
+        kernels.scores(self.design, self.packing, weights.states, steps, potentials, use=self.use)
+        kernels.scale_rows(potentials, size, shift, use=self.use)
+        offsets = self.offsets[piece[0] : piece[1] + 1] - steps[0]
+        inside = weights.transitions[None]
+        if self.conditions is not None:
+            own = weights.conditioned.reshape(len(weights.conditioned), -1)
+            inside = inside + (self.conditions[slice(*steps)] @ own).reshape(-1, size, size)
+        matrices, ends = inside, weights.ends
+        if width > size:
+            matrices, ends = np.full((len(inside), width, width), -np.inf), np.full((2, width), -np.inf)
+            matrices[:, :size, :size], ends[:, :size] = inside, weights.ends
+        return Chains.scaled(potentials, shift, self._logs(weights, steps[0], width), matrices, ends, offsets)
+
+    def _logs(self, weights: ChainWeights, base: int, width: int) -> Callable[[slice], Floats]:
+        """Log potentials of a range of steps of a piece, less their maximum: for log space and best paths."""
+
+        def logs(span: slice) -> Floats:
+            out = np.empty((span.stop - span.start, width))
+            steps = (base + span.start, base + span.stop)
+            kernels.scores(self.design, self.packing, weights.states, steps, out, use=self.use)
+            out[:, self.packing.size :] = -np.inf
+            out -= out.max(axis=1, keepdims=True)
+            return out
+
+        return logs
+
+    def _slots(self) -> list[list[tuple[int, int]]]:
+        """Consecutive pieces whose sums are taken together."""
+        most = max(2, min(MOST_SLOTS, SLOT_NUMBERS // max(len(self.packing.labels), 1)))
+        bounds = np.linspace(0, len(self.pieces), min(most, len(self.pieces)) + 1).round().astype(int).tolist()
+        return [self.pieces[a:b] for a, b in pairwise(bounds)]
+
+    def _steps(self, piece: tuple[int, int]) -> tuple[int, int]:
+        return int(self.offsets[piece[0]]), int(self.offsets[piece[1]])
+
+    def _buffer(self, worker: int) -> tuple[Floats, Floats, Floats]:
+        """Potentials, posteriors and shifts of one worker; made once, as new pages cost more than the arithmetic."""
+        if worker not in self._buffers:
+            most = max(self._steps(piece)[1] - self._steps(piece)[0] for piece in self.pieces)
+            shape = (most, self.width)
+            self._buffers[worker] = (np.empty(shape), np.empty(shape), np.empty(most))
+        return self._buffers[worker]
+
+
+def part_of(design: Matrix, offsets: Ints, chosen: Ints) -> tuple[Matrix, Ints, Ints]:
+    """The design of some sequences, their offsets, and the places of their steps among all."""
+    lengths = np.diff(offsets)[chosen]
+    places = ranges(offsets[:-1][chosen], lengths)
+    counts = design.indptr[places + 1] - design.indptr[places]
+    entries = ranges(design.indptr[places], counts)
+    values = design.values[entries] if len(design.values) else design.values
+    indptr = np.concatenate(([0], np.cumsum(counts)))
+    part = Matrix(indptr, design.indices[entries], values, design.columns)
+    return part, np.concatenate(([0], np.cumsum(lengths))), places

@@ -1,0 +1,72 @@
+"""Many cases on one junction tree that differ in all of their factors: matrices in, matrices out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.junction_tree import TreePlan
+from suffice.errors import OptionError, listing
+from suffice.graphs.nodes import Node
+from suffice.kernels.junction_tree_cases import Cases, maximize_cases, solve_cases
+from suffice.kernels.junction_tree_potentials import Potentials
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class TreeBatch:
+    """Factors over fixed scopes, each inside of a clique of the plan; a scope may come more than once.
+
+    Matrices (cases, numbers) hold the tables of all scopes one after another, axes in the order of the scope.
+    """
+
+    def __init__(self, plan: TreePlan, scopes: Sequence[Sequence[Node]]) -> None:
+        """See the class."""
+        self.plan = plan
+        checked = [plan.space.scope(scope) for scope in scopes]
+        self.sizes = np.array([plan.space.size(scope) for scope in checked], np.int64)
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.width = int(self.sizes.sum())
+        self._numbers = [plan.space.numbers(scope) for scope in checked]
+        outside = [s for s, n in zip(checked, self._numbers, strict=True) if n and plan.layout.home(n) < 0]
+        if outside:
+            raise OptionError(f"The variables {listing(outside[0])} are not together in a clique of the junction tree.")
+
+    @cached_property
+    def _potentials(self) -> Potentials:
+        return self.plan.load([None] * len(self.plan.scopes), log=True).potentials
+
+    def solve(self, logs: Floats, *, threads: int = 1, calls: int | None = None) -> tuple[Floats, Floats]:
+        """Log Z (cases,) and the marginals of all scopes (cases, numbers); NaN where a log-potential is not finite."""
+        if not self.plan.space.number:  # A single joint state.
+            return logs.sum(axis=1), np.ones_like(logs)
+        if not np.isfinite(logs).all():
+            return np.full(len(logs), np.nan), np.full_like(logs, np.nan)
+        room = self.plan.limit_bytes // max(5 * self.plan.bytes, 1)
+        workers = max(1, min(threads, room))
+        found = solve_cases(self._potentials, self._cases(logs), self._numbers, threads=workers, calls=calls)
+        return found.log_z, found.marginals
+
+    def best(self, logs: Floats) -> Ints:
+        """The most probable states (cases, variables), columns in the order of the cards of the plan."""
+        space = self.plan.space
+        found = np.zeros((len(logs), len(space.nodes)), np.int64)
+        if space.number:
+            states, _ = maximize_cases(self._potentials, self._cases(logs))
+            for column, node in enumerate(space.nodes):
+                if node in space.number:
+                    found[:, column] = states[:, space.number[node]]
+        return found
+
+    def _cases(self, logs: Floats) -> Cases:
+        """The cases, each table divided by its largest number."""
+        if logs.ndim != 2 or logs.shape[1] != self.width:
+            raise OptionError(f"Log-potentials have shape {logs.shape}; expected (cases, {self.width}).")
+        tops = np.maximum.reduceat(logs, self.starts, axis=1)
+        moved = logs - np.repeat(tops, self.sizes, axis=1)
+        codes = np.zeros((0, len(logs)), np.int32)
+        return Cases((), codes, tuple(self._numbers), np.exp(moved), moved, tops.sum(axis=1))

@@ -1,0 +1,118 @@
+"""The Wishart law, a prior of the precision of a normal law of several columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.errors import EstimateError, OptionError
+from suffice.families.base import as_float, generator
+from suffice.families.conjugate import ConjugatePrior, GivenLaw, tails
+from suffice.families.matrices import as_positive_definite, inverse, log_determinant, root, whiten
+from suffice.families.moments import read_moments
+from suffice.statistics import Summary
+
+Floats = NDArray[np.float64]
+
+
+class Wishart(GivenLaw, ConjugatePrior):
+    """The law of a precision W in n dimensions, ``p(W) proportional to |W|^((dof - n - 1)/2) exp(-tr(T W)/2)``.
+
+    T is the `inverse_scale`, the INVERSE of the usual Wishart scale, as in `NormalWishart`: it adds up with the scatter
+    of rows about a known mean, and ``T / (dof - n - 1)`` is the mean of the covariance. `dof` is above n - 1. `names`
+    are the columns of the dimensions, in their order.
+
+    >>> Wishart(dof=5, inverse_scale=[[2, 0], [0, 4]]).mean()["covariance"]
+    array([[1., 0.],
+           [0., 2.]])
+    """
+
+    parameter_names = ("dof", "inverse_scale")
+
+    def __init__(self, dof: float, inverse_scale: ArrayLike, names: Sequence[Hashable] | None = None) -> None:
+        """See the class."""
+        super().__init__(dof=dof, inverse_scale=inverse_scale, names=names)
+        count = len(self.inverse_scale_)
+        if names is not None and (isinstance(names, str) or len(set(names)) != len(names) or len(names) != count):
+            raise OptionError(f"names is {names!r}; expected {count} different names, one for each dimension.")
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        scale = as_positive_definite(parameters["inverse_scale"], "inverse_scale")
+        return {"dof": as_float(parameters["dof"], "dof", above=len(scale) - 1), "inverse_scale": scale}
+
+    def _fixed_options(self) -> Sequence[str]:
+        return ("names",)
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def log_prob(self, x: Any) -> Any:
+        """Log density at precisions (..., n, n); -inf where one is not symmetric and positive definite."""
+        from scipy.special import multigammaln
+
+        precision, scale = np.asarray(x, dtype=np.float64), self.inverse_scale_
+        n = len(scale)
+        if precision.shape[-2:] != (n, n):
+            raise OptionError(f"The precision has shape {precision.shape}; expected (..., {n}, {n}).")
+        alike = np.isclose(precision, precision.swapaxes(-1, -2), rtol=1e-9, atol=1e-12).all(axis=(-1, -2))
+        values = np.linalg.eigvalsh(np.where(np.asarray(alike)[..., None, None], precision, np.eye(n)))
+        inside = np.asarray(alike & (values > 0).all(axis=-1))
+        log_det = np.log(np.where(inside[..., None], values, 1.0)).sum(axis=-1)
+        trace = np.einsum("ij,...ji->...", scale, precision)
+        bulk = self.dof_ * (log_determinant(scale) - n * math.log(2)) / 2 - float(multigammaln(0.5 * self.dof_, n))
+        found = np.where(inside, bulk + 0.5 * ((self.dof_ - n - 1) * log_det - trace), -np.inf)
+        return float(found) if found.ndim == 0 else found
+
+    def mean(self) -> dict[str, Any]:
+        """The means of the precision (``dof T^-1``) and, where dof > n + 1, of the covariance."""
+        free = self.dof_ - len(self.inverse_scale_) - 1
+        found = {"precision": self.dof_ * inverse(self.inverse_scale_)}
+        return found | ({"covariance": self.inverse_scale_ / free} if free > 0 else {})
+
+    def mode(self) -> dict[str, Any]:
+        """The mode in the precision, ``(dof - n - 1) T^-1``, and the covariance there; needs dof > n + 1."""
+        free = self.dof_ - len(self.inverse_scale_) - 1
+        if not free > 0:
+            raise EstimateError(
+                f"The density has no mode: with dof = {self.dof_:g}, not above n + 1 = {len(self.inverse_scale_) + 1}, "
+                "it is highest at a singular precision. Use a larger dof."
+            )
+        return {"precision": free * inverse(self.inverse_scale_), "covariance": self.inverse_scale_ / free}
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+        """`n` precisions (n, d, d), by Bartlett's decomposition."""
+        rng, d = generator(random_state), len(self.inverse_scale_)
+        triangle = np.tril(rng.standard_normal((n, d, d)), -1)
+        triangle[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(self.dof_ - np.arange(d), size=(n, d)))
+        half = whiten(root(self.inverse_scale_), np.eye(d)).T @ triangle
+        return np.asarray(half @ half.swapaxes(-1, -2))
+
+    # -- as a prior --------------------------------------------------------------------------------------------------
+
+    def _from_summary(self, summary: Summary) -> Wishart:
+        """Of normal columns about their own mean, whose prior is flat: one row is spent on the mean."""
+        moments = read_moments(summary)
+        if not moments.weight > 0:
+            return self
+        if len(moments.mean) != len(self.inverse_scale_):
+            raise OptionError(
+                f"The prior has {len(self.inverse_scale_)} dimensions and the rows have {len(moments.mean)} columns."
+            )
+        return Wishart(self.dof_ + moments.weight - 1, self.inverse_scale_ + moments.scatter, self.names)
+
+    def stationarity(self, point: Any) -> Floats:
+        """Slope of the log density in the precision (n^2), row by row."""
+        precision = np.asarray(point["precision"] if isinstance(point, Mapping) else point, dtype=np.float64)
+        slope = 0.5 * ((self.dof_ - len(precision) - 1) * inverse(precision) - self.inverse_scale_)
+        return np.asarray(slope.ravel())
+
+    def intervals(self, level: float = 0.95) -> Any:
+        """Of each variance, the inverse of a Wishart entry, which is inverse-gamma: (n, 2)."""
+        from scipy.special import gammainccinv
+
+        n = len(self.inverse_scale_)
+        spread, shape = np.diag(self.inverse_scale_), 0.5 * (self.dof_ - n + 1)
+        return {"variance": 0.5 * spread[:, None] / gammainccinv(shape, np.array(tails(level)))}

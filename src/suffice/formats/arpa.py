@@ -1,0 +1,264 @@
+"""ARPA files of n-gram language models: text, log10 probabilities, one section for each length of run.
+
+A line holds ``log10 p(last word | the others)``, the words, and, for runs that are histories, the log10 of the weight
+with which they hand over to the shorter history. The marks are written as ``<s>``, ``</s>`` and ``<unk>``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import os
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import FileFormatError, OptionError
+from suffice.models.markov_chain.laws import BackoffLaw
+from suffice.models.markov_chain.levels import Level, Levels
+from suffice.models.markov_chain.model import MarkovChain
+from suffice.models.markov_chain.reading import Vocabulary
+from suffice.storage.files import replacing
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+FilePath = str | os.PathLike[str]
+
+#: What stands for the logarithm of zero.
+_NEVER = -99.0
+_START, _END, _UNKNOWN = "<s>", "</s>", "<unk>"
+#: Lines that are put together before they are written.
+_BLOCK = 100_000
+
+
+def save(path: FilePath, model: Any) -> None:
+    """Write a Markov chain that backs off: one learned by maximum likelihood, one prior of all rows, or smoothing."""
+    law, names = _writable(model)
+    with replacing(path) as stream:
+        if os.fspath(path).endswith(".gz"):
+            with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as packed:
+                _write(packed, law, names)
+        else:
+            _write(stream, law, names)
+
+
+def _writable(model: Any) -> tuple[BackoffLaw, list[str]]:
+    if not isinstance(model, MarkovChain):
+        raise OptionError(f"An ARPA file holds Markov chains; a {type(model).__name__} goes to '.json' or '.suffice'.")
+    words: Vocabulary = model._fitted_words()
+    law = model._law
+    if not isinstance(law, BackoffLaw) or law.first is not None:
+        raise OptionError(
+            "An ARPA file holds chains that back off; mixtures and priors for single rows go to '.json' or '.suffice'."
+        )
+    marks = {words.start: _START, words.end: _END, words.unknown: _UNKNOWN}
+    names = [marks.get(state, state) if state is not None else state for state in (*words.states, words.start)]
+    for name in names:
+        if not isinstance(name, str) or not name or name.split() != [name]:
+            raise OptionError(f"The state {name!r} cannot be written: ARPA files hold words without blanks.")
+    if len(set(names)) != len(names):
+        raise OptionError("Two states would have the same name in the file; rename the one that looks like a mark.")
+    return law, [str(name) for name in names]
+
+
+def _write(stream: Any, law: BackoffLaw, names: list[str]) -> None:
+    levels = law.levels
+    head = [f"ngram {n}={len(level)}" for n, level in enumerate(levels.levels, start=1)]
+    stream.write(("\\data\\\n" + "\n".join(head) + "\n").encode())
+    label = np.array(names, dtype=object)
+    for n in range(1, levels.order + 2):
+        stream.write(f"\n\\{n}-grams:\n".encode())
+        spelled = levels.words(n)
+        p = _tens(law.log_p[n - 1])
+        weight = _tens(law.log_weight[n - 1]) if n <= levels.order else None
+        for begin in range(0, len(spelled), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            texts = [" ".join(row) for row in label[spelled[block]].tolist()]
+            if weight is None:
+                lines = [f"{a:.12g}\t{text}" for a, text in zip(p[block], texts, strict=True)]
+            else:
+                rows = zip(p[block], texts, weight[block], strict=True)
+                lines = [f"{a:.12g}\t{text}\t{b:.12g}" for a, text, b in rows]
+            stream.write(("\n".join(lines) + "\n").encode("utf-8"))
+    stream.write(b"\n\\end\\\n")
+
+
+def _tens(logs: Floats) -> Floats:
+    return np.where(np.isfinite(logs), logs / math.log(10.0), _NEVER) + 0.0
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Reading
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def load(path: FilePath) -> MarkovChain:
+    """Read a chain; its counts are not in the file, its probabilities are."""
+    opened: Any = gzip.open if os.fspath(path).endswith(".gz") else open
+    with opened(path, "rb") as binary, io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
+        try:
+            return _parsed(text, os.fspath(path))
+        except UnicodeDecodeError as error:
+            raise FileFormatError(f"{os.fspath(path)!r} is no UTF-8 text: {error}.") from None
+        except (OSError, EOFError) as error:
+            raise FileFormatError(f"{os.fspath(path)!r} cannot be unpacked: {error}.") from None
+
+
+def _parsed(stream: IO[str], name: str) -> MarkovChain:
+    lines = _Lines(stream, name)
+    sizes = _sizes(lines)
+    if len(sizes) < 2:
+        raise lines.wrong("a model of single words has no histories; expected runs of at least two words")
+    numbers: dict[str, int] = {}
+    sections = []
+    for n, size in enumerate(sizes, start=1):
+        lines.expect(f"\\{n}-grams:")
+        sections.append(_section(lines, n, size, numbers, last=n == len(sizes)))
+    lines.expect("\\end\\")
+    return _chain(sections, list(numbers), lines)
+
+
+class _Lines:
+    """The lines of a file that are not empty, with their numbers."""
+
+    def __init__(self, stream: IO[str], name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self.number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        for line in self._stream:
+            self.number += 1
+            if text := line.strip(" \t\r\n"):
+                return text
+        raise StopIteration
+
+    def expect(self, text: str) -> None:
+        """The next line must be this one."""
+        found = next(self, None)
+        if found != text:
+            raise self.wrong(f"found {found!r}, expected {text!r}")
+
+    def wrong(self, what: str) -> FileFormatError:
+        """An error that names the place."""
+        return FileFormatError(f"{self._name}, line {self.number}: {what}.")
+
+
+def _sizes(lines: _Lines) -> list[int]:
+    """Numbers of runs of each length, and the place before the first section."""
+    for line in lines:
+        if line == "\\data\\":
+            break
+    else:
+        raise lines.wrong("there is no line '\\data\\'; this is no ARPA file")
+    sizes: list[int] = []
+    position = None
+    for line in lines:
+        kind, _, rest = line.partition(" ")
+        length, _, number = rest.partition("=")
+        if kind != "ngram" or length.strip() != str(len(sizes) + 1) or not number.strip().isdecimal():
+            position = line
+            break
+        sizes.append(int(number))
+    if position != "\\1-grams:" or not sizes:
+        raise lines.wrong(f"found {position!r}, expected 'ngram {len(sizes) + 1}=...' or '\\1-grams:'")
+    lines._stream = _Again(position, lines._stream)  # type: ignore[assignment]
+    lines.number -= 1
+    return sizes
+
+
+class _Again:
+    """A stream with one line put back."""
+
+    def __init__(self, line: str, stream: IO[str]) -> None:
+        self._first: list[str] = [line + "\n"]
+        self._stream = iter(stream)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        return self._first.pop() if self._first else next(self._stream)
+
+
+def _section(
+    lines: _Lines, n: int, size: int, numbers: dict[str, int], *, last: bool
+) -> tuple[Integers, Floats, Floats]:
+    """Words (size, n), log10 probabilities and log10 weights of the runs of one length."""
+    rows: list[list[int]] = []
+    p: list[float] = []
+    weights: list[float] = []
+    for _ in range(size):
+        line = next(lines, None)
+        parts = [] if line is None else line.split()
+        if len(parts) not in ((n + 1,) if last else (n + 1, n + 2)):
+            raise lines.wrong(f"found {line!r}, expected a log10 probability and {n} words")
+        try:
+            p.append(float(parts[0]))
+            weights.append(float(parts[n + 1]) if len(parts) > n + 1 else 0.0)
+        except ValueError:
+            raise lines.wrong(f"found {line!r}, expected numbers before and after the words") from None
+        if not (p[-1] <= 1e-6 and math.isfinite(weights[-1])):
+            raise lines.wrong(f"found {line!r}, whose logarithms are no probabilities")
+        if n == 1:
+            if parts[1] in numbers:
+                raise lines.wrong(f"the word {parts[1]!r} comes twice")
+            numbers[parts[1]] = len(numbers)
+        try:
+            rows.append([numbers[word] for word in parts[1 : n + 1]])
+        except KeyError as error:
+            raise lines.wrong(f"the word {error.args[0]!r} is not among the single words") from None
+    return np.array(rows, dtype=np.int64).reshape(-1, n), np.array(p), np.array(weights)
+
+
+def _chain(sections: list[tuple[Integers, Floats, Floats]], names: list[str], lines: _Lines) -> MarkovChain:
+    """The chain over the words in sorted order, the start mark last."""
+    states = sorted(name for name in names if name != _START)
+    unknown = next((name for name in (_UNKNOWN, "<UNK>") if name in names), None)
+    words = Vocabulary(tuple(states), _START, _END if _END in names else None, unknown)
+    place = {name: at for at, name in enumerate([*states, _START])}
+    renumber = np.array([place[name] for name in names], dtype=np.int64)
+    if not states:
+        raise lines.wrong("there are no words beside the start mark")
+    card = len(states)
+    first = np.full(card + 1, _NEVER), np.zeros(card + 1)
+    at = renumber[sections[0][0][:, 0]]
+    first[0][at], first[1][at] = sections[0][1], sections[0][2]
+    flat = np.zeros(card + 1, np.int64)
+    levels = [Level(flat, np.arange(card + 1), flat, np.zeros(card + 1))]
+    log_p, log_weight = [_naturals(first[0])], [_naturals(first[1])]
+    for n, (rows, p, weights) in enumerate(sections[1:], start=2):
+        runs = renumber[rows]
+        tree = Levels(card, tuple(levels))
+        history = _walk(tree, runs[:, :-1])
+        if (history < 0).any():
+            missing = [[*states, _START][code] for code in runs[int(np.argmax(history < 0)), :-1]]
+            raise lines.wrong(f"the run {' '.join(missing)!r} is a history and has no line of its own")
+        order = np.lexsort((runs[:, -1], history))
+        suffix = np.maximum(_walk(tree, runs[:, 1:]), 0)
+        levels.append(Level(history[order], runs[order, -1], suffix[order], np.zeros(len(runs))))
+        keys = levels[-1].history * (card + 1) + levels[-1].word
+        if (np.diff(keys) == 0).any():
+            raise lines.wrong(f"a run of {n} words comes twice")
+        log_p.append(_naturals(p[order]))
+        log_weight.append(_naturals(weights[order]))
+    law = BackoffLaw(Levels(card, tuple(levels)), tuple(log_p), tuple(log_weight[:-1]))
+    return MarkovChain.from_law(law, words)
+
+
+def _walk(tree: Levels, runs: Integers) -> Integers:
+    """Places of runs in the level of their length; -1 for one that is not there."""
+    node = runs[:, 0].copy()
+    for n in range(2, runs.shape[1] + 1):
+        node = tree.find(n, node, runs[:, n - 1])
+    return node
+
+
+def _naturals(tens: Floats) -> Floats:
+    return np.where(tens <= _NEVER, -np.inf, tens * math.log(10.0))

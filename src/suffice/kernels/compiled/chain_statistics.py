@@ -1,0 +1,20 @@
+"""Compiled loops of sums over the steps of chains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from suffice.kernels.jit import kernel
+
+BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
+
+
+@kernel
+def add_by_code(codes: Any, weights: Any, out: Any) -> None:
+    """Add each row of weights to the row of its code; the code -1 is the last row."""
+    last = len(out) - 1
+    for t in range(len(codes)):
+        code = codes[t]
+        total, row = out[code if code >= 0 else last], weights[t]
+        for j in range(len(row)):
+            total[j] += row[j]

@@ -1,0 +1,121 @@
+"""Exponentials of tables of logarithms, without a call for each number: LLVM makes vectors of the whole loop.
+
+With n the whole number nearest to x / log 2 and r = x - n log 2, ``exp x = 2^n exp r`` and ``|r| <= log(2) / 2``, where
+14 terms of the series leave less than 1e-17. Adding 1.5 * 2^52 rounds to whole numbers and leaves n in the last bits of
+the sum; shifted to the place of the exponent these make 2^n.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from suffice.kernels.jit import fused, kernel
+
+BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
+
+LEAST = -708.0
+"""Below this the exponential is no normal double, and counts as lost."""
+
+_0 = np.uint64(0)  # Signed indices would keep LLVM from making vectors.
+_SIDE = np.uint64(64)  # Steps side by side.
+_LOG2_E = 1.0 / float(np.log(2.0))
+_ROUND = 1.5 * 2.0**52
+_LOG_2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # log 2 in two parts; products of the first with n are exact.
+_LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+_C2, _C3, _C4, _C5, _C6, _C7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
+_C8, _C9, _C10, _C11, _C12, _C13 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800, 1 / 479001600, 1 / 6227020800
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _to_power(context: Any, rounded: Any) -> Any:
+    """2^n from the double 1.5 * 2^52 + n."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        wide = ir.IntType(64)
+        shifted = builder.shl(builder.bitcast(values[0], wide), ir.Constant(wide, 52))
+        return builder.bitcast(builder.add(shifted, ir.Constant(wide, 1023 << 52)), ir.DoubleType())
+
+    return types.float64(types.float64), generate
+
+
+@fused
+def _exponential(x: Any) -> Any:
+    """``exp x``, and 0 below `LEAST`."""
+    inside = x if x > LEAST else LEAST
+    rounded = inside * _LOG2_E + _ROUND
+    n = rounded - _ROUND
+    r = (inside - n * _LOG_2_HIGH) - n * _LOG_2_LOW
+    z = r * r
+    low = ((1.0 + r) + (_C2 + _C3 * r) * z) + ((_C4 + _C5 * r) + (_C6 + _C7 * r) * z) * (z * z)
+    high = ((_C8 + _C9 * r) + (_C10 + _C11 * r) * z) + (_C12 + _C13 * r) * (z * z)
+    value = (low + high * ((z * z) * (z * z))) * _to_power(rounded)
+    return value if x >= LEAST else 0.0
+
+
+@kernel
+def exponentials(w: Any, ends: Any) -> Any:
+    """Write ``exp(x - t)`` over each number x of tables of logarithms one after another, t the largest of its table.
+
+    ends (uint64): where each table begins, and the end of the last one. Returns the sum of all t, and the least finite
+    x - t; below `LEAST` 0 is written. Minus infinity becomes 0; a table of nothing else has t = 0. No number is NaN or
+    plus infinity.
+    """
+    shift, least, first = 0.0, 0.0, _0
+    for table in range(len(ends) - 1):
+        last = ends[table + 1]
+        top, low = -np.inf, np.inf
+        for k in range(first, last):
+            x = w[k]
+            top = x if x > top else top
+            low = x if -np.inf < x < low else low
+        top = top if top > -np.inf else 0.0
+        shift += top
+        least = min(least, low - top)
+        for k in range(first, last):
+            w[k] -= top
+        first = last
+    for k in range(first):  # Over all tables at once: most are shorter than it takes to begin a loop.
+        w[k] = _exponential(w[k])
+    return shift, least
+
+
+@fused
+def normal_potentials(x: Any, means: Any, factors: Any, constants: Any, out: Any, shift: Any) -> None:
+    """``exp(constant + sum_d factor (x - mean)^2)`` of each law, divided by the largest of the step.
+
+    x (n, d), means and factors (K * d,), constants (K,), out (n * K,); the logs taken out go to shift (n,). Steps lie
+    side by side on the way, as laws are few.
+    """
+    size, columns, n = np.uint64(len(constants)), np.uint64(x.shape[1]), np.uint64(len(x))
+    logs, column, top = np.empty(size * _SIDE), np.zeros(columns * _SIDE), np.empty(_SIDE)
+    for begin in range(_0, n, _SIDE):
+        many = min(_SIDE, n - begin)
+        for d in range(columns):
+            for k in range(many):
+                column[d * _SIDE + k] = x[begin + k, d]
+        for j in range(size):
+            row = logs[j * _SIDE : j * _SIDE + _SIDE]
+            row[:] = constants[j]
+            for d in range(columns):
+                mean, factor, values = means[j * columns + d], factors[j * columns + d], column[d * _SIDE :]
+                for k in range(_SIDE):
+                    away = values[k] - mean
+                    row[k] += factor * away * away
+            for k in range(_SIDE):
+                top[k] = row[k] if j == _0 or row[k] > top[k] else top[k]
+        for j in range(size):
+            for k in range(_SIDE):
+                logs[j * _SIDE + k] -= top[k]
+        for k in range(size * _SIDE):
+            logs[k] = _exponential(logs[k])
+        for k in range(many):
+            shift[begin + k] = top[k]
+            place, source = (begin + k) * size, np.uint64(k)
+            for j in range(size):
+                out[place + j] = logs[source]
+                source += _SIDE

@@ -1,0 +1,367 @@
+"""Compiled loops of Gibbs sampling and pseudo-likelihood: `states[site, chain]`, chains innermost.
+
+Chains are the lanes of the processor, so that a scan in any order over any graph runs in vectors. Every chain has a
+xoshiro128+ stream of its own, `stream[4, chain]`: what it draws depends neither on other chains nor on threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from suffice.kernels.jit import fused, kernel
+
+BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
+
+_F = np.float32
+_U = np.uint32
+_ONE, _HALF = _F(1.0), _F(0.5)
+_SHIFT, _LOG2E, _LN2 = _F(12582912.0), _F(1.442695041), _F(0.6931471805599453)
+_E3, _E4, _E5, _E6 = _F(1 / 6), _F(1 / 24), _F(1 / 120), _F(1 / 720)
+_LEAST, _MOST = _F(-87.0), _F(87.0)
+_BIAS, _PLACES = np.int32(127 << 23), np.int32(23)
+_STEP23, _STEP32 = _F(2.0**-23), 2.0**-32
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _bits_of(context: Any, value: Any) -> Any:
+    """The bits of a float32 as an int32."""
+
+    def build(_: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.bitcast(values[0], ir.IntType(32))
+
+    return types.int32(types.float32), build
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _float_of(context: Any, value: Any) -> Any:
+    """The float32 with these bits."""
+
+    def build(_: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.bitcast(values[0], ir.FloatType())
+
+    return types.float32(types.int32), build
+
+
+@fused
+def _exp32(x: Any) -> Any:
+    """Exponential of a float32 without a branch, so that loops run in vectors; beyond 87 it stays where it is."""
+    x = _LEAST if x < _LEAST else x
+    x = _MOST if x > _MOST else x
+    t = x * _LOG2E + _SHIFT
+    r = x - (t - _SHIFT) * _LN2
+    p = _ONE + r * (_ONE + r * (_HALF + r * (_E3 + r * (_E4 + r * (_E5 + r * _E6)))))
+    return p * _float_of(np.int32(np.int32(_bits_of(t) << _PLACES) + _BIAS))
+
+
+@kernel
+def draw_bits(stream: Any, first: int, last: int, out: Any) -> None:
+    """32 random bits for each chain from first to last, by xoshiro128+; out (last - first,) uint32."""
+    s0, s1 = stream[0, first:last], stream[1, first:last]
+    s2, s3 = stream[2, first:last], stream[3, first:last]
+    for c in range(len(out)):
+        x0, x1, x2, x3 = s0[c], s1[c], s2[c], s3[c]
+        out[c] = _U(x0 + x3)
+        t = _U(x1 << _U(9))
+        x2 = _U(x2 ^ x0)
+        x3 = _U(x3 ^ x1)
+        x1 = _U(x1 ^ x2)
+        x0 = _U(x0 ^ x3)
+        x2 = _U(x2 ^ t)
+        x3 = _U(_U(x3 << _U(11)) | _U(x3 >> _U(21)))
+        s0[c], s1[c], s2[c], s3[c] = x0, x1, x2, x3
+
+
+@fused
+def _fields(i: int, ptr: Any, neighbour: Any, coupling: Any, field: Any, states: Any, part: Any, out: Any) -> None:
+    """Log-odds of state 1 of site i in each chain of the part; four neighbours, those of a grid, at once."""
+    first, last = part
+    k0, k1, h = ptr[i], ptr[i + 1], field[i]
+    if k1 - k0 == 4:
+        a, b = states[neighbour[k0], first:last], states[neighbour[k0 + 1], first:last]
+        d, e = states[neighbour[k0 + 2], first:last], states[neighbour[k0 + 3], first:last]
+        ja, jb, jd, je = coupling[k0], coupling[k0 + 1], coupling[k0 + 2], coupling[k0 + 3]
+        for c in range(len(out)):
+            out[c] = h + ja * _F(a[c]) + jb * _F(b[c]) + jd * _F(d[c]) + je * _F(e[c])
+        return
+    for c in range(len(out)):
+        out[c] = h
+    for k in range(k0, k1):
+        a, ja = states[neighbour[k], first:last], coupling[k]
+        for c in range(len(out)):
+            out[c] += ja * _F(a[c])
+
+
+@fused
+def sweep_pairs(
+    order: Any, graph: Any, coupling: Any, field: Any, states: Any, stream: Any, held: Any, part: Any
+) -> None:
+    """Visit the sites in this order: two states, log-odds field + sum of coupling times neighbour, all float32.
+
+    State 1 is taken where u (1 + exp(-log-odds)) < 1, which needs no division. held (sites or 0, chains): not drawn.
+    The random numbers are made in the same loop: kept in registers, they cost a third less.
+    """
+    ptr, neighbour = graph
+    first, last = part
+    lanes = last - first
+    odds, before = np.empty(lanes, np.float32), np.empty(lanes, np.uint8)
+    s0, s1 = stream[0, first:last], stream[1, first:last]
+    s2, s3 = stream[2, first:last], stream[3, first:last]
+    for i in order:
+        _fields(i, ptr, neighbour, coupling, field, states, part, odds)
+        own = states[i, first:last]
+        if len(held):
+            before[:] = own
+        for c in range(lanes):
+            x0, x1, x2, x3 = s0[c], s1[c], s2[c], s3[c]
+            bits = _U(x0 + x3)
+            t = _U(x1 << _U(9))
+            x2 = _U(x2 ^ x0)
+            x3 = _U(x3 ^ x1)
+            s1[c] = _U(x1 ^ x2)
+            s0[c] = _U(x0 ^ x3)
+            s2[c] = _U(x2 ^ t)
+            s3[c] = _U(_U(x3 << _U(11)) | _U(x3 >> _U(21)))
+            u = (_F(np.int32(bits >> _U(9))) + _HALF) * _STEP23
+            own[c] = np.uint8(u + u * _exp32(-odds[c]) < _ONE)
+        if len(held):
+            fixed = held[i, first:last]
+            for c in range(lanes):
+                own[c] = before[c] if fixed[c] else own[c]
+
+
+@fused
+def sweep_potts(
+    order: Any, graph: Any, coupling: Any, field: Any, states: Any, stream: Any, held: Any, part: Any
+) -> None:
+    """Visit the sites in this order: log-potential of state k is field[site, k] + coupling of neighbours in state k."""
+    ptr, neighbour = graph
+    first, last = part
+    count, lanes = field.shape[1], last - first
+    logs = np.empty((count, lanes), np.float32)
+    bits, top = np.empty(lanes, np.uint32), np.empty(lanes, np.float32)
+    for i in order:
+        for k in range(count):
+            row = logs[k]
+            h = field[i, k]
+            for c in range(lanes):
+                row[c] = h
+            state = np.uint8(k)
+            for e in range(ptr[i], ptr[i + 1]):
+                other, w = states[neighbour[e], first:last], coupling[e]
+                for c in range(lanes):
+                    row[c] += w * _F(other[c] == state)
+        draw_bits(stream, first, last, bits)
+        _draw32(logs, top, bits, states[i, first:last], held[i, first:last] if len(held) else held[:0, 0])
+
+
+@fused
+def _draw32(logs: Any, top: Any, bits: Any, own: Any, fixed: Any) -> None:
+    """Draw a state for each chain from log-potentials (states, chains), which become their running sums."""
+    count, lanes = logs.shape
+    for c in range(lanes):
+        top[c] = logs[0, c]
+    for k in range(1, count):
+        row = logs[k]
+        for c in range(lanes):
+            top[c] = row[c] if row[c] > top[c] else top[c]
+    row = logs[0]
+    for c in range(lanes):
+        row[c] = _exp32(row[c] - top[c])
+    for k in range(1, count):
+        before, row = logs[k - 1], logs[k]
+        for c in range(lanes):
+            row[c] = before[c] + _exp32(row[c] - top[c])
+    total = logs[count - 1]
+    for c in range(lanes):
+        top[c] = (_F(np.int32(bits[c] >> _U(9))) + _HALF) * _STEP23 * total[c]
+    drawn = np.zeros(lanes, np.uint8)
+    for k in range(count - 1):
+        row = logs[k]
+        for c in range(lanes):
+            drawn[c] += np.uint8(row[c] <= top[c])
+    for c in range(lanes):
+        own[c] = own[c] if len(fixed) and fixed[c] else drawn[c]
+
+
+@kernel
+def _cells(f: int, skip: int, factors: Any, states: Any, part: Any, out: Any) -> None:
+    """Cell of factor f in each chain of the part, with the site `skip` in its state 0."""
+    start, ptr, site, stride = factors
+    first, last = part
+    for c in range(len(out)):
+        out[c] = start[f]
+    for m in range(ptr[f], ptr[f + 1]):
+        if site[m] != skip:
+            row, step = states[site[m], first:last], stride[m]
+            for c in range(len(out)):
+                out[c] += step * np.int64(row[c])
+
+
+@kernel
+def _conditional(i: int, cards: Any, places: Any, factors: Any, logs: Any, states: Any, part: Any, work: Any) -> None:
+    """Log-potentials of the states of site i given all others: rows of work, for each chain of the part."""
+    found, cell = work
+    ptr, factor, step = places
+    for k in range(cards[i]):
+        found[k, :] = 0.0
+    for e in range(ptr[i], ptr[i + 1]):
+        _cells(factor[e], i, factors, states, part, cell)
+        for k in range(cards[i]):
+            row, shift = found[k], k * step[e]
+            for c in range(len(cell)):
+                row[c] += logs[cell[c] + shift]
+
+
+@kernel
+def sweep_tables(
+    order: Any, cards: Any, places: Any, factors: Any, logs: Any, states: Any, stream: Any, held: Any, part: Any
+) -> None:
+    """Visit the sites in this order, whatever their factors are. A chain whose site has no possible state keeps it."""
+    first, last = part
+    lanes = last - first
+    found, cell = np.empty((cards.max(), lanes)), np.empty(lanes, np.int64)
+    bits = np.empty(lanes, np.uint32)
+    for i in order:
+        _conditional(i, cards, places, factors, logs, states, part, (found, cell))
+        draw_bits(stream, first, last, bits)
+        own, count = states[i, first:last], cards[i]
+        for c in range(lanes):
+            if len(held) and held[i, first + c]:
+                continue
+            top = found[0, c]
+            for k in range(1, count):
+                top = max(top, found[k, c])
+            if top == -np.inf:
+                continue
+            total = 0.0
+            for k in range(count):
+                total += np.exp(found[k, c] - top)
+                found[k, c] = total
+            aim = (np.float64(bits[c]) + 0.5) * _STEP32 * total
+            state = 0
+            while found[state, c] <= aim and state < count - 1:
+                state += 1
+            own[c] = state
+
+
+@kernel
+def count_cells(factors: Any, states: Any, weights: Any, counts: Any) -> None:
+    """Add the weights (chains,) of the chains in each cell of each factor to counts (cells,)."""
+    lanes = states.shape[1]
+    cell = np.empty(lanes, np.int64)
+    for f in range(len(factors[0])):
+        _cells(f, -1, factors, states, (0, lanes), cell)
+        for c in range(lanes):
+            counts[cell[c]] += weights[c]
+
+
+@kernel
+def count_pairs(first: Any, second: Any, states: Any, ones: Any, both: Any) -> None:
+    """Chains in which a site is in state 1 (sites,), and in which both ends of a pair are (pairs,)."""
+    lanes = states.shape[1]
+    for i in range(len(ones)):
+        row = states[i]
+        total = np.int32(0)
+        for c in range(lanes):
+            total += np.int32(row[c])
+        ones[i] = total
+    for e in range(len(both)):
+        a, b = states[first[e]], states[second[e]]
+        total = np.int32(0)
+        for c in range(lanes):
+            total += np.int32(a[c] & b[c])
+        both[e] = total
+
+
+@kernel
+def add_features(factors: Any, matrix: Any, states: Any, out: Any) -> None:
+    """Add the features of each chain to out (features, chains); matrix: rows of cells, as (ptr, column, value)."""
+    ptr, column, value = matrix
+    lanes = states.shape[1]
+    cell = np.empty(lanes, np.int64)
+    for f in range(len(factors[0])):
+        _cells(f, -1, factors, states, (0, lanes), cell)
+        for c in range(lanes):
+            for e in range(ptr[cell[c]], ptr[cell[c] + 1]):
+                out[column[e], c] += value[e]
+
+
+@kernel
+def add_logs(factors: Any, logs: Any, states: Any, out: Any) -> None:
+    """Add the log-potentials of each chain to out (chains,)."""
+    lanes = states.shape[1]
+    cell = np.empty(lanes, np.int64)
+    for f in range(len(factors[0])):
+        _cells(f, -1, factors, states, (0, lanes), cell)
+        for c in range(lanes):
+            out[c] += logs[cell[c]]
+
+
+@kernel
+def pseudo_tables(
+    sites: Any, cards: Any, places: Any, factors: Any, logs: Any, states: Any, weights: Any, slope: Any
+) -> float:
+    """Sum of weight times log p(site | others) over some sites and all rows; adds its slope by log-potential."""
+    ptr, factor, step = places
+    lanes = states.shape[1]
+    found, cell = np.empty((cards.max(), lanes)), np.empty(lanes, np.int64)
+    value = 0.0
+    for i in sites:
+        _conditional(i, cards, places, factors, logs, states, (0, lanes), (found, cell))
+        own, count = states[i], cards[i]
+        for c in range(lanes):
+            top = found[0, c]
+            for k in range(1, count):
+                top = max(top, found[k, c])
+            total = 0.0
+            for k in range(count):
+                total += np.exp(found[k, c] - top)
+            value += weights[c] * (found[own[c], c] - top - np.log(total))
+            for k in range(count):
+                found[k, c] = -weights[c] * np.exp(found[k, c] - top) / total
+            found[own[c], c] += weights[c]
+        for e in range(ptr[i], ptr[i + 1]):
+            _cells(factor[e], i, factors, states, (0, lanes), cell)
+            for k in range(count):
+                for c in range(lanes):
+                    slope[cell[c] + k * step[e]] += found[k, c]
+    return value
+
+
+@kernel
+def pseudo_pairs(
+    sites: Any, graph: Any, coupling: Any, field: Any, states: Any, weights: Any, slope: Any, turned: Any
+) -> float:
+    """As `pseudo_tables` for two states and pairs; slope (sites,) by field, turned (ends of pairs,) by coupling."""
+    ptr, neighbour = graph
+    lanes = states.shape[1]
+    odds, rest = np.empty(lanes), np.empty(lanes)
+    value = 0.0
+    for i in sites:
+        odds[:] = field[i]
+        for k in range(ptr[i], ptr[i + 1]):
+            row, j = states[neighbour[k]], coupling[k]
+            for c in range(lanes):
+                odds[c] += j * row[c]
+        own = states[i]
+        total = 0.0
+        for c in range(lanes):
+            t = np.exp(-abs(odds[c]))
+            near = 1.0 / (1.0 + t)
+            one = near if odds[c] >= 0.0 else t * near
+            value += weights[c] * (own[c] * odds[c] - max(odds[c], 0.0) - np.log1p(t))
+            rest[c] = weights[c] * (own[c] - one)
+            total += rest[c]
+        slope[i] += total
+        for k in range(ptr[i], ptr[i + 1]):
+            row = states[neighbour[k]]
+            total = 0.0
+            for c in range(lanes):
+                total += rest[c] * row[c]
+            turned[k] += total
+    return value

@@ -1,0 +1,154 @@
+"""Compiled loops over windows of codes: packed into words, put into the order of their first code, read back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from suffice.kernels.jit import kernel
+
+BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
+
+#: Words of a group up to which it is sorted here, by insertion.
+FEW = 32
+
+
+@kernel
+def pack(codes: Any, offsets: Any, past: Any, future: Any, widths: Any, words: Any) -> None:
+    """One word for the window that ends at each step (n,), its oldest code in the highest bits.
+
+    codes (n,) of sequences between `offsets`; past, future: what a code is in a history and at the end of a window, the
+    first entry of `past` is the start mark. widths: number of codes of a history, bits of each, bits of the last one.
+    """
+    lags, bits, last = widths[0], np.uint64(widths[1]), np.uint64(widths[2])
+    mask = (np.uint64(1) << np.uint64(lags * widths[1])) - np.uint64(1)
+    start = np.uint64(past[0])
+    begins = np.uint64(0)
+    for _ in range(lags):
+        begins = (begins << bits) | start
+    for sequence in range(len(offsets) - 1):
+        history = begins
+        for step in range(offsets[sequence], offsets[sequence + 1]):
+            code = codes[step]
+            words[step] = (history << last) | np.uint64(future[code])
+            history = ((history << bits) | np.uint64(past[code])) & mask
+
+
+@kernel
+def tally(codes: Any, offsets: Any, past: Any, lag: int, totals: Any) -> None:
+    """Add to `totals` how often each code comes first in a window of ``lag + 1`` codes."""
+    start = past[0]
+    for sequence in range(len(offsets) - 1):
+        begin, end = offsets[sequence], offsets[sequence + 1]
+        totals[start] += min(end - begin, lag)
+        for step in range(begin, end - lag):
+            totals[past[codes[step]]] += 1
+
+
+@kernel
+def scatter(codes: Any, offsets: Any, past: Any, future: Any, widths: Any, places: Any, words: Any) -> None:
+    """As `pack`, without the first code of each window, which says to which group its word goes.
+
+    places: where the next word of each group goes, updated.
+    """
+    lags, bits, last = widths[0], np.uint64(widths[1]), np.uint64(widths[2])
+    mask = (np.uint64(1) << np.uint64((lags - 1) * widths[1])) - np.uint64(1)
+    start = past[0]
+    begins = np.uint64(0)
+    for _ in range(lags - 1):
+        begins = (begins << bits) | np.uint64(start)
+    for sequence in range(len(offsets) - 1):
+        history = begins
+        begin = offsets[sequence]
+        for step in range(begin, offsets[sequence + 1]):
+            code = codes[step]
+            first = past[codes[step - lags]] if step - lags >= begin else start
+            words[places[first]] = (history << last) | np.uint64(future[code])
+            places[first] += 1
+            history = ((history << bits) | np.uint64(past[code])) & mask
+
+
+@kernel
+def sort_few(words: Any, starts: Any) -> None:
+    """Sort the groups of at most `FEW` words; group g holds ``words[starts[g]:starts[g + 1]]``."""
+    for group in range(len(starts) - 1):
+        begin, end = starts[group], starts[group + 1]
+        if end - begin > FEW:
+            continue
+        for place in range(begin + 1, end):
+            word = words[place]
+            at = place
+            while at > begin and words[at - 1] > word:
+                words[at] = words[at - 1]
+                at -= 1
+            words[at] = word
+
+
+@kernel
+def count_distinct(words: Any, starts: Any) -> int:
+    """How many words of sorted groups differ from the one before in their group."""
+    found = 0
+    for group in range(len(starts) - 1):
+        begin, end = starts[group], starts[group + 1]
+        if end > begin:
+            found += 1
+        for place in range(begin + 1, end):
+            if words[place] != words[place - 1]:
+                found += 1
+    return found
+
+
+@kernel
+def unpack(words: Any, starts: Any, widths: Any, cells: Any, numbers: Any) -> None:
+    """Codes (columns, k) of the distinct words of sorted groups, and how often each occurs (k,).
+
+    The group of a word is the first column where there is one left for it. `numbers` may share the memory of `words`:
+    it is written only where words have been read.
+    """
+    bits, last, one = np.uint64(widths[1]), np.uint64(widths[2]), np.uint64(1)
+    mask, tail = (one << bits) - one, (one << last) - one
+    final = np.uint64(len(cells) - 1)  # Unsigned places need no look at their sign.
+    first = final - np.uint64(widths[0])
+    at = np.uint64(0)
+    for group in range(len(starts) - 1):
+        place, end = np.uint64(starts[group]), np.uint64(starts[group + 1])
+        while place < end:
+            word, begin = words[place], place
+            place += one
+            while place < end and words[place] == word:
+                place += one
+            numbers[at] = np.int64(place - begin)
+            cells[0, at] = group
+            cells[final, at] = word & tail
+            word >>= last
+            column = final
+            while column > first:
+                column -= one
+                cells[column, at] = word & mask
+                word >>= bits
+            at += one
+
+
+@kernel
+def find_children(above: Any, starts: Any, words: Any, history: Any, word: Any, found: Any) -> None:
+    """Where ``word[i]`` is among the children of ``above[history[i]]``; node v has children starts[v] to starts[v + 1].
+
+    words: the word of each child, ascending below a node. Runs with one history come together, their words ascending,
+    so that each search begins where the last one ended.
+    """
+    before, low = np.int64(-1), np.int64(0)
+    for run in range(len(word)):
+        parent = history[run]
+        node = above[parent]
+        if parent != before:
+            before, low = parent, starts[node]
+        high = starts[node + 1]
+        wanted = word[run]
+        while low < high:
+            middle = (low + high) >> 1
+            if words[middle] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        found[run] = low

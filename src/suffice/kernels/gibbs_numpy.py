@@ -1,0 +1,106 @@
+"""Gibbs sampling and pseudo-likelihood in NumPy: the reference of the compiled loops, and the path of small work.
+
+Random numbers are those of the compiled loops, so both give the same chains.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.kernels.gibbs_layout import Floats, Ints, Layout
+
+States = NDArray[np.uint8]
+Stream = NDArray[np.uint32]
+
+
+def uniform(stream: Stream, *, fine: bool) -> Floats:
+    """One number in (0, 1) for each chain by xoshiro128+, moving stream (4, chains): of 32 bits, or of 23."""
+    s0, s1, s2, s3 = stream
+    bits = s0 + s3
+    shifted = s1 << np.uint32(9)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3[:] = (s3 << np.uint32(11)) | (s3 >> np.uint32(21))
+    return np.asarray((bits + 0.5) * 2.0**-32 if fine else ((bits >> np.uint32(9)) + 0.5) * 2.0**-23)
+
+
+def conditional(layout: Layout, logs: Floats, site: int, states: States) -> Floats:
+    """Log-potentials (card, chains) of the states of a site given all others."""
+    ptr, factor, step = layout.places
+    found = np.zeros((int(layout.cards[site]), states.shape[1]))
+    for entry in range(ptr[site], ptr[site + 1]):
+        base = layout.cells(int(factor[entry]), states) - step[entry] * states[site].astype(np.int64)
+        found += logs[base + np.arange(len(found))[:, None] * step[entry]]
+    return found
+
+
+def sweep(
+    layout: Layout, logs: Floats, order: Ints, states: States, stream: Stream, held: NDArray[Any], *, fine: bool
+) -> None:
+    """Draw the sites in this order given all others, in place; held (sites or 0, chains) are not drawn."""
+    for site in order:
+        found = conditional(layout, logs, int(site), states)
+        top = found.max(axis=0)
+        keep = top == -np.inf
+        sums = np.cumsum(np.exp(found - np.where(keep, 0.0, top)), axis=0)
+        aim = uniform(stream, fine=fine) * sums[-1]
+        # State 1 of two is taken for small numbers, as the loop of pairs does; others run from state 0 up.
+        if fine or len(found) != 2:
+            drawn = (sums[:-1] <= aim).sum(axis=0)
+        else:
+            drawn = (aim < sums[1] - sums[0]).astype(np.int64)
+        keep |= held[site].astype(bool) if len(held) else False
+        states[site] = np.where(keep, states[site], drawn)
+
+
+def count_cells(layout: Layout, states: States, weights: Floats) -> Floats:
+    """The weights (chains,) of the chains in each cell of each factor (cells,)."""
+    found = np.zeros(layout.n_cells)
+    for number in range(len(layout.scopes)):
+        found += np.bincount(layout.cells(number, states), weights, layout.n_cells)
+    return found
+
+
+def add_logs(layout: Layout, logs: Floats, states: States) -> Floats:
+    """Sum of the log-potentials of each chain (chains,)."""
+    found = np.zeros(states.shape[1])
+    for number in range(len(layout.scopes)):
+        found += logs[layout.cells(number, states)]
+    return found
+
+
+def add_features(layout: Layout, matrix: tuple[Ints, Ints, Floats], states: States, out: Floats) -> None:
+    """Add the features of each chain to out (features, chains); matrix: rows of cells, as (ptr, column, value)."""
+    ptr, column, value = matrix
+    for number in range(len(layout.scopes)):
+        cell = layout.cells(number, states)
+        begin, count = ptr[cell], ptr[cell + 1] - ptr[cell]
+        chain = np.repeat(np.arange(len(cell)), count)
+        entry = np.arange(int(count.sum())) + np.repeat(begin - (np.cumsum(count) - count), count)
+        np.add.at(out, (column[entry], chain), value[entry])
+
+
+def pseudo_likelihood(layout: Layout, logs: Floats, states: States, weights: Floats) -> tuple[float, Floats]:
+    """Sum over rows and sites of weight times log p(site | others), and its slope by log-potential (cells,)."""
+    ptr, factor, step = layout.places
+    value, slope = 0.0, np.zeros(layout.n_cells)
+    rows = np.arange(states.shape[1])
+    for site in range(layout.n_sites):
+        found = conditional(layout, logs, site, states)
+        found -= found.max(axis=0)
+        found -= np.log(np.exp(found).sum(axis=0))
+        value += float(found[states[site], rows] @ weights)
+        rest = -np.exp(found)
+        rest[states[site], rows] += 1.0
+        rest *= weights
+        for entry in range(ptr[site], ptr[site + 1]):
+            base = layout.cells(int(factor[entry]), states) - step[entry] * states[site].astype(np.int64)
+            for state, part in enumerate(rest):
+                slope += np.bincount(base + state * step[entry], part, layout.n_cells)
+    return value, slope

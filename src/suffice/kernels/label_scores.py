@@ -1,0 +1,194 @@
+"""Scores of labels from sparse features, and sums of features by label: NumPy or compiled.
+
+A design (steps, features) is sparse, by rows. Weights are packed: see `suffice.kernels.compiled.label_scores`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.kernels.arrays import frozen
+from suffice.kernels.choice import use_compiled
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Indices = NDArray[np.int32]
+Span = tuple[int, int]
+
+#: Entries of a design that the NumPy path handles at once.
+ENTRIES = 65536
+#: A table of all pairs of a feature and a label is made where it has at most this many cells for each entry.
+TABLE = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A sparse matrix by rows: entries of row r from ``indptr[r]`` to ``indptr[r + 1]``; no values means ones."""
+
+    indptr: Ints
+    indices: Indices
+    values: Floats
+    columns: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.indptr) - 1
+
+    @property
+    def row_of_entry(self) -> Ints:
+        """The row of each entry."""
+        return np.repeat(np.arange(self.rows), np.diff(self.indptr))
+
+    @cached_property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """The three arrays as compiled loops take them; indices without a sign are not checked for being negative."""
+        indptr, indices = frozen(self.indptr, np.int64), frozen(self.indices, np.int32)
+        return indptr.view(np.uint64), indices.view(np.uint32), frozen(self.values)
+
+    def entries(self, span: Span) -> Iterator[tuple[Ints, Indices, Floats | None]]:
+        """Rows (counted from the first of the span), columns and values of the entries of some rows, in blocks."""
+        first, last = int(self.indptr[span[0]]), int(self.indptr[span[1]])
+        for start in range(first, last, ENTRIES):
+            stop = min(start + ENTRIES, last)
+            begin, end = np.searchsorted(self.indptr, (start, stop - 1), side="right") - 1
+            bounds = np.clip(self.indptr[begin : end + 2], start, stop)
+            rows = np.repeat(np.arange(begin, end + 1) - span[0], np.diff(bounds))
+            yield rows, self.indices[start:stop], self.values[start:stop] if len(self.values) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Which (feature, label) pairs have a weight: labels of feature f from ``pointers[f]`` to ``pointers[f + 1]``.
+
+    The labels of one feature rise.
+    """
+
+    pointers: Ints
+    labels: Indices
+    size: int
+
+    @property
+    def features(self) -> Ints:
+        """The feature of each weight."""
+        return np.repeat(np.arange(len(self.pointers) - 1), np.diff(self.pointers))
+
+    @cached_property
+    def arrays(self) -> tuple[Any, Any]:
+        """The arrays as compiled loops take them."""
+        pointers, labels = frozen(self.pointers, np.int64), frozen(self.labels, np.int32)
+        return pointers.view(np.uint64), labels.view(np.uint32)
+
+    def dense(self, weights: Floats) -> Floats:
+        """Packed weights (p,) as a matrix (features, K), zero where there is none."""
+        found = np.zeros((len(self.pointers) - 1, self.size))
+        found[self.features, self.labels] = weights
+        return found
+
+    def places(self, features: Ints, labels: Ints) -> Ints:
+        """Where the weights of pairs are, by halving the labels of each feature; -1 for pairs that have none."""
+        low, high = self.pointers[features], self.pointers[features + 1]
+        end = high
+        while (low < high).any():
+            middle = (low + high) // 2
+            below = (low < high) & (self.labels[np.minimum(middle, len(self.labels) - 1)] < labels)
+            low, high = np.where(below, middle + 1, low), np.where(below | (low >= high), high, middle)
+        there = low < end
+        there[there] = self.labels[low[there]] == labels[there]
+        return np.where(there, low, -1)
+
+
+def ranges(starts: Ints, lengths: Ints) -> Ints:
+    """The ranges from each start on, one after another."""
+    total = int(lengths.sum())
+    before = np.cumsum(lengths) - lengths
+    return np.asarray(np.arange(total) + np.repeat(starts - before, lengths))
+
+
+def compiled(design: Matrix, size: int, calls: int | None) -> bool:
+    """Whether compiled loops pay for this design."""
+    return use_compiled("label scores", 1e-8 * (len(design.indices) + design.rows) * size, calls=calls)
+
+
+def scores(design: Matrix, packing: Packing, weights: Floats, span: Span, out: Floats, *, use: bool) -> None:
+    """Scores of all labels at the steps of a span, written to out (steps of the span, at least K)."""
+    if use:
+        from suffice.kernels.compiled.label_scores import add_scores
+
+        add_scores(*design.arrays, *packing.arrays, frozen(weights), packing.size, span, out)
+        return
+    out[:] = 0.0
+    dense = packing.dense(weights)
+    for rows, columns, values in design.entries(span):
+        picked = dense[columns] if values is None else dense[columns] * values[:, None]
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        out[rows[starts], : packing.size] += np.add.reduceat(picked, starts, axis=0)
+
+
+def scale_rows(scores: Floats, size: int, shift: Floats, *, use: bool) -> None:
+    """Turn the first K = size scores of rows, finite ones, into exp(score - row maximum), in place.
+
+    The maxima go to shift (steps,); columns beyond K become 0.
+    """
+    if use:
+        from suffice.kernels.compiled.label_scores import scale_rows as loop
+
+        loop(scores, size, shift)
+        return
+    np.max(scores[:, :size], axis=1, out=shift)
+    scores[:, :size] = np.exp(scores[:, :size] - shift[:, None])
+    scores[:, size:] = 0.0
+
+
+def add_features(design: Matrix, packing: Packing, rows: Floats, span: Span, out: Floats, *, use: bool) -> None:
+    """Add feature times rows (steps of the span, at least K), summed over the steps of a span, to packed sums (p,)."""
+    if use:
+        from suffice.kernels.compiled.label_scores import add_features as loop
+
+        loop(*design.arrays, *packing.arrays, frozen(rows), packing.size, span, out)
+        return
+    dense = np.zeros((design.columns, packing.size))
+    for steps, columns, values in design.entries(span):
+        order = np.argsort(columns, kind="stable")
+        picked = rows[steps[order], : packing.size]
+        if values is not None:
+            picked = picked * values[order, None]
+        starts = np.flatnonzero(np.diff(columns[order], prepend=-1))
+        dense[columns[order][starts]] += np.add.reduceat(picked, starts, axis=0)
+    out += dense[packing.features, packing.labels]
+
+
+def count_labels(design: Matrix, packing: Packing, codes: Ints, weights: Floats) -> Floats:
+    """Packed sums (p,) of feature times weight (steps,) at the label that each step has; pairs without one drop out."""
+    cells = design.columns * packing.size
+    if cells <= TABLE * max(len(design.indices), 1):
+        table = np.zeros(cells)
+        for rows, columns, values in design.entries((0, design.rows)):
+            share = weights[rows] if values is None else weights[rows] * values
+            table += np.bincount(columns * np.int64(packing.size) + codes[rows], share, minlength=cells)
+        return np.asarray(table[packing.features * packing.size + packing.labels])
+    found = np.zeros(len(packing.labels))
+    for rows, columns, values in design.entries((0, design.rows)):
+        places = packing.places(columns.astype(np.int64), codes[rows])
+        there = places >= 0
+        share = weights[rows[there]] if values is None else weights[rows[there]] * values[there]
+        found += np.bincount(places[there], share, minlength=len(found))
+    return found
+
+
+def label_pairs(design: Matrix, codes: Ints, size: int) -> Ints:
+    """The pairs of a feature and the label of a step that has it, as ``feature * size + label``, rising."""
+    cells = design.columns * size
+    blocks = (columns * np.int64(size) + codes[rows] for rows, columns, _ in design.entries((0, design.rows)))
+    if cells > TABLE * max(len(design.indices), 1):
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *blocks]))
+    seen = np.zeros(cells, np.bool_)
+    for keys in blocks:
+        seen[keys] = True
+    return np.flatnonzero(seen)

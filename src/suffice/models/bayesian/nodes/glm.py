@@ -1,0 +1,423 @@
+"""A node that is a generalised linear model of its parents: logistic, softmax, Poisson, gamma, Gaussian and others.
+
+P(node | parents) is the family's law with the mean f(intercept + sum of effects of the parents), f the inverse of the
+link. Effects are linear in real parents; each state of a discrete parent but the first has an effect of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.answers import MOST_AXES
+from suffice.domain import Domain, Variable
+from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
+from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, OfFamily, UnitFree
+from suffice.models.bayesian.nodes.glm_rows import places_of, rows_of, table_of
+from suffice.models.bayesian.nodes.regressions import fresh_name
+from suffice.report import Report
+from suffice.statistics import Summary
+from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.models.bayesian.em.coordinates import Coordinates
+    from suffice.models.glm.learned import Learned
+
+Floats = NDArray[np.float64]
+
+#: Cells of a table that is still written out.
+MOST_CELLS = 2**24
+#: Families with a dispersion.
+WITH_DISPERSION = ("gaussian", "gamma", "inverse_gaussian")
+FIELDS = ("domain", "dispersion", "unseen", "size", "estimate", "notes", "directions", "undecided")
+
+
+@dataclass(frozen=True, eq=False)
+class GLMNode(OfFamily, UnitFree):
+    """A fitted or given generalised linear model as a node.
+
+    `model` holds the options, `learned` the coefficients and all figures of the fit. `dispersion` is that of the node's
+    law: the one of the largest likelihood unless the model knows it, whatever the standard errors use. `unseen` says
+    what a state of a parent does that the rows never had: NaN with "nan", else it counts as the parent's first level.
+    """
+
+    domain: Domain
+    model: Any
+    learned: Learned
+    dispersion: float = 1.0
+    unseen: str = "uniform"
+    size: float = 0.0
+    estimate: str = "given"
+    notes: tuple[str, ...] = ()
+    directions: tuple[str, ...] = ()
+    #: Whether it is not known if the maximum exists.
+    undecided: bool = False
+    report: Report | None = None
+    #: Standard errors from the observed information, where rows had gaps.
+    observed: Any = field(default=None, repr=False)
+
+    kind: ClassVar[str] = "glm"
+
+    # -- shape -------------------------------------------------------------------------------------------------------
+
+    @property
+    def n_params(self) -> int:
+        """Free parameters: coefficients, the dispersion and the size of a negative binomial law where estimated."""
+        return self.learned.beta.size - len(self.learned.dropped) + n_shapes(self.model)
+
+    @property
+    def method(self) -> str:
+        """How the coefficients were found."""
+        return self.learned.method
+
+    @property
+    def variable(self) -> Variable:
+        """The node as a variable."""
+        return self.domain.variables[-1]
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the node has states."""
+        return self.variable.kind == "discrete"
+
+    @property
+    def whole(self) -> bool:
+        """Whether the values are counts."""
+        return self.learned.family in ("poisson", "negative_binomial")
+
+    @property
+    def real_parents(self) -> tuple[Hashable, ...]:
+        """The parents that hold numbers."""
+        return tuple(v.name for v in self.domain.variables[:-1] if v.kind != "discrete")
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.intp] | None, ...]:
+        return places_of(self.domain, self.learned.design)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def glm_(self) -> Any:
+        """The node as a fitted `GLM`, with everything that one offers: tests, intervals, predictions, residuals."""
+        fitted = type(self.model)(**self.model._options)
+        fitted.__dict__ |= {"_learned_state": self.learned, "_specification": None}
+        fitted.summary_ = Summary(Domain(self.domain.variables[:-1]), {}, 0, self.size)
+        if self.report is not None:
+            fitted.report_ = self.report
+        return fitted
+
+    @property
+    def coefficients_(self) -> Any:
+        """Coefficients by name, without the intercept, as `GLM.coefficients_`; infinite where they run away."""
+        return self.glm_.coefficients_
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercept: a number, or one for each state of a softmax node."""
+        return self.glm_.intercept_
+
+    @property
+    def parameters_(self) -> Any:
+        """All coefficients by name, the intercept first."""
+        return self.glm_.parameters_
+
+    @property
+    def dispersion_(self) -> float:
+        """The dispersion of the node's law: that of the largest likelihood, or the one that was given."""
+        return self.dispersion
+
+    def summary(self, level: float = 0.95) -> Any:
+        """The table of coefficients, as `GLM.summary`."""
+        if self.report is None:
+            raise EstimateError(f"{self.name!r} was not learned from rows, so there is no summary of its fit.")
+        return self.glm_.summary(level)
+
+    def coefficient_table(self, values: Floats) -> Table:
+        """Values (k,) or (k, m) of the coefficients, by name and, of a softmax node, by state."""
+        names = Variable.discrete(fresh_name("coefficient", {self.name}), self.learned.design.names)
+        if values.ndim == 1 or self.learned.family != "multinomial":
+            return Table(Domain([names]), values.reshape(-1))
+        states = [state for at, state in enumerate(self.variable.states) if at != self.learned.reference]
+        return Table(Domain([names, Variable.discrete(self.name, states)]), values)
+
+    @property
+    def table_(self) -> Table:
+        """P(node | parents) with axes (parents, node), where all have states; too many cells are an error."""
+        if not self.discrete or self.real_parents:
+            raise OptionError(
+                f"{self.name!r} is a {self.learned.family} node{self._whose()}, which has no table. Read "
+                "node(name).coefficients_ and .intercept_."
+            )
+        return Table(self.domain, np.exp(self.log_table({})))
+
+    def _whose(self) -> str:
+        return f" with the real parents {listing(self.real_parents)}" if self.real_parents else ""
+
+    def log_table(self, known: Mapping[Hashable, float]) -> Floats:
+        """Log P(node | parents) of all joint states of the variables with states, at known values of the others."""
+        names = [variable.name for variable in self.domain.variables if variable.kind == "discrete"]
+        shape = self.domain.shape(names)
+        cells = math.prod(shape)
+        if cells > MOST_CELLS or len(shape) > MOST_AXES:
+            raise SizeError(
+                f"The table of {self.name!r} given its {len(self.parents)} parents has {cells:,} cells. Read "
+                "node(name).coefficients_ instead."
+            )
+        codes = np.indices(shape, dtype=np.int32).reshape(len(shape), cells)
+        columns: dict[Hashable, Any] = dict(zip(names, codes, strict=True))
+        columns |= {name: np.full(cells, value) for name, value in known.items()}
+        return self.log_prob(columns, cells).reshape(shape)
+
+    def factors(self) -> list[Factor]:
+        """The table."""
+        return [(self.domain.names, self.table_.values)]
+
+    def expectation_factors(self) -> list[Factor]:
+        """The table."""
+        return self.factors()
+
+    # -- errors and the posterior ------------------------------------------------------------------------------------
+
+    @property
+    def standard_errors_(self) -> Any:
+        """Of all coefficients by name, the intercept first; infinite where a coefficient is.
+
+        They are those of `GLM`: from the information at the maximum, with the dispersion that the model asks for;
+        where rows had gaps from the observed information.
+        """
+        if self.observed is not None:
+            from suffice.models.glm.results import NamedVector
+
+            errors = self.observed.of(self.name)
+            single = self.learned.family != "multinomial"
+            return NamedVector.of(errors[:, 0] if single else errors, self.learned.design.names)
+        if self.report is None:
+            raise EstimateError(f"{self.name!r} was not learned from rows, so it has no standard errors.")
+        return self.glm_.standard_errors_
+
+    def error_table(self) -> Table:
+        """The standard errors by label."""
+        return self.coefficient_table(np.asarray(self.standard_errors_))
+
+    @property
+    def has_posterior(self) -> bool:
+        """Whether the model has a Gaussian or conjugate prior."""
+        return self.report is not None and (self.learned.posterior is not None or self.learned.precision is not None)
+
+    @property
+    def posterior_(self) -> Any:
+        """The posterior of the coefficients: exact where the prior is conjugate, else Laplace's approximation."""
+        if self.observed is not None:
+            raise EstimateError(NO_POSTERIOR)
+        if not self.has_posterior:
+            raise EstimateError(
+                f"{self.name!r} has no posterior: it is for nodes learned with a Gaussian or conjugate prior. Give one "
+                "to the model, GLM(..., prior=Normal(variance=...))."
+            )
+        return self.glm_.posterior_
+
+    def predictive_log_prob(self, columns: Columns) -> Floats:
+        """Refused: the integral over the coefficients has no closed form."""
+        raise EstimateError(f"{self.name!r} is a GLM node: its posterior predictive has no closed form.")
+
+    def log_evidence(self) -> float | None:
+        """None: it has no closed form."""
+        return None
+
+    # -- the objective -----------------------------------------------------------------------------------------------
+
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over rows of log P(node | parents), -inf where an impossible event occurs."""
+        columns, weights = rows_of(self.domain, summary)
+        return float(weights @ self.log_prob(columns, len(weights)))
+
+    def gap(self, summary: Summary) -> float:
+        """Largest slope of the objective, in units of each coefficient's information, a row; of the dispersion too."""
+        from suffice.models.bayesian.nodes.glm_slopes import slope_gap
+
+        return 0.0 if self.estimate == "given" else slope_gap(self, summary)
+
+    def best_log_likelihood(self, summary: Summary) -> float | None:
+        """An upper bound of the log-likelihood at any coefficients, where it is self-concordant; else None."""
+        from suffice.models.bayesian.nodes.glm_slopes import loss_bound
+
+        loss = None if self.estimate == "given" else loss_bound(self, summary)
+        return None if loss is None else self.log_likelihood(summary) + loss
+
+    def coordinates(self, units: Any) -> Coordinates:
+        """The coefficients that the rows determine."""
+        from suffice.models.bayesian.em.coordinates import CoefficientCoordinates
+
+        return CoefficientCoordinates(self)
+
+    def slopes(self, summary: Summary) -> Floats:
+        """Slopes (k, m) of the objective in the coefficients."""
+        from suffice.models.bayesian.nodes.glm_slopes import slopes_of
+
+        return slopes_of(self, summary).slope
+
+    def without_prior(self) -> GLMNode:
+        """The same coefficients without a prior."""
+        return replace(self, model=type(self.model)(**{**self.model._options, "prior": None}))
+
+    def penalties(self) -> Any:
+        """What the prior takes off the log-likelihood, in the engine's layout."""
+        return self.model._penalties(self.learned.design, self.learned.beta.shape[1])
+
+    def log_prior(self) -> float:
+        """Log prior density of the coefficients up to a constant; 0 without a prior, or with a conjugate one."""
+        if self.model._options["prior"] is None or self.estimate == "given":
+            return 0.0
+        penalties, beta = self.penalties(), self.inner()
+        parts = (penalties.gaussian, penalties.laplace)
+        return -float(sum(part.value(beta) for part in parts if part is not None))
+
+    def inner(self) -> Floats:
+        """Coefficients (k m,) as the penalties see them: in the engine's layout, predictors first."""
+        return np.ascontiguousarray(self.learned.design.internal(self.learned.beta).T).ravel()
+
+    def parameters(self) -> Floats:
+        """The coefficients (k m,); where some run to infinity, those of the limit that are finite."""
+        return self.learned.beta.ravel()
+
+    def with_parameters(self, vector: Floats) -> GLMNode:
+        """The node at other coefficients (k m,)."""
+        if not np.isfinite(vector).all():
+            raise EstimateError(f"A coefficient of {self.name!r} would not be finite.")
+        return replace(self, learned=replace(self.learned, beta=vector.reshape(self.learned.beta.shape)))
+
+    # -- use ---------------------------------------------------------------------------------------------------------
+
+    def _eta(self, columns: Columns, n: int) -> Floats:
+        """Linear predictors (n, m) of rows of the parents; NaN where a state was never seen and unseen is "nan"."""
+        from suffice.models.glm.rowwise import linear
+
+        table, strange = table_of(self.parents, self._places, columns, n)
+        eta = linear(self.learned, table, None)
+        return np.where(strange[:, None], np.nan, eta) if self.unseen == "nan" and strange.any() else eta
+
+    def log_prob(self, columns: Columns, n: int | None = None) -> Floats:
+        """Log P(node | parents) of each row; -inf for a number that the family does not have."""
+        from suffice.models.glm.rowwise import log_prob
+
+        y = np.asarray(columns[self.name], dtype=np.float64)
+        eta = self._eta(columns, len(y) if n is None else n)
+        if self.discrete:
+            return self._defined(
+                log_prob(self.learned, np.nan_to_num(eta, nan=0.0, posinf=np.inf, neginf=-np.inf), y, None), eta
+            )
+        self._mean_of(eta)
+        allowed = self.learned.row_law().family.allowed(y)
+        inside = np.where(allowed, y, 1.0)
+        found = log_prob(replace(self.learned, dispersion=self.dispersion), eta, inside, None)
+        return np.where(allowed, found, -np.inf)
+
+    @staticmethod
+    def _defined(values: Floats, eta: Floats) -> Floats:
+        return np.where(np.isnan(eta).any(axis=1), np.nan, values)
+
+    def _mean_of(self, eta: Floats) -> Floats:
+        """Means (n,) of a real node; linear predictors outside the link are an error."""
+        law = self.learned.row_law()
+        some = eta[~np.isnan(eta[:, 0]), 0]
+        with np.errstate(all="ignore"):
+            mean = law.link.mean(some)
+            if not (law.link.inside(some[np.isfinite(some)]) and law.family.inside(mean[np.isfinite(some)])):
+                raise EstimateError(
+                    f"The parents of {self.name!r} take values for which the link {self.learned.link!r} gives no mean "
+                    f"of the {self.learned.family} family. Use link='log', or leave those values out."
+                )
+            found = np.full(len(eta), np.nan)
+            found[~np.isnan(eta[:, 0])] = mean
+        return found
+
+    def mean(self, columns: Columns, n: int) -> Floats:
+        """E[node | parents] (n,) of a real node."""
+        return self._mean_of(self._eta(columns, n))
+
+    def shares(self, columns: Columns, n: int) -> Floats:
+        """P(state | parents) (n, card) of a node of states."""
+        states = range(self.variable.card)
+        return np.stack(
+            [np.exp(self.log_prob({**columns, self.name: np.full(n, s, np.int32)}, n)) for s in states], axis=1
+        )
+
+    def sample(self, columns: Columns, rng: np.random.Generator, n: int) -> NDArray[Any]:
+        """One code or number for each row."""
+        if self.discrete:
+            ends = self.shares(columns, n).cumsum(axis=1)
+            self._refuse_undefined(ends)
+            drawn = (rng.random((n, 1)) * ends[:, -1:] >= ends[:, :-1]).sum(axis=1)
+            return np.asarray(drawn, dtype=np.int32)
+        mean = self.mean(columns, n)
+        self._refuse_undefined(mean)
+        try:
+            return self.learned.row_law().family.sample(mean, self.dispersion, rng)
+        except ValueError:
+            raise EstimateError(
+                f"The mean of {self.name!r} reaches {float(mean.max()):g} for drawn values of its parents, too large "
+                "to draw from. A linear effect under the log link grows without limit; scale or cut the parents."
+            ) from None
+
+    def _refuse_undefined(self, values: Floats) -> None:
+        if np.isnan(values).any():
+            raise EstimateError(
+                f"{self.name!r} is undefined for a state of a parent that never occurred (unseen='nan'). Give the "
+                "model a prior, or use unseen='uniform'."
+            )
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        found = {name: getattr(self, name) for name in FIELDS}
+        report = None if self.report is None else self.report.to_plain()
+        return {
+            "kind": self.kind,
+            **found,
+            "model": self.model,
+            "learned": self.learned.to_plain(),
+            "report": report,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> GLMNode:
+        """Rebuild from plain data, checking that the coefficients belong to the family."""
+        from suffice.models.glm.learned import Learned
+        from suffice.models.glm.model import GLM
+
+        options = {name: plain[name] for name in FIELDS}
+        options |= {name: tuple(plain[name]) for name in ("notes", "directions")}
+        if not isinstance(plain["domain"], Domain) or not isinstance(plain["model"], GLM):
+            raise FileFormatError("A GLM node needs a domain and a model.")
+        report = None if plain["report"] is None else Report.from_plain(plain["report"])
+        node = cls(**options, model=plain["model"], learned=Learned.from_plain(plain["learned"]), report=report)
+        check_fits(node)
+        return node
+
+
+def n_shapes(model: Any) -> int:
+    """Numbers that a model estimates beside the coefficients: a dispersion, or the size of a negative binomial law."""
+    wishes = model._wishes()
+    free = model._law_name() in WITH_DISPERSION and isinstance(wishes.dispersion, str)
+    return int(free or wishes.free_size)
+
+
+def check_fits(node: GLMNode) -> None:
+    """Raise where a design or a law does not belong to the family of a node."""
+    learned, family = node.learned, node.domain.variables[:-1]
+    kinds = [hasattr(column, "variable") for column in learned.design.columns]
+    sound = kinds == [parent.kind == "discrete" for parent in family]
+    sound = sound and node.discrete == (learned.family in ("binomial", "multinomial"))
+    width = len(node.variable.states) - 1 if learned.family == "multinomial" else 1
+    sound = sound and learned.beta.shape[1] == width and (not node.discrete or node.variable.card == width + 1)
+    if not sound or not node.dispersion > 0:
+        raise FileFormatError(
+            f"The coefficients of the GLM node {node.name!r} do not belong to its parents and states."
+        )

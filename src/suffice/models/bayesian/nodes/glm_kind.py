@@ -1,0 +1,229 @@
+"""Generalised linear models as a kind of node: the columns they take, how they are learned, and how they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain
+from suffice.errors import OptionError, listing
+from suffice.models.bayesian.nodes.contract import Learner
+from suffice.models.bayesian.nodes.glm import WITH_DISPERSION, GLMNode, check_fits, n_shapes
+from suffice.models.bayesian.nodes.glm_rows import design_of
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class GLMKind:
+    """A node that is a `GLM` of its parents. Without a model: logistic, softmax or Gaussian, as the column is."""
+
+    model: Any = None
+
+    kind: ClassVar[str] = GLMNode.kind
+
+    def __post_init__(self) -> None:
+        """Take a copy of the model: what becomes of the user's own later is no concern of this node."""
+        if self.model is not None:
+            object.__setattr__(self, "model", self.model.clone())
+
+    @property
+    def column(self) -> Literal["discrete", "real"] | None:
+        """What the node's own column holds; None where the column says."""
+        if self.model is None:
+            return None
+        return "discrete" if self.model._law_name() in ("binomial", "multinomial") else "real"
+
+    @property
+    def counts(self) -> bool:
+        """Whether the node's column holds counts."""
+        return self.model is not None and self.model._law_name() in ("poisson", "negative_binomial")
+
+    @property
+    def states(self) -> tuple[Hashable, ...] | None:
+        """The states that the family declares: Bernoulli(states=...), Categorical(states=...)."""
+        found = None if self.model is None else self.model._law_option("states")
+        return None if found is None or self.column != "discrete" else tuple(found)
+
+    def _model(self, family: Domain) -> Any:
+        if self.model is not None:
+            return self.model
+        from suffice.models.glm.model import GLM
+
+        node = family.variables[-1]
+        return GLM("gaussian" if node.kind != "discrete" else "binomial" if node.card == 2 else "multinomial")
+
+    def check(self, family: Domain) -> None:
+        """The node's column is what the family of the model takes, and no option asks for what a node has not."""
+        name, found = family.names[-1], family.variables[-1]
+        if self.model is None:
+            return
+        if self.model._law_name() == "multivariate_gaussian":
+            raise OptionError(f"nodes[{name!r}] is a GLM of vectors; a node is one column. Use family='gaussian'.")
+        if self.model._options["formula"] is not None:
+            raise OptionError(f"nodes[{name!r}] has a formula; the parents of a node say what explains it.")
+        asked = self.model._options["categorical"] or ()
+        real = [n for n in ([asked] if isinstance(asked, str) else asked) if n in family and _is_real(family, n)]
+        if real:
+            raise OptionError(
+                f"nodes[{name!r}] has categorical={listing(real)}, which the network reads as numbers. Declare the "
+                "states of these columns: states={name: [...]}."
+            )
+        if (found.kind == "discrete") != (self.column == "discrete"):
+            held = f"the states {listing(found.states)}" if found.kind == "discrete" else f"{found.kind} numbers"
+            raise OptionError(
+                f"nodes[{name!r}] is a GLM of the {self.model._law_name()} family, whose column is {self.column}; "
+                f"found {held}. Declare states=, or choose another family."
+            )
+
+    def learner(self, family: Domain, wishes: Any) -> Learner:
+        """By the fit of the model; its prior is its own, or that of the network for this node alone."""
+        from suffice.models.bayesian.nodes.glm_learner import GLMLearner
+
+        model, name = self._model(family), family.names[-1]
+        own = wishes.prior.get(name) if isinstance(wishes.prior, Mapping) else None
+        if own is not None:
+            if model._options["prior"] is not None:
+                raise OptionError(f"{name!r} has a prior in prior= and one in its GLM; give one of them.")
+            model = type(model)(**{**model._options, "prior": own})
+        if wishes.estimate == "mean" and model._options["prior"] is not None:
+            raise OptionError(
+                f"estimate='mean': the posterior mean of the GLM node {name!r} has no closed form. Use estimate='map', "
+                "or leave it out: such nodes then have the posterior mode."
+            )
+        learner: Learner = GLMLearner(model, wishes.unseen)
+        return learner
+
+    def given(self, family: Domain, values: Any, wishes: Any) -> GLMNode:
+        """A fitted node, a fitted GLM of the parents, or numbers.
+
+        Numbers are a dict with "coefficients" (by name, or an array with the intercept first; of a softmax a row for
+        each coefficient with a number for each state but the reference) and, where the law has one, "dispersion" or
+        "size".
+        """
+        if isinstance(values, GLMNode):
+            if values.domain.names != family.names or values.domain.variables != family.variables:
+                raise OptionError(
+                    f"The fixed node {family.names[-1]!r} is over {values.domain!r}; expected {family!r}, with the "
+                    "same states in the same order."
+                )
+            return values
+        model = self._model(family)
+        if hasattr(values, "_learned_result"):
+            return _from_fitted(family, values)
+        if not isinstance(values, Mapping) or not {"coefficients"} <= set(values) <= _KEYS:
+            raise OptionError(
+                f"fixed[{family.names[-1]!r}] is {values!r}; a GLM node is given as {{'coefficients': ..., "
+                "'dispersion': ...}}, as a fitted GLM, or as a fitted node."
+            )
+        return _from_numbers(family, model, values)
+
+    def n_params(self, family: Domain) -> int:
+        """Coefficients of a node over a family, and its dispersion or size."""
+        model = self._model(family)
+        design = design_of(family, model._options["fit_intercept"])
+        name = model._law_name()
+        outputs = family.variables[-1].card - 1 if name == "multinomial" else 1
+        return design.size * outputs + n_shapes(model)
+
+    def factor_scopes(self, family: Domain) -> list[tuple[Hashable, ...]]:
+        """Variables of the table that a node over a family brings into the junction tree."""
+        return [tuple(v.name for v in family.variables if v.kind == "discrete")]
+
+
+_KEYS = {"coefficients", "dispersion", "size"}
+
+
+def _is_real(family: Domain, name: Hashable) -> bool:
+    return family[name].kind != "discrete"
+
+
+def _from_fitted(family: Domain, fitted: Any) -> GLMNode:
+    learned = fitted._learned_result
+    names = [column.variable.name if hasattr(column, "variable") else column for column in learned.design.columns]
+    if tuple(names) != family.names[:-1]:
+        raise OptionError(
+            f"fixed[{family.names[-1]!r}] is a GLM of the columns {listing(names)}; expected the parents "
+            f"{listing(family.names[:-1])}, in their order."
+        )
+    model = type(fitted)(**fitted._options)
+    from suffice.models.bayesian.nodes.glm_learner import GLMLearner, check_states
+
+    if family.variables[-1].kind == "discrete":
+        check_states(model, family)
+        if learned.classes != tuple(family.variables[-1].states):
+            raise OptionError(
+                f"fixed[{family.names[-1]!r}] is a GLM of the labels {listing(learned.classes or ())}; expected the "
+                f"states {listing(family.variables[-1].states)}, in their order."
+            )
+    node = GLMNode(family, model, learned, dispersion=GLMLearner(model)._dispersion(learned))
+    check_fits(node)
+    return node
+
+
+def _from_numbers(family: Domain, model: Any, values: Mapping[str, Any]) -> GLMNode:
+    from suffice.models.bayesian.nodes.glm_learner import check_states
+    from suffice.models.glm.learned import Learned
+    from suffice.solvers.information import Information
+
+    node, law = family.variables[-1], model._law_name()
+    discrete = node.kind == "discrete"
+    if discrete:
+        check_states(model, family)
+    design = design_of(family, model._options["fit_intercept"])
+    reference = None
+    if law == "multinomial":
+        wanted = model._options["reference"]
+        reference = node.card - 1 if wanted is None else node.index(wanted)
+    beta = _coefficients(family, design.names, values["coefficients"], node.card - 1 if law == "multinomial" else 1)
+    free = law in WITH_DISPERSION
+    dispersion = _positive(family, values, "dispersion") if free else 1.0
+    size = _positive(family, values, "size") if law == "negative_binomial" else None
+    odd = set(values) - {"coefficients"} - ({"dispersion"} if free else set()) - ({"size"} if size else set())
+    if odd:
+        raise OptionError(f"fixed[{node.name!r}] has {listing(sorted(odd))}, which the {law} family has not.")
+    link = "logit" if law == "multinomial" else model._family()[1].name
+    learned = Learned(
+        design,
+        law,
+        link,
+        beta,
+        Information(np.zeros((0, 0))),
+        dispersion,
+        dispersion,
+        size,
+        n_params=beta.size,
+        classes=tuple(node.states) if discrete else None,
+        reference=reference,
+    )
+    return GLMNode(family, model, learned, dispersion=dispersion)
+
+
+def _coefficients(family: Domain, names: tuple[str, ...], given: Any, outputs: int) -> Floats:
+    """Coefficients (k, outputs) from numbers by name or in order."""
+    node = family.names[-1]
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            raise OptionError(
+                f"fixed[{node!r}] gives coefficients of {listing(given)}; expected {listing(names)}, one each."
+            )
+        given = [given[name] for name in names]
+    found = np.asarray(given, dtype=np.float64)
+    found = found[:, None] if found.ndim == 1 and outputs == 1 else found
+    if found.shape != (len(names), outputs) or not np.isfinite(found).all():
+        raise OptionError(
+            f"fixed[{node!r}] has coefficients of shape {found.shape}; expected finite numbers for {listing(names)}"
+            + (f", {outputs} each." if outputs > 1 else ".")
+        )
+    return found
+
+
+def _positive(family: Domain, values: Mapping[str, Any], what: str) -> float:
+    found = values.get(what)
+    if not isinstance(found, int | float | np.number) or isinstance(found, bool) or not 0 < found < np.inf:
+        raise OptionError(f"fixed[{family.names[-1]!r}] needs a positive {what!r}; found {found!r}.")
+    return float(found)

@@ -1,0 +1,190 @@
+"""How a GLM node is learned: by the fit of the generalised linear model itself, from the rows of its family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice import storage
+from suffice.domain import Domain
+from suffice.errors import DataError, EstimateError, OptionError, SufficeError, listing
+from suffice.models.bayesian.nodes.contract import Alone, Columns
+from suffice.models.bayesian.nodes.glm import GLMNode
+from suffice.models.bayesian.nodes.glm_rows import design_of, places_of, question_of, rows_of, table_of
+from suffice.statistics import Statistic, Summary
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class GLMLearner(Alone):
+    """Learns a generalised linear model of the parents; `model` holds its options, its prior among them.
+
+    `unseen` says what becomes of a state of a parent that never occurs where there is no prior: it counts as the first
+    level, noted (``"uniform"``), NaN (``"nan"``), or an error (``"raise"``). `in_steps` says that `learn` is a step of
+    EM, which takes nodes of states with parents of states.
+    """
+
+    model: Any
+    unseen: str = "uniform"
+    in_steps: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        """Alike where models are told apart by their options, not by being one object."""
+        return isinstance(other, GLMLearner) and self._said == other._said
+
+    def __hash__(self) -> int:
+        """Of what is compared."""
+        return hash(self._said)
+
+    @property
+    def _said(self) -> tuple[str, str, bool]:
+        return storage.dumps(self.model.to_plain()["options"]), self.unseen, self.in_steps
+
+    def needs_rows(self, domain: Domain) -> bool:
+        """Whether the node is learned from whole rows, which EM has only where all rows show the family."""
+        return any(variable.kind != "discrete" for variable in domain.variables)
+
+    def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The counts of the family, or its distinct rows where some of it is real."""
+        if self.in_steps and self.needs_rows(domain):
+            raise OptionError(
+                f"{domain.names[-1]!r} is a tied GLM node with real columns in its family, and rows have gaps or "
+                "hidden nodes; EM does not take both. Untie it, or leave those rows out."
+            )
+        return (question_of(domain),)
+
+    def learn(self, domain: Domain, summary: Summary) -> GLMNode:
+        """The fitted node."""
+        from suffice.engines.linear_predictor import with_one_blas_thread
+        from suffice.models.glm.input import Rows
+        from suffice.models.glm.rows import Read
+
+        name = domain.names[-1]
+        columns, weights = rows_of(domain, summary)
+        if not weights.sum() > 0:
+            raise EstimateError(f"There are no rows to learn the GLM node {name!r} from: the data have no weight.")
+        response, classes = self._response(domain, columns)
+        design = design_of(domain, self.model._options["fit_intercept"], columns, weights)
+        table, _ = table_of(domain.names[:-1], places_of(domain, design), columns, len(weights))
+        rows = Rows(design.block(table, response, weights))
+        read = Read(design, rows, float(weights.sum()), classes)
+        try:
+            learned = with_one_blas_thread(lambda: self.model._kept(read))
+        except SufficeError as error:
+            raise type(error)(f"The GLM node {name!r}: {error}") from error
+        if self.in_steps:
+            learned = _with_all_states(domain, learned)
+        report = replace(self.model._receipt(learned, read), rows=summary.rows)
+        return GLMNode(
+            domain,
+            self.model,
+            learned,
+            dispersion=self._dispersion(learned),
+            unseen="nan" if self.unseen == "nan" and self.model._options["prior"] is None else "uniform",
+            size=float(weights.sum()),
+            estimate="mle" if self.model._options["prior"] is None else "map",
+            notes=self._notes(domain, design, learned),
+            directions=_directions(domain, learned),
+            undecided=learned.certificate.exists is None,
+            report=report,
+        )
+
+    def _response(self, domain: Domain, columns: Columns) -> tuple[Floats, tuple[Any, ...] | None]:
+        """Codes or numbers of the node (n,), and its states."""
+        variable = domain.variables[-1]
+        values = np.asarray(columns[variable.name], dtype=np.float64)
+        if variable.kind == "discrete":
+            check_states(self.model, domain)
+            return values, tuple(variable.states)
+        family, _ = self.model._family()
+        wrong = ~family.allowed(values)
+        if wrong.any():
+            raise DataError(
+                f"Column {variable.name!r} holds {float(values[wrong][0])!r}; the {family.name} family of its node "
+                f"takes {family.support}. Correct the value, leave its row out, or choose another family."
+            )
+        return values, None
+
+    def _dispersion(self, learned: Any) -> float:
+        """That of the largest likelihood; a conjugate prior and a known number bring their own."""
+        from suffice.models.glm.figures import is_number
+
+        known = is_number(self.model._known_dispersion()) or learned.posterior is not None
+        return float(learned.dispersion if known or not learned.free_dispersion else learned.ml_dispersion)
+
+    def _notes(self, domain: Domain, design: Any, learned: Any) -> tuple[str, ...]:
+        name = domain.names[-1]
+        found = [f"{name!r}: {warning}" for warning in learned.warnings]
+        for parent, places in zip(domain.variables[:-1], places_of(domain, design), strict=True):
+            never = [] if places is None else [parent.states[at] for at in np.flatnonzero(places < 0).tolist()]
+            if not never:
+                continue
+            if self.unseen == "raise" and self.model._options["prior"] is None:
+                raise EstimateError(
+                    f"The states {listing(never)} of {parent.name!r} never occur, so their effect on {name!r} is "
+                    "undefined. Give the GLM a prior=, or unseen='uniform' or 'nan'."
+                )
+            what = "NaN" if self.unseen == "nan" and self.model._options["prior"] is None else "that of the first level"
+            found.append(
+                f"The states {listing(never)} of {parent.name!r} never occur; their effect on {name!r} is {what}."
+            )
+        if learned.outcome is not None and not learned.outcome.converged:
+            found.append(f"The coefficients of {name!r} did not come to rest: {learned.outcome.stop_reason}.")
+        return tuple(found)
+
+
+def check_states(model: Any, domain: Domain) -> None:
+    """Raise unless the node has as many states as its family needs."""
+    node = domain.variables[-1]
+    if model._law_name() == "binomial" and node.card != 2:
+        raise OptionError(
+            f"nodes[{node.name!r}] is a GLM of the binomial family, which has two states; found {node.card}: "
+            f"{listing(node.states)}. Declare two states=, the second being success, or use family='multinomial'."
+        )
+    if node.card < 2:
+        raise OptionError(
+            f"nodes[{node.name!r}] is a softmax GLM and has the single state {listing(node.states)}; nothing can be "
+            "learned. Declare all its states=."
+        )
+
+
+def _with_all_states(domain: Domain, learned: Any) -> Any:
+    """The same law with a coefficient for every state of the parents, so that all steps of EM have the same ones.
+
+    A state without weight has the effect of the first level.
+    """
+    from suffice.solvers.information import Information
+
+    design = design_of(domain, learned.design.constant)
+    if design.size == learned.design.size:
+        return learned
+    wide = [
+        None if values is None else np.zeros((design.size, values.shape[1])) for values in _of_coefficients(learned)
+    ]
+    at, there = int(design.constant), int(design.constant)
+    columns: Any = zip(design.columns, learned.design.columns, places_of(domain, learned.design), strict=True)
+    for column, own, places in columns:
+        for values, found in zip(_of_coefficients(learned), wide, strict=True):
+            if values is None or found is None:
+                continue
+            found[: int(design.constant)] = values[: int(design.constant)]
+            effects = own.effects(values[there : there + own.coded])[np.maximum(places, 0)]
+            found[at : at + column.coded] = effects if column.full else effects[1:]
+        at, there = at + column.coded, there + own.coded
+    return replace(learned, design=design, beta=wide[0], direction=wide[1], information=Information(np.zeros((0, 0))))
+
+
+def _of_coefficients(learned: Any) -> tuple[Floats, Floats | None]:
+    return learned.beta, learned.direction
+
+
+def _directions(domain: Domain, learned: Any) -> tuple[str, ...]:
+    """What runs to infinity, by coefficient and node."""
+    if learned.certificate.exists is not False:
+        return ()
+    found = tuple(f"coefficient {words} in {domain.names[-1]!r}" for words in learned.certificate.directions)
+    return found or (f"the likelihood of {domain.names[-1]!r} rises for ever",)

@@ -1,0 +1,202 @@
+"""How near a GLM node is to its maximum: slopes of its objective, and a bound of what is left, from the rows alone.
+
+Nothing here is used by the fit, so that a fault of its solvers shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.models.bayesian.nodes.glm_rows import rows_of, table_of
+from suffice.statistics import Summary
+
+if TYPE_CHECKING:
+    from suffice.models.bayesian.nodes.glm import GLMNode
+
+Floats = NDArray[np.float64]
+
+#: Rows whose design is made at a time.
+ROWS = 4_096
+#: Laws whose log-likelihood l along any line has |l'''| <= c |l''|, c the largest change of a linear predictor.
+SELF_CONCORDANT = {("binomial", "logit"), ("poisson", "log"), ("multinomial", "logit"), ("gaussian", "identity")}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows: their design (n, k), weights (n,), scores (n, m) and information (n, m, m) at phi = 1."""
+
+    design: Floats
+    weights: Floats
+    score: Floats
+    information: Floats
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Slope of the objective and diagonal of its information (k, m), in the order of the names; weight of the rows."""
+
+    slope: Floats
+    diagonal: Floats
+    weight: float
+
+
+def _parts(node: GLMNode, columns: Any, weights: Floats) -> Iterator[Part]:
+    table, _ = table_of(node.parents, node._places, columns, len(weights))
+    eta = node._eta(columns, len(weights))
+    y = np.asarray(columns[node.name], dtype=np.float64)
+    score, information = _labels(node, eta, y) if node.learned.family == "multinomial" else _numbers(node, eta, y)
+    for start in range(0, len(weights), ROWS):
+        some = slice(start, start + ROWS)
+        design = node.learned.design.matrix(table.part(some))
+        yield Part(design, weights[some], score[some], information[some])
+
+
+def _numbers(node: GLMNode, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Of one linear predictor; rows that a separating direction decides say nothing any more."""
+    finite = np.isfinite(eta[:, 0])
+    score, information = np.zeros(len(y)), np.zeros(len(y))
+    _, score[finite], information[finite] = node.learned.row_law()(eta[finite, 0], y[finite])
+    return score[:, None], information[:, None, None]
+
+
+def _labels(node: GLMNode, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
+    from suffice.models.glm.softmax import softmax
+
+    states = range(node.variable.card)
+    order = [at for at in states if at != node.learned.reference] + [node.learned.reference]
+    shares = softmax(eta)[:, :-1]
+    seen = y[:, None] == np.array(order[:-1], dtype=np.float64)
+    information = -shares[:, :, None] * shares[:, None, :]
+    at = np.arange(shares.shape[1])
+    information[:, at, at] += shares
+    return seen - shares, information
+
+
+def slopes_of(node: GLMNode, summary: Summary) -> Slopes:
+    """The slope of log-likelihood and prior in every coefficient."""
+    columns, weights = rows_of(node.domain, summary)
+    slope, diagonal = np.zeros_like(node.learned.beta), np.zeros_like(node.learned.beta)
+    for part in _parts(node, columns, weights):
+        slope += part.design.T @ (part.weights[:, None] * part.score)
+        own = np.diagonal(part.information, axis1=1, axis2=2)
+        diagonal += (part.design**2).T @ (part.weights[:, None] * own)
+    slope, diagonal = slope / node.dispersion, diagonal / node.dispersion
+    if node.model._options["prior"] is not None:
+        slope, diagonal = _with_prior(node, slope, diagonal)
+    return Slopes(slope, diagonal, float(weights.sum()))
+
+
+def _with_prior(node: GLMNode, slope: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
+    from suffice.solvers.gradient import pseudo_gradient
+
+    penalties, design, beta = node.penalties(), node.learned.design, node.inner()
+    k, m = slope.shape
+
+    def public(inner: Floats) -> Floats:
+        return design.public(inner.reshape(m, k).T)
+
+    if penalties.conjugate is not None:
+        prior = penalties.conjugate
+        pull = prior.strength * (node.learned.beta[:, 0] - prior.mean) / node.dispersion
+        return slope - pull[:, None], diagonal + prior.strength[:, None] / node.dispersion
+    if penalties.gaussian is not None:
+        slope = slope - public(penalties.gaussian.slope(beta))
+        diagonal = diagonal + public(penalties.gaussian.diagonal())
+    if penalties.laplace is not None:
+        inner = np.ascontiguousarray(design.internal(slope).T).ravel()
+        slope = public(pseudo_gradient(beta - penalties.laplace.mean, inner, penalties.laplace.rate))
+    return slope, diagonal
+
+
+def slope_gap(node: GLMNode, summary: Summary) -> float:
+    """|slope| / sqrt(weight * information) of the worst coefficient: its distance in standard errors of one row.
+
+    Also how far the dispersion is from that of the largest likelihood, relatively, and the slope in the log of the size
+    of a negative binomial law, a row.
+    """
+    found = slopes_of(node, summary)
+    scale = np.sqrt(found.weight * np.where(found.diagonal > 0, found.diagonal, found.weight))
+    gap = float(np.max(np.abs(found.slope) / np.where(scale > 0, scale, 1.0), initial=0.0))
+    return max(gap, _gap_of_shape(node, summary))
+
+
+def _gap_of_shape(node: GLMNode, summary: Summary) -> float:
+    from suffice.models.glm.families import NegativeBinomialFamily, Totals
+    from suffice.models.glm.figures import is_number
+
+    wishes = node.model._wishes()
+    estimated = node.learned.free_dispersion and not is_number(wishes.dispersion) and node.learned.posterior is None
+    if not estimated and not wishes.free_size:
+        return 0.0
+    columns, weights = rows_of(node.domain, summary)
+    mean, y = node.mean(columns, len(weights)), np.asarray(columns[node.name])
+    family = node.learned.row_law().family
+    if isinstance(family, NegativeBinomialFamily):
+        return float(abs(weights @ family.size_slopes(y, mean)[0]) * family.size / weights.sum())
+    sums = Totals(float(weights.sum()), float(weights @ family.deviance(y, mean)), 0.0, 0.0, 0.0, 0.0)
+    return abs(family.ml_dispersion(sums) / node.dispersion - 1.0)
+
+
+def loss_bound(node: GLMNode, summary: Summary) -> float | None:
+    """What the log-likelihood can still rise by, at most; None where no bound is known.
+
+    With the slope g, the information H, the Newton decrement nu = sqrt(g' H^-1 g) and R, the largest sqrt(x' H^-1 x) of
+    a row: along a line of unit length in H the objective falls at least as (e^-Rt + R t - 1) / R^2 bends it, so that no
+    more than ``(R nu + (1 - R nu) log(1 - R nu)) / R^2`` is left, about nu^2 / 2, once R nu < 1.
+    """
+    learned = node.learned
+    if (learned.family, learned.link) not in SELF_CONCORDANT or learned.direction is not None or learned.dropped:
+        return None
+    if node.model._options["prior"] is not None:
+        return None
+    columns, weights = rows_of(node.domain, summary)
+    k, m = learned.beta.shape
+    slope, information = np.zeros((m, k)), np.zeros((m, k, m, k))
+    for part in _parts(node, columns, weights):
+        slope += (part.weights[:, None] * part.score).T @ part.design
+        for a, b in np.ndindex(m, m):
+            share = part.weights * part.information[:, a, b]
+            information[a, :, b, :] += (part.design * share[:, None]).T @ part.design
+    try:
+        inverse = np.linalg.inv(np.linalg.cholesky(information.reshape(m * k, m * k)))
+    except np.linalg.LinAlgError:
+        return None
+    inverse = inverse.T @ inverse
+    square = float(slope.ravel() @ inverse @ slope.ravel())
+    if learned.family == "gaussian":
+        return _left_of_squares(node, columns, weights, square)
+    parts = [part.design for part in _parts(node, columns, weights)]
+    reach = _largest_reach(parts, inverse.reshape(m, k, m, k)) * np.sqrt(square)
+    if not reach < 1.0:
+        return None
+    # (r + (1 - r) log(1 - r)) / r^2 = 1/2 + r/6 + r^2/12 + ..., at most 1/2 + r/2.
+    share = (reach + (1.0 - reach) * np.log1p(-reach)) / reach**2 if reach > 1e-4 else 0.5 + 0.5 * reach
+    return float(share * square)
+
+
+def _left_of_squares(node: GLMNode, columns: Any, weights: Floats, square: float) -> float | None:
+    """Least squares, with the variance at its best on both sides: n/2 log(S / (S - g' (X'X)^-1 g))."""
+    from suffice.models.glm.figures import is_number
+
+    if is_number(node.model._wishes().dispersion):
+        return 0.5 * square / node.dispersion
+    left = float(weights @ (columns[node.name] - node.mean(columns, len(weights))) ** 2)
+    return float(-0.5 * weights.sum() * np.log1p(-square / left)) if 0 <= square < left else None
+
+
+def _largest_reach(designs: list[Floats], inverse: Floats) -> float:
+    """The largest sqrt(v' H^-1 v) of a row, v the change of a linear predictor, or of the difference of two."""
+    m = len(inverse)
+    pairs = [inverse[a, :, a, :] for a in range(m)]
+    pairs += [
+        inverse[a, :, a, :] + inverse[b, :, b, :] - inverse[a, :, b, :] - inverse[b, :, a, :]
+        for a in range(m)
+        for b in range(a)
+    ]
+    squares = [float(np.einsum("ni,ij,nj->n", x, one, x).max(initial=0.0)) for x in designs for one in pairs]
+    return float(np.sqrt(max(squares, default=0.0)))

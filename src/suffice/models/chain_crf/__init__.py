@@ -1,0 +1,1 @@
+"""Conditional random fields on chains: labels of the steps of a sequence, given features of these steps."""

@@ -1,0 +1,153 @@
+"""How good predicted labels are: token by token, label by label, and chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from suffice.errors import DataError
+
+
+class Rates(NamedTuple):
+    """Precision ``hits / found``, recall ``hits / support`` and their harmonic mean; 0 where nothing was there."""
+
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Token accuracy, the rates of each label and, for chunk labels (``B-x``, ``I-x``, ``O``), of each type of chunk.
+
+    `spans` is None where the labels are no chunk labels; `span_f1` is then None too. A chunk counts as found when its
+    type, its first and its last token are right.
+    """
+
+    accuracy: float
+    sequence_accuracy: float
+    labels: dict[Any, Rates]
+    spans: dict[str, Rates] | None
+    all_spans: Rates | None
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean F1 of the labels."""
+        return sum(rates.f1 for rates in self.labels.values()) / max(len(self.labels), 1)
+
+    @property
+    def span_f1(self) -> float | None:
+        """F1 over all chunks."""
+        return None if self.all_spans is None else self.all_spans.f1
+
+    def __str__(self) -> str:
+        """A table with one line for each label and each type of chunk."""
+        lines = [f"token accuracy {self.accuracy:.4f}, whole sequences {self.sequence_accuracy:.4f}"]
+        head = f"{'precision':>10}{'recall':>9}{'F1':>9}{'support':>9}"
+        for title, rates in (("label", self.labels), ("chunk", self.spans)):
+            if rates is None:
+                continue
+            width = max(8, *(len(str(name)) + 2 for name in rates)) if rates else 8
+            lines.append(f"{title:<{width}}{head}")
+            shown = dict(rates)
+            if title == "chunk" and self.all_spans is not None:
+                shown["all"] = self.all_spans
+            lines += [
+                f"{name!s:<{width}}{r.precision:>10.4f}{r.recall:>9.4f}{r.f1:>9.4f}{r.support:>9}"
+                for name, r in shown.items()
+            ]
+        return "\n".join(lines)
+
+    def to_frame(self) -> Any:
+        """The rates as a pandas DataFrame: labels, then chunks."""
+        import pandas as pd
+
+        rows = [("label", name, *rates) for name, rates in self.labels.items()]
+        rows += [("chunk", name, *rates) for name, rates in (self.spans or {}).items()]
+        return pd.DataFrame(rows, columns=["kind", "name", "precision", "recall", "f1", "support"])
+
+
+def evaluate(truth: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]]) -> Evaluation:
+    """Compare sequences of labels; chunks are read as the script of the CoNLL shared tasks reads them."""
+    if len(truth) != len(predicted):
+        raise DataError(f"There are {len(truth)} sequences of labels and {len(predicted)} of predictions.")
+    tokens = hits = whole = 0
+    support: dict[Any, int] = {}
+    found: dict[Any, int] = {}
+    right: dict[Any, int] = {}
+    for s, (true, guess) in enumerate(zip(truth, predicted, strict=True)):
+        if len(true) != len(guess):
+            raise DataError(f"Sequence {s} has {len(true)} labels and {len(guess)} predictions.")
+        same = 0
+        for label, other in zip(true, guess, strict=True):
+            support[label] = support.get(label, 0) + 1
+            found[other] = found.get(other, 0) + 1
+            if label == other:
+                right[label] = right.get(label, 0) + 1
+                same += 1
+        tokens, hits, whole = tokens + len(true), hits + same, whole + (same == len(true))
+    names = _ordered({*support, *found})
+    labels = {name: _rates(right.get(name, 0), found.get(name, 0), support.get(name, 0)) for name in names}
+    spans, all_spans = _span_rates(truth, predicted) if _chunked(names) else (None, None)
+    return Evaluation(hits / max(tokens, 1), whole / max(len(truth), 1), labels, spans, all_spans)
+
+
+def chunks(labels: Iterable[Any]) -> set[tuple[int, int, str]]:
+    """Chunks (first, last, type) of one sequence of labels.
+
+    A chunk begins at ``B`` or ``S``, and at any other prefix after ``O``, ``E`` or ``S``, or after another type; it
+    ends before a chunk begins, before ``O``, and at ``E`` or ``S``.
+    """
+    found = set()
+    start, kind, closed = -1, "", True
+    place = -1
+    for place, label in enumerate(labels):
+        prefix, _, now = str(label).partition("-")
+        inside = prefix not in ("O", "")
+        begins = inside and (start < 0 or closed or prefix in ("B", "S", "U") or now != kind)
+        if start >= 0 and (begins or not inside):
+            found.add((start, place - 1, kind))
+            start = -1
+        if begins:
+            start, kind = place, now
+        closed = prefix in ("E", "S", "L", "U")
+    if start >= 0:
+        found.add((start, place, kind))
+    return found
+
+
+def _span_rates(truth: Iterable[Any], predicted: Iterable[Any]) -> tuple[dict[str, Rates], Rates]:
+    support: dict[str, int] = {}
+    found: dict[str, int] = {}
+    right: dict[str, int] = {}
+    for true, guess in zip(truth, predicted, strict=True):
+        here, there = chunks(true), chunks(guess)
+        for counts, spans in ((support, here), (found, there), (right, here & there)):
+            for _, _, kind in spans:
+                counts[kind] = counts.get(kind, 0) + 1
+    kinds = sorted({*support, *found})
+    each = {kind: _rates(right.get(kind, 0), found.get(kind, 0), support.get(kind, 0)) for kind in kinds}
+    return each, _rates(sum(right.values()), sum(found.values()), sum(support.values()))
+
+
+def _rates(hits: int, found: int, support: int) -> Rates:
+    precision = hits / found if found else 0.0
+    recall = hits / support if support else 0.0
+    f1 = 2.0 * precision * recall / (precision + recall) if hits else 0.0
+    return Rates(precision, recall, f1, support)
+
+
+def _chunked(names: Sequence[Any]) -> bool:
+    """Whether the labels are chunk labels."""
+    prefixes = ("B", "I", "E", "S", "L", "U")
+    plain = all(isinstance(name, str) and (name == "O" or name.partition("-")[0] in prefixes) for name in names)
+    return plain and any(name != "O" and "-" in name for name in names)
+
+
+def _ordered(names: set[Any]) -> list[Any]:
+    try:
+        return sorted(names)
+    except TypeError:
+        return sorted(names, key=lambda name: (type(name).__name__, repr(name)))

@@ -1,0 +1,136 @@
+"""Labels of sequences become codes, in an order that does not depend on the order of the sequences where it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import DataError, MissingValueError, UnknownStateError, listing
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+#: What messages call the things that have labels, and the places of their labels.
+Words = tuple[str, str]
+SEQUENCES: Words = ("sequence", "step")
+
+
+def read_labels(
+    y: Any, offsets: Ints, known: tuple[Any, ...] | None, *, words: Words = SEQUENCES
+) -> tuple[Ints, tuple[Any, ...]]:
+    """Codes (steps,) of the labels, and the labels.
+
+    known: the labels there may be; without them those seen, sorted where they can be.
+    """
+    sequences = listed_labels(y, offsets, words=words)
+    flat = [label for sequence in sequences for label in sequence]
+    keys = [label if type(label) is str else _key(label) for label in flat]
+    seen = dict.fromkeys(keys)
+    if any(type(key) is tuple and (key[1] is None or key[1] != key[1]) for key in seen):
+        _refuse_gap(flat, offsets, words)
+    if known is None:
+        first = dict(zip(reversed(keys), reversed(flat), strict=True))
+        labels = _sorted([first[key] for key in seen])
+    else:
+        labels = known
+    index = {label if type(label) is str else _key(label): code for code, label in enumerate(labels)}
+    if not seen.keys() <= index.keys():
+        _refuse(flat, keys, index, _Place(offsets, words), labels)
+    return np.array([index[key] for key in keys], np.int64), labels
+
+
+def check_labels(given: Any) -> tuple[Any, ...]:
+    """Declared labels, each once."""
+    labels = tuple(_plain(given))
+    if len({_key(label) for label in labels}) < len(labels) or not labels:
+        raise DataError(f"The labels {listing(labels)} are empty or name one twice.")
+    return labels
+
+
+def listed_labels(y: Any, offsets: Ints, *, words: Words = SEQUENCES) -> list[list[Any]]:
+    """The labels of each sequence, as many as it has steps."""
+    one, step = words
+    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+        raise DataError(f"y is a {type(y).__name__}; expected a list of sequences of labels.")
+    sequences = list(y)
+    if len(sequences) != len(offsets) - 1:
+        raise DataError(f"X has {len(offsets) - 1} {one}s and y has {len(sequences)}; they must be as many.")
+    found = []
+    for s, sequence in enumerate(sequences):
+        if isinstance(sequence, str | bytes) or not isinstance(sequence, Iterable):
+            raise DataError(f"{one.capitalize()} {s} of y is {sequence!r}; expected a list of labels.")
+        labels = _plain(sequence)
+        steps = int(offsets[s + 1] - offsets[s])
+        if len(labels) != steps:
+            raise DataError(
+                f"{one.capitalize()} {s}: X has {steps} {step}s and y has {len(labels)} labels; they must be as many."
+            )
+        found.append(labels)
+    return found
+
+
+def _plain(sequence: Any) -> list[Any]:
+    """Labels as Python objects."""
+    return sequence.tolist() if hasattr(sequence, "tolist") else list(sequence)
+
+
+def _key(label: Any) -> Any:
+    """What tells labels apart: True and 1 are two labels, 1 and 1.0 are one."""
+    if isinstance(label, str):
+        return str(label)
+    try:
+        hash(label)
+    except TypeError:
+        raise DataError(f"The label {label!r} cannot be a label: it is not hashable.") from None
+    return (isinstance(label, bool | np.bool_), label)
+
+
+def _sorted(labels: list[Any]) -> tuple[Any, ...]:
+    """In their own order; by type and text where they have none."""
+    try:
+        return tuple(sorted(labels))
+    except TypeError:
+        return tuple(sorted(labels, key=lambda label: (type(label).__name__, repr(label))))
+
+
+class _Place:
+    """Says where a label stands."""
+
+    def __init__(self, offsets: Ints, words: Words) -> None:
+        self.offsets, self.words = offsets, words
+
+    def __call__(self, place: int) -> str:
+        s = int(np.searchsorted(self.offsets, place, side="right")) - 1
+        return f"{self.words[0].capitalize()} {s} of y, {self.words[1]} {place - int(self.offsets[s])}"
+
+
+def _refuse_gap(flat: list[Any], offsets: Ints, words: Words) -> None:
+    place = next(step for step, label in enumerate(flat) if label is None or label != label)
+    where = _Place(offsets, words)(place)
+    raise MissingValueError(f"{where}: the label is {flat[place]!r}; every {words[1]} needs a label.")
+
+
+def _refuse(flat: list[Any], keys: list[Any], index: dict[Any, int], where: _Place, labels: tuple[Any, ...]) -> None:
+    """Name the first label that is not known, and where it stands."""
+    place = next(step for step, key in enumerate(keys) if key not in index)
+    raise UnknownStateError(f"{where(place)}: the label {flat[place]!r} is unknown; the labels are {listing(labels)}.")
+
+
+def sequence_weights(sample_weight: Any, count: int, *, words: Words = SEQUENCES) -> Floats:
+    """One weight for each sequence (n,), finite, not negative and not all 0; ones where none are given."""
+    if sample_weight is None:
+        return np.ones(count)
+    one = words[0]
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.shape != (count,):
+        raise DataError(f"sample_weight has shape {weights.shape}; expected one weight for each of {count} {one}s.")
+    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
+    if len(wrong):
+        raise DataError(
+            f"sample_weight of {one} {int(wrong[0])} is {weights[wrong[0]]}; expected finite numbers of at least 0."
+        )
+    if not weights.sum() > 0.0:
+        raise DataError(f"sample_weight is 0 for every {one}; nothing is left.")
+    return weights

@@ -1,0 +1,319 @@
+"""Which weights a chain has, how they lie in one vector, and which steps from label to label are possible at all.
+
+The vector holds the weights of (feature, label) pairs, packed by feature, then those of (label, label) pairs, those of
+first and last labels where asked for, and those of transitions that depend on features, (feature, label, label).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.label_scores import Packing, label_pairs
+from suffice.errors import DataError, OptionError, listing
+from suffice.models.chain_crf.features import FeatureSpace, Sequences
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """The weights of a chain.
+
+    `free` (K, K): transitions that have a weight. `allowed` (K, K) and `ends` (2, K): which transitions, and which
+    first and last labels, are possible. `conditioned` (g,): columns of the design that transitions depend on.
+    """
+
+    space: FeatureSpace
+    labels: tuple[Any, ...]
+    packing: Packing
+    free: Mask
+    allowed: Mask
+    ends: Mask
+    boundaries: bool
+    conditioned: Ints
+
+    @property
+    def size(self) -> int:
+        """The number of labels."""
+        return len(self.labels)
+
+    @cached_property
+    def bounds(self) -> tuple[int, ...]:
+        """Where each part of the vector ends."""
+        parts = (
+            len(self.packing.labels),
+            int(self.free.sum()),
+            int(self.ends.sum()) if self.boundaries else 0,
+            len(self.conditioned) * int(self.allowed.sum()),
+        )
+        return tuple(np.cumsum(parts).tolist())
+
+    @property
+    def length(self) -> int:
+        """The number of weights."""
+        return self.bounds[-1]
+
+    def states(self, weights: Floats) -> Floats:
+        """The packed weights of (feature, label) pairs."""
+        return weights[: self.bounds[0]]
+
+    def transitions(self, weights: Floats) -> Floats:
+        """The weights of transitions (K, K): 0 where there is none, -inf where a transition is impossible."""
+        found = np.where(self.allowed, 0.0, -np.inf)
+        found[self.free] = weights[self.bounds[0] : self.bounds[1]]
+        return found
+
+    def end_weights(self, weights: Floats) -> Floats:
+        """The weights of first and last labels (2, K); -inf where impossible."""
+        found = np.where(self.ends, 0.0, -np.inf)
+        if self.boundaries:
+            found[self.ends] = weights[self.bounds[1] : self.bounds[2]]
+        return found
+
+    def conditioned_weights(self, weights: Floats) -> Floats:
+        """The weights of transitions that depend on features (g, K, K), 0 where a transition is impossible."""
+        found = np.zeros((len(self.conditioned), self.size, self.size))
+        found[:, self.allowed] = weights[self.bounds[2] :].reshape(len(self.conditioned), int(self.allowed.sum()))
+        return found
+
+    def joined(self, states: Floats, transitions: Floats, ends: Floats, conditioned: Floats) -> Floats:
+        """The vector of parts: packed (p,), (K, K), (2, K) and (g, K, K)."""
+        return np.concatenate(
+            (
+                states,
+                transitions[self.free],
+                ends[self.ends] if self.boundaries else np.zeros(0),
+                conditioned[:, self.allowed].ravel(),
+            )
+        )
+
+    def names(self) -> list[tuple[Any, ...]]:
+        """The name of each weight: ("state", feature, label), ("transition", from, to) and so on."""
+        features, labels = self.space.labels, self.labels
+        found: list[tuple[Any, ...]] = [
+            ("state", features[f], labels[j])
+            for f, j in zip(self.packing.features.tolist(), self.packing.labels.tolist(), strict=True)
+        ]
+        found += [("transition", labels[i], labels[j]) for i, j in np.argwhere(self.free).tolist()]
+        if self.boundaries:
+            found += [(("start", "end")[e], labels[j]) for e, j in np.argwhere(self.ends).tolist()]
+        cells = np.argwhere(self.allowed).tolist()
+        found += [("transition", features[f], labels[i], labels[j]) for f in self.conditioned for i, j in cells]
+        return found
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user says about the weights; None in the first two: all for arrays, those seen for named features."""
+
+    all_states: bool | None = None
+    all_transitions: bool | None = None
+    boundaries: bool = False
+    conditioned: Any = False
+    constraints: Any = None
+
+
+def structure_of(
+    sequences: Sequences, codes: Ints, labels: tuple[Any, ...], wanted: Wanted, earlier: Structure | None = None
+) -> Structure:
+    """The structure for sequences and codes (steps,) of their labels; with an earlier one, its pairs as well."""
+    size, numeric = len(labels), sequences.space.kind == "columns"
+    allowed, ends = constraints_of(wanted.constraints, labels)
+    check_paths(codes, sequences.offsets, allowed, ends, labels)
+    every = numeric if wanted.all_states is None else wanted.all_states
+    packing = _all_pairs(sequences.space.width, size) if every else _seen_pairs(sequences, codes, size, earlier)
+    every = numeric if wanted.all_transitions is None else wanted.all_transitions
+    free = allowed if every else allowed & _seen_transitions(codes, sequences.offsets, size, earlier)
+    columns = _conditioned(wanted.conditioned, sequences.space)
+    return Structure(sequences.space, labels, packing, free, allowed, ends, wanted.boundaries, columns)
+
+
+def _all_pairs(width: int, size: int) -> Packing:
+    pointers = np.arange(width + 1, dtype=np.int64) * size
+    return Packing(pointers, np.tile(np.arange(size, dtype=np.int32), width), size)
+
+
+def _seen_pairs(sequences: Sequences, codes: Ints, size: int, earlier: Structure | None) -> Packing:
+    """Pairs of a feature and the label of a step that has it, entries of value 0 included."""
+    design = sequences.design
+    keys = label_pairs(design, codes, size)
+    if earlier is not None:
+        places = _moved(earlier, sequences.space)
+        old = places[earlier.packing.features] * size + earlier.packing.labels
+        keys = np.union1d(keys, old[places[earlier.packing.features] >= 0])
+    features, labels = np.divmod(keys, size)
+    pointers = np.concatenate(([0], np.cumsum(np.bincount(features, minlength=design.columns))))
+    return Packing(pointers.astype(np.int64), labels.astype(np.int32), size)
+
+
+def _moved(earlier: Structure, space: FeatureSpace) -> Ints:
+    """Where the columns of an earlier structure are now; -1 where they are no more."""
+    if space.kind != "named":
+        return np.arange(earlier.space.width)
+    found = [space.places.get(name, -1) for name in earlier.space.names]
+    return np.array(found + [space.width - 1] * earlier.space.bias, np.int64)
+
+
+def _seen_transitions(codes: Ints, offsets: Ints, size: int, earlier: Structure | None) -> Mask:
+    seen = np.zeros((size, size), np.bool_)
+    inner = np.ones(len(codes), np.bool_)
+    inner[offsets[:-1]] = False
+    at = np.flatnonzero(inner)
+    seen[codes[at - 1], codes[at]] = True
+    if earlier is not None:
+        old = earlier.free
+        seen[: len(old), : len(old)] |= old
+    return seen
+
+
+def _conditioned(wanted: Any, space: FeatureSpace) -> Ints:
+    """The columns that transitions depend on: none, all, or those named."""
+    if wanted is None or wanted is False:
+        return np.zeros(0, np.int64)
+    if wanted is True:
+        return np.arange(space.width)
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+        raise OptionError(f"conditioned_transitions is {wanted!r}; expected True, False or a list of features.")
+    places = {label: place for place, label in enumerate(space.labels)}
+    missing = [name for name in wanted if name not in places]
+    if missing:
+        raise OptionError(f"conditioned_transitions names {listing(missing)}, which no step of the data has.")
+    return np.array([places[name] for name in wanted], np.int64)
+
+
+# -- what is possible --------------------------------------------------------------------------------------------------
+
+
+def constraints_of(constraints: Any, labels: tuple[Any, ...]) -> tuple[Mask, Mask]:
+    """Possible transitions (K, K), and possible first and last labels (2, K).
+
+    "bio" and "bioes" ask of a label ``I-x`` that a label of the same x comes before; a list names what is forbidden:
+    pairs (from, to), with None for the outside of the sequence.
+    """
+    size = len(labels)
+    allowed, ends = np.ones((size, size), np.bool_), np.ones((2, size), np.bool_)
+    if constraints is None:
+        return allowed, ends
+    if isinstance(constraints, str):
+        return _chunk_rules(constraints, labels)
+    places = {label: place for place, label in enumerate(labels)}
+    for pair in constraints:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise OptionError(f"constraints hold {pair!r}; expected pairs (from, to), 'bio' or 'bioes'.")
+        unknown = [label for label in pair if label is not None and label not in places]
+        if unknown or pair[0] is pair[1] is None:
+            raise OptionError(
+                f"constraints hold {tuple(pair)!r}; the labels are {listing(labels)}, None is the outside."
+            )
+        before, after = pair
+        if before is None:
+            ends[0, places[after]] = False
+        elif after is None:
+            ends[1, places[before]] = False
+        else:
+            allowed[places[before], places[after]] = False
+    return allowed, ends
+
+
+def _chunk_rules(scheme: str, labels: tuple[Any, ...]) -> tuple[Mask, Mask]:
+    """The rules of BIO labels, or of BIOES labels, where E and S end a chunk and every other chunk must be ended."""
+    if scheme.lower() not in ("bio", "bioes", "iobes", "bilou"):
+        raise OptionError(
+            f"constraints is {scheme!r}; expected 'bio', 'bioes' ('bilou'), or a list of forbidden pairs."
+        )
+    whole = scheme.lower() != "bio"
+    parts = [_chunk_parts(label) for label in labels]
+    inside = {"I", "E", "L"}
+    open_ends = {"B", "I"}
+
+    def possible(before: tuple[str, str], after: tuple[str, str]) -> bool:
+        goes_on = before[0] in (open_ends if whole else {"B", "I"}) and before[1] == after[1]
+        if after[0] in inside:
+            return goes_on
+        return not (whole and before[0] in open_ends)
+
+    allowed = np.array([[possible(before, after) for after in parts] for before in parts], np.bool_)
+    first = np.array([part[0] not in inside for part in parts], np.bool_)
+    last = np.array([not (whole and part[0] in open_ends) for part in parts], np.bool_)
+    return allowed, np.stack((first, last))
+
+
+def _chunk_parts(label: Any) -> tuple[str, str]:
+    """Prefix and type of a chunk label; ``O`` has no type."""
+    if not isinstance(label, str) or (label != "O" and label.partition("-")[0] not in {"B", "I", "E", "S", "L", "U"}):
+        raise OptionError(f"The label {label!r} is no chunk label; expected 'O', 'B-type', 'I-type' and so on.")
+    prefix, _, kind = label.partition("-")
+    return prefix, kind
+
+
+def check_paths(codes: Ints, offsets: Ints, allowed: Mask, ends: Mask, labels: tuple[Any, ...]) -> None:
+    """Refuse labels that the constraints forbid, and say where they are."""
+    inner = np.ones(len(codes), np.bool_)
+    inner[offsets[:-1]] = False
+    at = np.flatnonzero(inner)
+    wrong = at[~allowed[codes[at - 1], codes[at]]]
+    first = offsets[:-1][~ends[0, codes[offsets[:-1]]]]
+    last = (offsets[1:] - 1)[~ends[1, codes[offsets[1:] - 1]]]
+    for places, what in ((wrong, "after {!r}"), (first, "at the start"), (last, "at the end")):
+        if len(places):
+            step = int(places[0])
+            s = int(np.searchsorted(offsets, step, side="right")) - 1
+            where = what.format(labels[codes[step - 1]]) if step else what
+            raise DataError(
+                f"Sequence {s} of y, step {step - int(offsets[s])}: the label {labels[codes[step]]!r} {where} is "
+                "forbidden by constraints. Mend the labels, or loosen the constraints."
+            )
+
+
+def transfer(weights: Floats, earlier: Structure, now: Structure) -> Floats:
+    """Weights of an earlier structure in the places of a new one; what is new is 0."""
+    places = _moved(earlier, now.space)
+    code = {label: place for place, label in enumerate(now.labels)}
+    labels = np.array([code.get(label, -1) for label in earlier.labels], np.int64)
+    found = np.zeros(now.length)
+    size = now.size
+
+    def put(start: int, keys_now: Ints, keys_then: Ints, fine: Mask, values: Floats) -> None:
+        order = np.argsort(keys_now, kind="stable")
+        at = np.searchsorted(keys_now[order], keys_then[fine])
+        at = np.minimum(at, max(len(order) - 1, 0))
+        hit = keys_now[order][at] == keys_then[fine] if len(order) else np.zeros(0, np.bool_)
+        if len(order):
+            found[start + order[at[hit]]] = values[fine][hit]
+
+    then = (places[earlier.packing.features], labels[earlier.packing.labels])
+    keys_now = now.packing.features * size + now.packing.labels
+    put(0, keys_now, then[0] * size + then[1], (then[0] >= 0) & (then[1] >= 0), earlier.states(weights))
+    cells, old = np.argwhere(now.free), labels[np.argwhere(earlier.free)].reshape(-1, 2)
+    keys_now = cells[:, 0] * size + cells[:, 1]
+    values = weights[earlier.bounds[0] : earlier.bounds[1]]
+    put(now.bounds[0], keys_now, old[:, 0] * size + old[:, 1], np.asarray((old >= 0).all(axis=1)), values)
+    if now.boundaries and earlier.boundaries:
+        cells, old = np.argwhere(now.ends), np.argwhere(earlier.ends)
+        moved = labels[old[:, 1]]
+        values = weights[earlier.bounds[1] : earlier.bounds[2]]
+        put(now.bounds[1], cells[:, 0] * size + cells[:, 1], old[:, 0] * size + moved, moved >= 0, values)
+    _transfer_conditioned(found, weights, earlier, now, places, labels)
+    return found
+
+
+def _transfer_conditioned(
+    found: Floats, weights: Floats, earlier: Structure, now: Structure, places: Ints, labels: Ints
+) -> None:
+    """The part of `transfer` that concerns transitions that depend on features."""
+    if not len(earlier.conditioned) or not len(now.conditioned) or (labels < 0).any():
+        return
+    old, new = earlier.conditioned_weights(weights), np.zeros((len(now.conditioned), now.size, now.size))
+    place_of = {int(column): place for place, column in enumerate(now.conditioned)}
+    for column, matrix in zip(places[earlier.conditioned].tolist(), old, strict=True):
+        if column in place_of:
+            new[place_of[column]][np.ix_(labels, labels)] = matrix
+    found[now.bounds[2] :] = new[:, now.allowed].ravel()

@@ -1,0 +1,44 @@
+"""The E-step of discrete variables: expected counts over the distinct rows, by a junction tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.junction_tree import JunctionTree, TreePlan
+from suffice.engines.rows import Rows
+from suffice.graphs.nodes import Node
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ExpectedCounts:
+    """Sums over rows of weight times P(scope | row), for all scopes of a plan.
+
+    `rows` (k, d) hold the codes of the variables `names`, -1 for a gap, with `weights` (k,). Rows of equal codes are
+    worked on once.
+    """
+
+    plan: TreePlan
+    names: tuple[Node, ...]
+    rows: NDArray[np.int32]
+    weights: Floats
+    threads: int = 1
+
+    @cached_property
+    def _checked(self) -> Rows:
+        return self.plan.rows(self.rows, self.names)
+
+    def __call__(self, tree: JunctionTree) -> tuple[float, list[Floats]]:
+        """Sum of weight times the log of the mass that agrees with each row, and the expected counts of all scopes.
+
+        tree: the plan with its factors. The first is the observed log-likelihood where all factors together have the
+        mass 1, and else larger by the weight of all rows times log Z.
+        """
+        answer = tree.expect(self._checked, weights=self.weights, threads=self.threads)
+        seen = self.weights > 0
+        return float(self.weights[seen] @ answer.log_partition[seen]), list(answer.tables)

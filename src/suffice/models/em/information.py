@@ -1,0 +1,39 @@
+"""The observed information of an EM fit, from its score.
+
+The score of the observed rows is the expected score of the complete ones (Fisher's identity), which one E-step gives
+exactly; minus its derivative is the information.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: Step of the central differences, in coordinates that vary by about one.
+STEP = 1e-4
+#: An eigenvalue of the information, scaled to a unit diagonal, below which the rows do not determine a direction.
+FLAT = 1e-7
+
+
+def score_differences(score: Callable[[Floats], Floats], size: int) -> Floats:
+    """Minus the derivative (size, size) of a score at 0, by central differences."""
+    information = np.empty((size, size))
+    for at in range(size):
+        delta = np.zeros(size)
+        delta[at] = STEP
+        information[:, at] = (score(-delta) - score(delta)) / (2 * STEP)
+    return (information + information.T) / 2
+
+
+def inverse_information(information: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """The covariance, and which coordinates have none because some direction of theirs is flat or not a maximum."""
+    scale = np.sqrt(np.maximum(np.diag(information), 0.0))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
+    good = values > FLAT
+    covariance = (vectors[:, good] / values[good]) @ vectors[:, good].T / np.outer(scale, scale)
+    return covariance, (np.abs(vectors[:, ~good]) > 1e-4).any(axis=1)

@@ -1,0 +1,72 @@
+"""The rows that EM learns from: what a summary holds of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.answers import PatternTable
+from suffice.domain import Domain
+from suffice.statistics import Patterns, Summary
+
+Floats = NDArray[np.float64]
+Columns = Mapping[Any, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a fit: `columns` (n,) by variable, codes with -1 and numbers with NaN for a gap; `weights` (n,).
+
+    Variables of the domain without a column are hidden.
+    """
+
+    domain: Domain
+    columns: Columns
+    weights: Floats
+
+    @cached_property
+    def units(self) -> dict[Hashable, tuple[float, float]]:
+        """Mean and standard deviation of the values seen of each real variable; 0 and 1 where there is no spread."""
+        found: dict[Hashable, tuple[float, float]] = {}
+        for variable in self.domain.variables:
+            if variable.kind != "discrete":
+                values = self.columns.get(variable.name, np.empty(0))
+                seen = ~np.isnan(values)
+                weights, values = self.weights[seen] if len(values) else self.weights[:0], values[seen]
+                mean = float(weights @ values / weights.sum()) if weights.sum() > 0 else 0.0
+                spread = math.sqrt(float(weights @ (values - mean) ** 2 / weights.sum())) if weights.sum() > 0 else 0.0
+                found[variable.name] = mean, spread if spread > 1e-12 * abs(mean) else 1.0
+        return found
+
+    def scores(self, names: Sequence[Hashable]) -> Floats:
+        """Standard scores (n, p) of real variables; a gap is a score of 0."""
+        parts = [(self.columns[name] - self.units[name][0]) / self.units[name][1] for name in names]
+        return np.nan_to_num(np.stack(parts, axis=1)) if parts else np.zeros((len(self.weights), 0))
+
+
+def has_gaps(summary: Summary) -> bool:
+    """Whether a summary holds the distinct rows that EM needs, and nothing else; a node may ask for some of its own."""
+    return len(summary.answers) == 1 and all(type(question) is Patterns for question in summary.answers)
+
+
+def read_rows(summary: Summary, domain: Domain) -> Rows:
+    """The distinct rows of a summary by column; `domain` may have hidden variables besides.
+
+    A column of gaps alone is hidden like one that is not there.
+    """
+    question = next(question for question in summary.answers if isinstance(question, Patterns))
+    patterns: PatternTable = summary[question]
+    columns: dict[Hashable, Any] = {}
+    for name, values in zip(question.variables, patterns.rows.T, strict=True):
+        if domain[name].kind == "discrete":
+            columns[name] = np.nan_to_num(values, nan=-1).astype(np.int32)
+        else:
+            columns[name] = np.ascontiguousarray(values, dtype=np.float64)
+    seen = {name: (v >= 0).any() if v.dtype.kind == "i" else not np.isnan(v).all() for name, v in columns.items()}
+    return Rows(domain, {name: v for name, v in columns.items() if seen[name]}, patterns.weights)

@@ -1,0 +1,176 @@
+"""The structure of a Gaussian graph: edges, cliques, a networkx graph, or the support of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import OptionError, listing
+from suffice.graphs.chordality import chordless_cycle, maximum_cardinality_search
+from suffice.graphs.clique_tree import CliqueTree, clique_tree
+from suffice.graphs.cliques import cliques_of
+from suffice.graphs.triangulation import eliminate, triangulate
+from suffice.graphs.undirected import graph_of_scopes
+from suffice.models.markov.feature import Feature
+from suffice.models.markov.structure import read_terms
+from suffice.solvers.covariance_selection import PlacedTree, Tour
+
+Names = tuple[Hashable, ...]
+
+#: Maximal cliques, for each node, above which proportional fitting takes the edges instead.
+CLIQUES_PER_NODE = 20
+
+
+@dataclass(frozen=True)
+class GraphStructure:
+    """Nodes in the order of all arrays, and the pairs of nodes that are joined."""
+
+    nodes: Names
+    edges: tuple[tuple[Hashable, Hashable], ...]
+
+    @cached_property
+    def place(self) -> dict[Hashable, int]:
+        """The place of each node."""
+        return {node: at for at, node in enumerate(self.nodes)}
+
+    @cached_property
+    def pairs(self) -> NDArray[np.intp]:
+        """The places of both ends of each edge (m, 2), smaller first."""
+        found = [sorted((self.place[first], self.place[second])) for first, second in self.edges]
+        return np.array(found, dtype=np.intp).reshape(-1, 2)
+
+    @cached_property
+    def graph(self) -> dict[int, set[int]]:
+        """Neighbours of each place."""
+        return graph_of_scopes([tuple(pair) for pair in self.pairs.tolist()], range(len(self.nodes)))  # type: ignore[return-value]
+
+    @cached_property
+    def cycle(self) -> Names:
+        """A cycle of four or more nodes without a chord; empty if the graph is chordal."""
+        return tuple(self.nodes[at] for at in chordless_cycle(self.graph))  # type: ignore[call-overload]
+
+    @cached_property
+    def cliques(self) -> tuple[tuple[int, ...], ...]:
+        """The maximal cliques by place; where there are far too many, the edges and the nodes without any."""
+        found = cliques_of(self.graph, most=CLIQUES_PER_NODE * len(self.nodes))
+        if found is None:
+            alone = [(node,) for node, near in self.graph.items() if not near]
+            return (*map(tuple, self.pairs.tolist()), *alone)
+        return tuple(found)  # type: ignore[arg-type]
+
+    @cached_property
+    def tree(self) -> PlacedTree:
+        """The clique tree of the graph, which gains edges by elimination where it is not chordal."""
+        if self.cycle:
+            order = triangulate(self.graph, dict.fromkeys(self.graph, 2))
+        else:
+            order = eliminate(self.graph, maximum_cardinality_search(self.graph)[::-1], dict.fromkeys(self.graph, 2))
+        return _placed(clique_tree(order))
+
+    @cached_property
+    def tour(self) -> Tour:
+        """The cliques, each in a cluster that holds it."""
+        sets = [frozenset(cluster.tolist()) for cluster in self.tree.clusters]
+        holders: dict[int, list[int]] = {}
+        for at, cluster in enumerate(sets):
+            for place in cluster:
+                holders.setdefault(place, []).append(at)
+        homes = [next(at for at in holders[clique[0]] if sets[at].issuperset(clique)) for clique in self.cliques]
+        return Tour(self.tree, tuple(np.array(c, dtype=np.intp) for c in self.cliques), tuple(homes))
+
+    @property
+    def non_edges(self) -> int:
+        """Pairs of nodes that are not joined."""
+        p = len(self.nodes)
+        return p * (p - 1) // 2 - len(self.edges)
+
+
+def read_structure(structure: Any, nodes: Iterable[Hashable] | None) -> GraphStructure:
+    """Read the structure of a graph.
+
+    Args:
+        structure: edges and cliques (tuples of nodes); a networkx graph; a square matrix, or a fitted model with
+            `precision_`, whose entries off the diagonal are edges where they are not 0; another Gaussian graph.
+        nodes: all nodes, in the order of the arrays; unless given, in the order in which the structure names them.
+    """
+    given = None if nodes is None else tuple(nodes)
+    if given is not None and len(set(given)) != len(given):
+        raise OptionError(f"nodes is {listing(given)}; expected each name once.")
+    if isinstance(structure, GraphStructure):
+        return structure
+    own = getattr(structure, "_structure", None)
+    if isinstance(own, GraphStructure):
+        return _joined(own.nodes, [*own.edges], given)
+    matrix = _matrix_of(structure)
+    if matrix is not None:
+        return _from_support(matrix, given or _names_of(structure, len(matrix)))
+    terms = read_terms(structure)
+    features = [term for term in terms if isinstance(term, Feature)]
+    if features:
+        raise OptionError(f"A Gaussian graph has edges and cliques of nodes, no features; found {features[0]!r}.")
+    return _joined((), list(terms), given)  # type: ignore[arg-type]
+
+
+def _joined(first: Names, cliques: list[Names], given: Names | None) -> GraphStructure:
+    """Nodes and edges of cliques, each edge once and in the order in which it is met."""
+    named = tuple(dict.fromkeys([*first, *(name for clique in cliques for name in clique)]))
+    unknown = [name for name in named if given is not None and name not in set(given)]
+    if unknown:
+        raise OptionError(f"The structure joins {listing(unknown)}, not among nodes={listing(given or ())}.")
+    pairs = [(a, b) for clique in cliques for at, a in enumerate(clique) for b in clique[at + 1 :]]
+    edges = {frozenset(pair): pair for pair in reversed(pairs)}
+    found = given or named
+    if not found:
+        raise OptionError("The graph has no nodes. Give edges, cliques or nodes=.")
+    return GraphStructure(found, tuple(reversed(edges.values())))
+
+
+def _matrix_of(structure: Any) -> NDArray[Any] | None:
+    """The matrix whose support is meant, where the structure is one or has one."""
+    found = getattr(structure, "precision_", structure)
+    if not hasattr(found, "shape"):
+        return None
+    matrix = np.asarray(found)
+    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+    if not square or matrix.dtype.kind not in "bif" or (matrix.dtype.kind == "i" and len(matrix) == 2):
+        raise OptionError(
+            f"The structure is an array of shape {matrix.shape} and type {matrix.dtype}; expected a square matrix "
+            "whose entries say which columns are joined. Give pairs of nodes as a list of tuples."
+        )
+    return matrix
+
+
+def _names_of(structure: Any, size: int) -> Names:
+    """Names of the columns of a matrix: its own, those that a fitted model has seen, or 0, 1, ..."""
+    named = getattr(structure, "feature_names_in_", getattr(structure, "columns", None))
+    return tuple(range(size)) if named is None else tuple(named)
+
+
+def _from_support(matrix: NDArray[Any], names: Names) -> GraphStructure:
+    if len(names) != len(matrix):
+        raise OptionError(f"The matrix has {len(matrix)} columns and there are {len(names)} names.")
+    present = matrix != 0
+    if not (present == present.T).all():
+        first, second = np.argwhere(present != present.T)[0]
+        raise OptionError(
+            f"The matrix joins {names[first]!r} to {names[second]!r} and not the other way round; expected a "
+            "symmetric one."
+        )
+    rows, columns = np.nonzero(np.triu(present, 1))
+    return GraphStructure(names, tuple((names[a], names[b]) for a, b in zip(rows, columns, strict=True)))
+
+
+def _placed(tree: CliqueTree) -> PlacedTree:
+    """The tree with parents before their children."""
+    order = list(reversed(tree.order))
+    new = {old: at for at, old in enumerate(order)}
+    return PlacedTree(
+        tuple(np.array(tree.cliques[at], dtype=np.intp) for at in order),
+        tuple(np.array(tree.separators[at], dtype=np.intp) for at in order),
+        tuple(-1 if tree.parents[at] < 0 else new[tree.parents[at]] for at in order),
+    )

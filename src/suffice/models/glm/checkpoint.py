@@ -1,0 +1,79 @@
+"""A file from which an interrupted fit goes on: the best coefficients so far, and which fit they belong to."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice import storage
+from suffice.errors import FileFormatError, OptionError, SufficeWarning
+from suffice.iteration import CHECKPOINT_SECONDS, fingerprint
+from suffice.models.glm.design import Design
+
+Floats = NDArray[np.float64]
+
+
+class Keeper:
+    """Notes the coefficients with the largest objective, and writes them now and then.
+
+    `path` is that of the file; `problem` tells one fit from another.
+    """
+
+    def __init__(self, path: str | Path, design: Design, *problem: Any) -> None:
+        """Keep the names."""
+        self._path, self._design = Path(path), design
+        self._problem = fingerprint(list(design.names), *problem)
+        self._best, self._value = np.zeros(0), -math.inf
+        self._saved = time.monotonic()
+        self._ending = ".json" if self._path.suffix.lower() == ".json" else ".suffice"
+
+    def start(self) -> Floats | None:
+        """The coefficients of the file in the order of the names, (k,) or (k, m); None where there is no file."""
+        if not self._path.exists():
+            return None
+        tree = storage.load(self._path, ending=self._ending)
+        if not isinstance(tree, dict) or "coefficients" not in tree:
+            raise FileFormatError(f"{self._path} is not a checkpoint of a GLM. Choose another path for checkpoint=.")
+        if tree["checkpoint"] != self._problem:
+            raise OptionError(
+                f"The checkpoint {self._path} belongs to another fit (other data or other options). Delete it, or "
+                "choose another path."
+            )
+        return np.asarray(tree["coefficients"], dtype=np.float64)
+
+    def fresh(self) -> None:
+        """A new round begins, whose objective is not that of the last one."""
+        self._value = -math.inf
+
+    def note(self, beta: Floats, value: float) -> None:
+        """Coefficients in the engine's layout, (k,) or (m k,), and their objective."""
+        if not value > self._value:
+            return
+        self._best, self._value = beta.copy(), value
+        if time.monotonic() - self._saved > CHECKPOINT_SECONDS:
+            self.save()
+            self._saved = time.monotonic()
+
+    def save(self) -> None:
+        """Write; a disk that fails is a warning, not the loss of the fit."""
+        if not len(self._best):
+            return
+        shaped = self._design.public(self._best.reshape(-1, self._design.size).T)
+        tree = {"checkpoint": self._problem, "coefficients": shaped}
+        try:
+            storage.save(self._path, tree, ending=self._ending)
+        except OSError as error:
+            warnings.warn(f"The checkpoint {self._path} could not be written: {error}.", SufficeWarning, stacklevel=2)
+
+    def close(self, converged: bool) -> None:
+        """A finished fit leaves nothing to go on from."""
+        if converged:
+            self._path.unlink(missing_ok=True)
+        else:
+            self.save()

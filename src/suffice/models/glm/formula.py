@@ -1,0 +1,178 @@
+"""Formulas, read by formulaic: model matrices of new rows, and files that keep what a formula has learned.
+
+A file holds the terms, the levels of each factor and the figures of transforms that depend on the data of the fit (a
+mean, knots). It is data alone: terms that call anything but the transforms of formulaic and functions of NumPy that
+work number by number are refused when a file is read.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import DataError, FileFormatError, OptionError, UnknownStateError, require
+
+Floats = NDArray[np.float64]
+
+INTERCEPT = "Intercept"
+
+
+def _formulaic() -> Any:
+    return require("formulaic", extra="formula", purpose="A formula")
+
+
+def model_matrices(formula: str, X: Any) -> tuple[Any, Any, Any]:
+    """The response (or None), the matrix of the explanatory terms and its specification."""
+    formulaic = _formulaic()
+    if isinstance(X, str) or hasattr(X, "__fspath__"):
+        raise DataError(
+            "A formula works on rows in memory; X is the path of a file. Read it with pandas or polars, or leave the "
+            "formula out and name columns and factors with columns= and categorical=."
+        )
+    built = formulaic.Formula(formula).get_model_matrix(as_frame(X))
+    left, right = (built.lhs, built.rhs) if hasattr(built, "lhs") else (None, built)
+    return left, right, right.model_spec
+
+
+def as_frame(X: Any) -> Any:
+    """A table that formulaic takes: a dict of columns becomes a pandas frame."""
+    if not isinstance(X, Mapping):
+        return X
+    import pandas as pd
+
+    return pd.DataFrame(dict(X))
+
+
+def used_columns(specification: Any, columns: Sequence[Hashable]) -> list[Hashable]:
+    """The columns of a table that some term of the formula names."""
+    text = [str(factor.expr) for term in specification.formula for factor in term.factors]
+    words = {word for expression in text for word in re.findall(r"[^\W\d]\w*", expression)}
+    return [name for name in columns if name in words or name in text]
+
+
+def matrix_of(specification: Any, X: Any, names: Sequence[str]) -> Floats:
+    """The columns of new rows (n, k) in the order of the fit, without the intercept."""
+    frame = as_frame(X)
+    mismatch = importlib.import_module("formulaic.errors").DataMismatchWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", mismatch)
+        try:
+            built = specification.get_model_matrix(frame)
+        except mismatch as strange:
+            raise UnknownStateError(
+                f"The rows hold a level that the fit has not seen ({strange}). Correct it, or leave the row out."
+            ) from None
+    found = [name for name in built.columns if name != INTERCEPT]
+    if found != list(names):
+        raise DataError(f"The formula gives the columns {found}; the fit had {list(names)}.")
+    if len(built) != len(frame):
+        raise DataError(f"{len(frame) - len(built)} rows have gaps; a regression needs every value.")
+    return np.asarray(built[found].to_numpy(dtype=np.float64))
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def specification_to_plain(specification: Any) -> dict[str, Any]:
+    """Plain data from which `specification_from_plain` makes one that predicts alike."""
+    terms = [
+        [[str(factor.expr), factor.eval_method.value] for factor in term.factors] for term in specification.formula
+    ]
+    levels = {
+        factor: _plain(state["categories"])
+        for factor, (_, state) in specification.encoder_state.items()
+        if "categories" in state
+    }
+    return {"terms": terms, "levels": levels, "transforms": _plain(dict(specification.transform_state))}
+
+
+def specification_from_plain(plain: Mapping[str, Any]) -> Any:
+    """The specification of a file."""
+    formulaic = _formulaic()
+    terms = [[(str(expression), str(method)) for expression, method in term] for term in plain["terms"]]
+    rest = [":".join(_written(*factor) for factor in term) for term in terms if term[0][0] != "1"]
+    formula = formulaic.Formula(" + ".join(["1" if len(rest) < len(terms) else "0", *rest]))
+    kind = importlib.import_module("formulaic.parser.types").Factor.Kind.CATEGORICAL
+    levels = {str(factor): (kind, {"categories": _back(states)}) for factor, states in plain["levels"].items()}
+    return formulaic.ModelSpec(
+        formula=formula, output="pandas", transform_state=_back(plain["transforms"]), encoder_state=levels
+    )
+
+
+def _written(expression: str, method: str) -> str:
+    """A factor of a term: the name of a column, or an expression, which is checked."""
+    if method == "lookup" and "`" not in expression:
+        return f"`{expression}`"
+    if "{" in expression or "}" in expression:
+        raise FileFormatError(f"The term {expression!r} of the file cannot be read.")
+    _check(expression)
+    return f"{{{expression}}}"
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, text, lists and dicts; dicts as pairs, because their keys need not be text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {"pairs": [[_plain(key), _plain(one)] for key, one in value.items()]}
+    if isinstance(value, list | tuple | np.ndarray) or hasattr(value, "tolist"):
+        listed = value.tolist() if hasattr(value, "tolist") else list(value)
+        return {"array" if isinstance(value, np.ndarray) else "list": [_plain(one) for one in listed]}
+    raise OptionError(
+        f"The formula has learned {value!r}, which cannot be written to a file; make that column before the fit."
+    )
+
+
+def _back(plain: Any) -> Any:
+    if not isinstance(plain, Mapping):
+        return plain
+    if "pairs" in plain:
+        return {_back(key): _back(one) for key, one in plain["pairs"]}
+    if "array" in plain:
+        return np.array(_rows(plain["array"]))
+    return [_back(one) for one in plain["list"]]
+
+
+def _rows(listed: Any) -> Any:
+    return [_rows(one["list"]) if isinstance(one, Mapping) else one for one in listed]
+
+
+_NODES: tuple[type[ast.AST], ...] = (
+    *(ast.Expression, ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop),
+    *(ast.Compare, ast.cmpop, ast.List, ast.Tuple, ast.keyword, ast.BoolOp, ast.boolop),
+)
+
+
+def _check(expression: str) -> None:
+    """Refuse a term that does more than arithmetic, transforms of formulaic and NumPy's functions of numbers."""
+    transforms = importlib.import_module("formulaic.transforms").TRANSFORMS
+
+    def allowed(node: ast.AST) -> bool:
+        if isinstance(node, ast.Attribute):
+            name = node.value.id if isinstance(node.value, ast.Name) else ""
+            return (name == "np" and isinstance(getattr(np, node.attr, None), np.ufunc)) or (
+                name in ("contr", "cs") and not node.attr.startswith("_")
+            )
+        if isinstance(node, ast.Call):
+            return isinstance(node.func, ast.Attribute) or getattr(node.func, "id", "") in transforms
+        return isinstance(node, _NODES)
+
+    try:
+        tree = ast.parse(expression, mode="eval")
+    except SyntaxError:
+        raise FileFormatError(f"The term {expression!r} of the file cannot be read.") from None
+    if not all(allowed(node) for node in ast.walk(tree)):
+        raise FileFormatError(
+            f"The term {expression!r} of the file calls something else than transforms of formulaic and functions of "
+            "NumPy that work number by number; fit the model again."
+        )

@@ -1,0 +1,74 @@
+"""Rows that are not in memory, piece by piece, for predictions and scores: memory does not grow with the file."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError, listing
+from suffice.models.glm.design import Factor
+from suffice.models.glm.formula import used_columns
+from suffice.models.glm.input import is_matrix, is_sparse
+from suffice.models.glm.learned import Learned
+from suffice.sources import open_source
+from suffice.sources.base import Batch, Source
+from suffice.sources.memory import MemorySource
+
+Piece = dict[Hashable, Any]
+
+
+def stream_of(X: Any) -> Source | None:
+    """The source of rows that are read in batches; None for rows in memory."""
+    if is_sparse(X) or is_matrix(X):
+        return None
+    source = open_source(X)
+    return None if isinstance(source, MemorySource) else source
+
+
+def pieces(source: Source, learned: Learned, specification: Any, sides: Sequence[Any]) -> Iterator[Piece]:
+    """Tables with the columns of the fit and those that `sides` name: response, weights, offset, exposure, trials."""
+    if specification is not None:
+        found = source.infer(used_columns(specification, source.columns))
+        variables = {name: found[name] for name in found}
+    else:
+        variables = {c.variable.name: c.variable for c in learned.design.factors}
+        variables |= {name: Variable(name, "real") for name in learned.design.reals}
+    factors = {c.variable.name for c in learned.design.columns if isinstance(c, Factor)}
+    for name in _names(sides, source):
+        variables.setdefault(name, source.infer([name])[name])
+    source.check_columns(variables)
+    # Levels are not declared: whether one that was never seen raises or is pooled is decided by the model.
+    loose = [
+        Variable(name, "discrete") if name in factors or v.kind == "discrete" else Variable(name, "real")
+        for name, v in variables.items()
+    ]
+    for batch in source.batches(Domain(loose)):
+        yield _piece(batch)
+
+
+def _names(sides: Sequence[Any], source: Source) -> list[Hashable]:
+    """Columns that are asked for by name; an array cannot go with rows that are read in batches."""
+    found: list[Hashable] = []
+    for side in sides:
+        for one in side if isinstance(side, tuple) and side not in source.columns else (side,):
+            if one is None or isinstance(one, int | float | np.number):
+                continue
+            if not isinstance(one, Hashable) or one not in source.columns:
+                raise DataError(
+                    f"Of data that is read in batches, response, weights and offset must be names of columns: "
+                    f"{listing(source.columns)}; got {one if isinstance(one, str) else type(one).__name__!r}."
+                )
+            found.append(one)
+    return found
+
+
+def _piece(batch: Batch) -> Piece:
+    found: Piece = {name: batch.reals[at] for at, name in enumerate(batch.real)}
+    for at, name in enumerate(batch.discrete):
+        states = np.empty(batch.domain[name].card + 1, dtype=object)
+        states[:-1] = batch.domain[name].states
+        found[name] = states[batch.codes[at]]  # The code after the last state is a gap: None.
+    return found

@@ -1,0 +1,1 @@
+"""Graph conditional random fields: `model` holds the public class, `example` what it learns from."""

@@ -1,0 +1,96 @@
+"""Answers of weights about graphs: the best labels, marginals, log Z, draws."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.models.graph_crf.graphs import Graphs
+from suffice.models.graph_crf.inference import Beliefs, Inference, nodes_of, unary_scores
+from suffice.models.graph_crf.objective import Engine
+from suffice.models.graph_crf.sampling import GibbsLabels, exact_draws
+from suffice.models.graph_crf.structure import Structure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Sweeps of Gibbs sampling before labels of a wide graph are taken as draws.
+BURN_IN = 200
+#: Passes of loopy messages before annealing takes over.
+FIRST_PASSES = 30
+
+
+def beliefs_of(
+    structure: Structure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator
+) -> tuple[Beliefs, Ints]:
+    """Beliefs about each graph, and which examples (w,) were too wide for exact ones."""
+    inference = Inference(structure, graphs, engine.routes(structure, graphs, asking=True), threads=engine.threads)
+    scores = structure.scores(weights, graphs)
+    found = inference.solve(scores)
+    wide = inference.routes.wide
+    if engine.method == "gibbs" and len(wide):
+        sampler = GibbsLabels(structure, graphs, wide, threads=engine.threads)
+        unary = unary_scores(structure, graphs, scores)
+        sampler.marginals(sampler.union.flat(unary, scores), found.tables, rng)
+    return found, wide
+
+
+def best_codes(structure: Structure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator) -> Ints:
+    """The most probable labels (nodes,); of wide graphs the best found by loopy propagation and annealing."""
+    routes = engine.routes(structure, graphs, asking=True)
+    inference = Inference(structure, graphs, routes, threads=engine.threads, passes=FIRST_PASSES)
+    scores = structure.scores(weights, graphs)
+    unary = unary_scores(structure, graphs, scores)
+    codes = np.argmax(unary, axis=1).astype(np.int64)
+    chains, steps = inference.chains(unary, scores), inference.steps
+    if chains is not None and steps is not None:
+        codes[steps.nodes] = chains.best_paths(threads=inference.threads)[0][0]
+    for tree in inference.trees:
+        tree.best(unary, scores, codes)
+    wide = inference.routes.wide
+    if len(wide):
+        nodes = nodes_of(graphs, wide)
+        codes[nodes] = _annealed(structure, graphs, inference, scores, rng)
+    return np.asarray(codes, np.int64)
+
+
+def _annealed(
+    structure: Structure, graphs: Graphs, inference: Inference, scores: list[Floats], rng: np.random.Generator
+) -> Ints:
+    """For each wide example the labels of the highest score: those of loopy beliefs, or of chains that cool down."""
+    wide = inference.routes.wide
+    part = graphs.chosen(wide)
+    nodes = nodes_of(graphs, wide)
+    start = np.argmax(inference.solve(scores).tables[0][nodes], axis=1)
+    sampler = GibbsLabels(structure, graphs, wide)
+    unary = unary_scores(structure, graphs, scores)
+    found = sampler.annealed(sampler.union.flat(unary, scores), start.astype(np.int64), rng)
+    inside = [table[np.isin(whole.owner, wide)] for table, whole in zip(scores, graphs.parts, strict=True)]
+    values = np.stack([label_scores(structure, part, inside, codes) for codes in found])
+    best = np.argmax(values, axis=0)
+    return np.asarray(found[best[part.parts[0].owner], np.arange(len(nodes))], np.int64)
+
+
+def label_scores(structure: Structure, graphs: Graphs, scores: list[Floats], codes: Ints) -> Floats:
+    """The score of labels (nodes,) in each example (n,)."""
+    found = np.zeros(len(graphs))
+    for number, part in enumerate(graphs.parts):
+        if len(part.members):
+            cells = structure.cells(number, graphs.places(number), codes)
+            np.add.at(found, part.owner, scores[number][np.arange(len(cells)), cells])
+    return found
+
+
+def drawn_codes(
+    structure: Structure, graphs: Graphs, weights: Floats, engine: Engine, count: int, rng: np.random.Generator
+) -> Ints:
+    """Draws (count, nodes) of the labels: exact ones and, for wide graphs, chains of Gibbs sampling."""
+    inference = Inference(structure, graphs, engine.routes(structure, graphs, asking=True), threads=engine.threads)
+    scores = structure.scores(weights, graphs)
+    codes = exact_draws(inference, scores, count, rng)
+    wide = inference.routes.wide
+    if len(wide):
+        sampler = GibbsLabels(structure, graphs, wide, threads=engine.threads)
+        logs = sampler.union.flat(unary_scores(structure, graphs, scores), scores)
+        codes[:, nodes_of(graphs, wide)] = sampler.draw(logs, None, count, BURN_IN, rng)[0]
+    return codes

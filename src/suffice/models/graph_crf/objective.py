@@ -1,0 +1,154 @@
+"""The objective of a graph CRF: the SUM over examples of log p(labels | example, weights), less the prior's penalty.
+
+Its gradient is the observed less the expected sum of every feature, ``sum_i phi(y_i, x_i) - E[phi(y, x_i) | x_i]``: the
+expectation is over the labels, with the example as it is. Examples too wide for exact inference enter by their
+pseudo-likelihood, which is concave too, or by Bethe's approximation, which need not be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import OptionError, SizeError
+from suffice.models.chain_crf.priors import Penalties
+from suffice.models.graph_crf.graphs import Graphs
+from suffice.models.graph_crf.inference import EVALUATIONS, Inference, nodes_of
+from suffice.models.graph_crf.pseudo import PseudoLikelihood
+from suffice.models.graph_crf.routes import Routes, everything, routes_of
+from suffice.models.graph_crf.structure import Structure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: What `inference` may be.
+METHODS = ("auto", "exact", "pseudo-likelihood", "loopy", "gibbs")
+WORDS = {
+    "pseudo-likelihood": "pseudo-likelihood",
+    "loopy": "loopy belief propagation",
+    "gibbs": "Gibbs sampling, measured by the pseudo-likelihood,",
+}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How examples are worked on: the method for wide ones, the cells a junction tree may have, and threads."""
+
+    method: str = "auto"
+    most_cells: int = 2**19
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        if self.method not in METHODS:
+            raise OptionError(f"inference is {self.method!r}; expected one of {', '.join(map(repr, METHODS))}.")
+        if not (isinstance(self.most_cells, int | np.integer) and self.most_cells >= 1):
+            raise OptionError(f"max_cells is {self.most_cells!r}; expected a whole number of at least 1.")
+
+    @property
+    def wide(self) -> str:
+        """The method for examples that are too wide."""
+        return "pseudo-likelihood" if self.method in ("auto", "exact") else self.method
+
+    def routes(self, structure: Structure, graphs: Graphs, *, asking: bool = False) -> Routes:
+        """The engine for each example of a fit or, when asking, of a question."""
+        if self.method == "loopy" or (self.method == "pseudo-likelihood" and not asking):
+            return everything(graphs)
+        found = routes_of(structure, graphs, self.most_cells)
+        if self.method == "exact" and len(found.wide):
+            raise SizeError(
+                f"Example {int(found.wide[0])} and {len(found.wide) - 1} others need a junction tree of more than "
+                f"{self.most_cells:,} cells. Raise max_cells, or use inference='auto'."
+            )
+        return found
+
+
+class GraphObjective:
+    """The penalised log-likelihood of labelled graphs; equal examples are worked on once."""
+
+    def __init__(
+        self, structure: Structure, graphs: Graphs, codes: Ints, shares: Floats, penalties: Penalties, engine: Engine
+    ) -> None:
+        """Codes (nodes,) of the labels; shares (n,): how often each example counts."""
+        self.structure, self.penalties, self.engine = structure, penalties, engine
+        self.weight = float(shares.sum())
+        self.features = np.zeros(structure.length)
+        self.converged = True
+        self.routes = engine.routes(structure, graphs)
+        narrow = np.ones(len(graphs), np.bool_)
+        if engine.wide != "loopy":
+            narrow[self.routes.wide] = False
+        self._exact: tuple[Inference, Floats] | None = None
+        self._pseudo: tuple[Graphs, PseudoLikelihood] | None = None
+        #: Wide examples with the codes of their labels and their shares, where they are not left to loopy messages.
+        self.apart: tuple[Graphs, Ints, Floats] | None = None
+        inside, outside = np.flatnonzero(narrow), np.flatnonzero(~narrow)
+        if len(inside):
+            self._take_exact(graphs.chosen(inside), codes[nodes_of(graphs, inside)], shares[inside])
+        if len(outside):
+            part = graphs.chosen(outside)
+            labels = codes[nodes_of(graphs, outside)]
+            self._pseudo = part, PseudoLikelihood(structure, part, labels, shares[outside])
+            self.apart = part, labels, shares[outside]
+
+    def _take_exact(self, graphs: Graphs, codes: Ints, shares: Floats) -> None:
+        structure, engine = self.structure, self.engine
+        self.features = structure.observed(graphs, codes, shares)
+        firsts, label = graphs.distinct()
+        once = graphs.chosen(firsts)
+        inference = Inference(
+            structure, once, engine.routes(structure, once), threads=engine.threads, calls=EVALUATIONS
+        )
+        self._exact = inference, np.bincount(label, shares, len(firsts)).astype(np.float64)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every expectation is exact."""
+        return self._pseudo is None and not len(self.routes.wide)
+
+    @property
+    def concave(self) -> bool:
+        """Whether what was maximised is concave and known, so that a prior bounds what is left of it."""
+        return self.exact or self.engine.wide == "pseudo-likelihood"
+
+    def log_likelihood(self, weights: Floats) -> float:
+        """The sum over examples, natural logarithm; of wide ones what takes its place."""
+        return self._evaluate(weights)[0]
+
+    def smooth(self, weights: Floats) -> tuple[float, Floats]:
+        """Value and gradient of the log-likelihood less the Gaussian penalty."""
+        total, gradient = self._evaluate(weights)
+        taken, slope = self.penalties.smooth(weights)
+        return total - taken, gradient - slope
+
+    def narrow(self, weights: Floats) -> tuple[float, Floats]:
+        """Log-likelihood and gradient of all examples but those `apart`."""
+        total = float(self.features @ weights)
+        gradient = self.features.copy()
+        if self._exact is not None:
+            inference, shares = self._exact
+            found = inference.solve(self.structure.scores(weights, inference.graphs))
+            self.converged = found.converged
+            total -= float(shares @ found.log_partition)
+            gradient -= expected_features(self.structure, inference.graphs, found.tables, shares)
+        return total, gradient
+
+    def _evaluate(self, weights: Floats) -> tuple[float, Floats]:
+        total, gradient = self.narrow(weights)
+        if self._pseudo is not None:
+            graphs, pseudo = self._pseudo
+            value, slopes = pseudo(self.structure.scores(weights, graphs))
+            total += value
+            gradient += self.structure.gathered(slopes, graphs)
+        return total, gradient
+
+
+def expected_features(structure: Structure, graphs: Graphs, tables: list[Floats], shares: Floats) -> Floats:
+    """The expected features (k,) of the laws of cliques (c, cells), weighted by example (n,) and summed."""
+    weighted = [
+        table * shares[part.owner][:, None] if (shares != 1.0).any() else table
+        for table, part in zip(tables, graphs.parts, strict=True)
+    ]
+    return structure.gathered(weighted, graphs)

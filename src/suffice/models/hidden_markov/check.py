@@ -1,0 +1,93 @@
+"""The judge of a fit: expected statistics once more, in log space and one step after the other.
+
+Nothing here is used by the steps of EM, so that a fault of theirs shows. Of long data a sample is computed again: what
+differs there is added to the gap that all of the data show.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.models.hidden_markov.expectation import Expectation
+from suffice.models.hidden_markov.learning import HiddenMarkovEM
+from suffice.models.hidden_markov.observed import Observed
+from suffice.models.hidden_markov.parameters import Parameters, Statistics
+
+Floats = NDArray[np.float64]
+
+#: Steps that are computed again.
+MOST = 2_000
+
+
+def stationarity_gap(problem: HiddenMarkovEM, parameters: Parameters) -> float:
+    """The largest change of a parameter by one more step, in the units of EM."""
+    observed = problem.expectation.observed
+    sample = _sample(observed)
+    again = expected_again(sample, problem, parameters)
+    statistics, discrepancy = again, 0.0
+    if sample is not observed:
+        there = Expectation(sample, problem.expectation.emission, 1).expect(parameters)
+        discrepancy = _distance(there, again) / max(sample.weight, 1.0)
+        statistics = problem.expectation.expect(parameters)
+    moved = problem.learner.learn(statistics, parameters)
+    away = problem.vector(moved) - problem.vector(parameters)
+    return float(np.abs(away).max(initial=0.0)) + discrepancy
+
+
+def _sample(observed: Observed) -> Observed:
+    if observed.n_steps <= MOST:
+        return observed
+    last = int(np.searchsorted(observed.offsets, MOST, side="right")) - 1
+    return observed.take(0, last) if last >= 1 else observed.take(0, 1).steps(0, MOST)
+
+
+def _distance(left: Statistics, right: Statistics) -> float:
+    return float(
+        max(
+            np.abs(left.initial - right.initial).max(),
+            np.abs(left.transitions - right.transitions).max(),
+            abs(left.log_likelihood - right.log_likelihood),
+        )
+    )
+
+
+def expected_again(observed: Observed, problem: HiddenMarkovEM, parameters: Parameters) -> Statistics:
+    """Expected statistics by sums of logarithms."""
+    size = len(parameters.initial)
+    initial, pairs, total = np.zeros(size), np.zeros((size, size)), 0.0
+    emission = problem.expectation.emission
+    scores = np.array(emission.log_densities(observed.data, parameters.emission))
+    if observed.labels is not None:
+        known = observed.labels >= 0
+        other = known[:, None] & (np.arange(size) != observed.labels[:, None])
+        scores[other] = -np.inf
+    posteriors = np.zeros_like(scores)
+    for s in range(observed.n_sequences):
+        span = slice(int(observed.offsets[s]), int(observed.offsets[s + 1]))
+        mass, gamma, joint = _one(scores[span], parameters)
+        weight = observed.weights[s]
+        posteriors[span] = weight * gamma
+        initial += weight * gamma[0]
+        pairs += weight * joint
+        total += weight * mass if weight > 0 else 0.0
+    return Statistics(initial, pairs, emission.statistics(observed.data, posteriors, parameters.emission), total)
+
+
+def _one(scores: Floats, parameters: Parameters) -> tuple[float, Floats, Floats]:
+    """Log-likelihood, posteriors (steps, K) and sums of joint posteriors (K, K) of one sequence."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first, matrix = np.log(parameters.initial), np.log(parameters.transitions)
+        ahead, back = np.empty_like(scores), np.zeros_like(scores)
+        ahead[0] = first + scores[0]
+        for t in range(1, len(scores)):
+            ahead[t] = np.logaddexp.reduce(ahead[t - 1][:, None] + matrix, axis=0) + scores[t]
+        for t in range(len(scores) - 2, -1, -1):
+            back[t] = np.logaddexp.reduce(matrix + (scores[t + 1] + back[t + 1]), axis=1)
+        mass = float(np.logaddexp.reduce(ahead[-1]))
+        gamma = np.exp(ahead + back - mass)
+        right = scores[1:] + back[1:]
+        joint = np.zeros_like(matrix)
+        for i in range(len(matrix)):
+            joint[i] = np.exp(ahead[:-1, [i]] + matrix[i] + right - mass).sum(axis=0)
+    return mass, gamma, joint

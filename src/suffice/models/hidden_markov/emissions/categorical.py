@@ -1,0 +1,163 @@
+"""Laws of states: a table with one row of probabilities for each hidden state."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Variable
+from suffice.engines.chain_statistics import counts_by_code
+from suffice.errors import OptionError, listing
+from suffice.families.base import state_codes, take_states
+from suffice.families.bernoulli import Bernoulli
+from suffice.families.categorical import Categorical
+from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
+from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
+from suffice.sources.sequences import code_states
+
+
+@dataclass(frozen=True)
+class CategoricalEmission(Emission):
+    """P(symbol | state), with `pseudo` counts (size, M) added to those seen; two states may be a Bernoulli law."""
+
+    size: int
+    states: tuple[Hashable, ...]
+    pseudo: Floats
+    bernoulli: bool = False
+    _variable: Variable = field(init=False, repr=False, compare=False)
+
+    kinds: ClassVar[Mapping[str, str]] = {"probabilities": "simplex"}
+
+    def __post_init__(self) -> None:
+        """Code the states once."""
+        object.__setattr__(self, "_variable", Variable.discrete("observation", self.states))
+
+    # -- data --------------------------------------------------------------------------------------------------------
+
+    def read(self, columns: Sequence[NDArray[Any]]) -> Data:
+        """Codes (steps,), -1 for a gap."""
+        (column,) = columns
+        return (code_states(column, self._variable)[0],)
+
+    def spread(self, data: Data) -> Floats:
+        """States have no distances."""
+        return np.zeros((len(data[0]), 0))
+
+    # -- expectation -------------------------------------------------------------------------------------------------
+
+    def _table(self, parameters: Parameters) -> Floats:
+        """P(symbol | state) as (M + 1, size): the last row is that of a gap."""
+        return np.vstack([parameters["probabilities"].T, np.ones(self.size)])
+
+    def log_densities(self, data: Data, parameters: Parameters) -> Floats:
+        """Log probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._table(parameters))[data[0]])
+
+    def potentials(self, data: Data, parameters: Parameters, out: Floats | None = None) -> tuple[Floats, Floats]:
+        """Rows of the table, each divided by its largest entry: nothing is exponentiated."""
+        table = self._table(parameters)
+        top = table.max(axis=1)
+        top[top == 0] = 1.0
+        # The code -1 of a gap wraps to the last row; `take` is several times faster than an index.
+        scaled, logs = table / top[:, None], np.log(top)
+        return np.take(scaled, data[0], axis=0, out=out, mode="wrap"), np.take(logs, data[0], mode="wrap")
+
+    def statistics(self, data: Data, weights: Floats, parameters: Parameters) -> Statistics:
+        """Counts (size, M)."""
+        return {"counts": counts_by_code(data[0], weights, len(self.states)).T}
+
+    # -- maximisation ------------------------------------------------------------------------------------------------
+
+    def expected(self, statistics: Statistics, parameters: Parameters) -> Floats:
+        """Counts times log probabilities; 0 log 0 = 0."""
+        from scipy.special import xlogy
+
+        return np.asarray(xlogy(statistics["counts"], parameters["probabilities"]).sum(axis=1))
+
+    def maximise(self, statistics: Statistics, parameters: Parameters) -> Parameters:
+        """Counts and pseudo-counts divided by their sum."""
+        counts = statistics["counts"] + self.pseudo
+        return {"probabilities": normalised(counts, parameters["probabilities"], UNUSED)}
+
+    def log_prior(self, parameters: Parameters) -> Floats:
+        """Pseudo-counts times log probabilities: the density of Dirichlet(1 + pseudo-counts)."""
+        return pseudo_log_prior(self.pseudo, parameters["probabilities"])
+
+    def vector(self, parameters: Parameters) -> Floats:
+        """The table, row by row."""
+        return np.asarray(parameters["probabilities"].ravel())
+
+    def at(self, vector: Floats, like: Parameters) -> Parameters:
+        """The table."""
+        return {"probabilities": vector.reshape(self.size, len(self.states))}
+
+    def inside(self, parameters: Parameters) -> bool:
+        """No negative probability."""
+        return bool((parameters["probabilities"] >= 0).all())
+
+    @property
+    def n_params(self) -> int:
+        """M - 1."""
+        return len(self.states) - 1
+
+    # -- laws --------------------------------------------------------------------------------------------------------
+
+    def laws(self, parameters: Parameters) -> list[Any]:
+        """Categorical or Bernoulli laws."""
+        if self.bernoulli:
+            return [Bernoulli(float(row[1]), states=self.states) for row in parameters["probabilities"]]
+        return [Categorical(self.states, row) for row in parameters["probabilities"]]
+
+    def parameters_of(self, laws: Any) -> Parameters:
+        """From a matrix (size, M), a vector of success probabilities (size,), or a list of laws."""
+        if isinstance(laws, Sequence) and all(hasattr(law, "parameters_") for law in laws):
+            table = np.stack([self._row(law) for law in laws])
+        else:
+            table = np.array(laws, dtype=np.float64)
+            if self.bernoulli and table.ndim == 1:
+                table = np.stack([1 - table, table], axis=1)
+        if table.shape != (self.size, len(self.states)):
+            raise OptionError(
+                f"emissions has shape {table.shape}; expected {(self.size, len(self.states))}: one row for each hidden "
+                f"state, one column for each of {listing(self.states)}."
+            )
+        if not (np.isfinite(table).all() and (table >= 0).all() and np.abs(table.sum(axis=1) - 1).max() < 1e-6):
+            raise OptionError("emissions has a row that is no distribution: numbers of at least 0 that add up to 1.")
+        off = np.abs(table.sum(axis=1, keepdims=True) - 1) > len(self.states) * np.finfo(np.float64).eps
+        return {"probabilities": np.where(off, table / table.sum(axis=1, keepdims=True), table)}
+
+    def _row(self, law: Any) -> Floats:
+        if isinstance(law, Bernoulli):
+            return np.array([1 - law.probability_, law.probability_])
+        places = state_codes(self._variable, list(law.states_))
+        row = np.zeros(len(self.states))
+        row[places] = law.probabilities_
+        return row
+
+    def start(self, data: Data, rng: np.random.Generator) -> Parameters:
+        """Random rows about the frequencies of all steps."""
+        codes = data[0][data[0] >= 0]
+        shares = (np.bincount(codes, minlength=len(self.states)) + 1.0) / (len(codes) + len(self.states))
+        noise = rng.gamma(2.0, size=(self.size, len(self.states)))
+        rows = shares * noise
+        return {"probabilities": rows / rows.sum(axis=1, keepdims=True)}
+
+    def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
+        """Symbols by inversion of the cumulated rows."""
+        upper = np.cumsum(parameters["probabilities"], axis=1)
+        upper[:, -1] = 1.0
+        u = rng.random(len(codes))
+        found = np.empty(len(codes), np.intp)
+        for law in range(self.size):
+            mine = codes == law
+            found[mine] = np.searchsorted(upper[law], u[mine], side="right")
+        return [take_states(self.states, found)]
+
+    def describe(self) -> dict[str, Any]:
+        """The states."""
+        return {"states": list(self.states)}

@@ -1,0 +1,294 @@
+"""Normal laws of one or several columns: full, diagonal, spherical or tied covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.chain_statistics import diagonal_log_densities, diagonal_potentials, products_by_weight
+from suffice.errors import DataError, EstimateError, OptionError
+from suffice.families.multivariate_normal import MultivariateNormal
+from suffice.families.normal import Normal
+from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
+from suffice.models.hidden_markov.emissions.gaussian_gaps import completed, marginal_log_densities
+from suffice.models.hidden_markov.emissions.gaussian_prior import log_density, updated
+
+SHAPES = ("full", "diagonal", "spherical", "tied")
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+@dataclass(frozen=True)
+class GaussianEmission(Emission):
+    """N(mean, covariance) for each state.
+
+    `centre` and `scale` (d,) are mean and standard deviation of the columns of the first fit: sums are taken about the
+    centre, so that nothing cancels, and steps are measured in the scale. Variances along any direction stay at
+    `floor` times that of the column or more.
+    """
+
+    size: int
+    shape: str
+    centre: Floats
+    scale: Floats
+    floor: float
+    prior: Any = None
+    estimate: str = "map"
+    scalar: bool = False
+    columns: tuple[Any, ...] | None = None
+
+    kinds: ClassVar[Mapping[str, str]] = {"means": "real", "covariances": "symmetric"}
+
+    @property
+    def _d(self) -> int:
+        return len(self.centre)
+
+    # -- data --------------------------------------------------------------------------------------------------------
+
+    def read(self, columns: Sequence[NDArray[Any]]) -> Data:
+        """Values (steps, d) about the centre; NaN for a gap."""
+        values = np.stack([as_reals(column) for column in columns], axis=1)
+        if values.shape[1] != self._d:
+            raise DataError(f"Steps hold {values.shape[1]} observations; the laws were learned on {self._d}.")
+        return (values - self.centre,)
+
+    def spread(self, data: Data) -> Floats:
+        """In units of the columns."""
+        return np.asarray(data[0] / self.scale)
+
+    # -- expectation -------------------------------------------------------------------------------------------------
+
+    def log_densities(self, data: Data, parameters: Parameters) -> Floats:
+        """Of complete rows by one triangular solve for each law; rows with gaps by the law of what was seen."""
+        x, means = data[0], parameters["means"] - self.centre
+        gaps = np.isnan(x).any(axis=1)
+        if gaps.any():
+            found = np.empty((len(x), self.size))
+            found[~gaps] = self.log_densities((x[~gaps],), parameters)
+            found[gaps] = marginal_log_densities(x[gaps], means, parameters["covariances"])
+            return found
+        if self._d == 1 or self.shape in ("diagonal", "spherical"):
+            variances = np.stack([np.diag(matrix) for matrix in parameters["covariances"]])
+            return diagonal_log_densities(x, means, variances)
+        found = np.empty((len(x), self.size))
+        for law, (mean, covariance) in enumerate(zip(means, parameters["covariances"], strict=True)):
+            root = np.linalg.cholesky(covariance)
+            z = (x - mean) @ np.linalg.inv(root).T
+            found[:, law] = -0.5 * (np.einsum("ij,ij->i", z, z) + self._d * LOG_2PI) - np.log(np.diag(root)).sum()
+        return found
+
+    def potentials(self, data: Data, parameters: Parameters, out: Floats | None = None) -> tuple[Floats, Floats]:
+        """Of independent columns without gaps in one loop."""
+        if not (self._d == 1 or self.shape in ("diagonal", "spherical")) or np.isnan(data[0]).any():
+            return super().potentials(data, parameters, out)
+        variances = np.stack([np.diag(matrix) for matrix in parameters["covariances"]])
+        return diagonal_potentials(data[0], parameters["means"] - self.centre, variances, out)
+
+    def statistics(self, data: Data, weights: Floats, parameters: Parameters) -> Statistics:
+        """Weight (size,), sums (size, d) and products (size, d, d) about the centre."""
+        x = data[0]
+        gaps = np.isnan(x).any(axis=1)
+        if not gaps.any():
+            return products_by_weight(x, weights)
+        whole = products_by_weight(x[~gaps], weights[~gaps])
+        means = parameters["means"] - self.centre
+        found = completed(x[gaps], weights[gaps], means, parameters["covariances"])
+        return {name: whole[name] + found[name] for name in whole}
+
+    # -- maximisation ------------------------------------------------------------------------------------------------
+
+    def expected(self, statistics: Statistics, parameters: Parameters) -> Floats:
+        """-(N log det(2 pi S) + tr(S^-1 scatter about the mean)) / 2."""
+        found = np.zeros(self.size)
+        for law in range(self.size):
+            weight, away = statistics["weight"][law], parameters["means"][law] - self.centre
+            total = statistics["sums"][law]
+            scatter = statistics["products"][law] - np.outer(total, away) - np.outer(away, total)
+            scatter = scatter + weight * np.outer(away, away)
+            covariance = parameters["covariances"][law]
+            _, determinant = np.linalg.slogdet(covariance)
+            trace = float(np.trace(np.linalg.solve(covariance, scatter)))
+            found[law] = -0.5 * (weight * (self._d * LOG_2PI + determinant) + trace)
+        return found
+
+    def maximise(self, statistics: Statistics, parameters: Parameters) -> Parameters:
+        """Means and covariances of the weighted steps (ddof 0), or the conjugate posterior's mode or mean."""
+        weight = statistics["weight"]
+        used = weight > UNUSED
+        means, covariances = parameters["means"].copy(), parameters["covariances"].copy()
+        scatters = np.zeros((self.size, self._d, self._d))
+        for law in range(self.size):
+            if not used[law] and self.prior is None:
+                continue
+            safe = max(float(weight[law]), np.finfo(np.float64).tiny)
+            average = statistics["sums"][law] / safe if used[law] else np.zeros(self._d)
+            scatter = statistics["products"][law] - safe * np.outer(average, average)
+            scatters[law] = (scatter + scatter.T) / 2
+            if self.prior is not None:
+                found = updated(self.prior, self.estimate, weight[law], average + self.centre, scatters[law])
+                means[law], covariances[law] = found[0], self._held(found[1])
+            else:
+                means[law] = average + self.centre
+                covariances[law] = self._held(self._shaped(scatters[law] / safe))
+        if self.shape == "tied" and used.any():
+            covariances[:] = self._held(scatters[used].sum(axis=0) / weight[used].sum())
+        return {"means": means, "covariances": covariances}
+
+    def _shaped(self, covariance: Floats) -> Floats:
+        if self.shape == "diagonal":
+            return np.diag(np.diag(covariance))
+        if self.shape == "spherical":
+            return np.asarray(np.eye(self._d) * (np.trace(covariance) / self._d))
+        return covariance
+
+    def _held(self, covariance: Floats) -> Floats:
+        """The covariance with no variance, in units of the columns, below the floor: the best one above it."""
+        if self.shape == "spherical":
+            least = self.floor * float(np.mean(self.scale**2))
+            return covariance if covariance[0, 0] >= least else np.eye(self._d) * least
+        units = np.outer(self.scale, self.scale)
+        values, vectors = np.linalg.eigh(covariance / units)
+        if values[0] >= self.floor and values[0] > 0:
+            return covariance
+        if self.floor == 0:
+            raise EstimateError(
+                "The covariance of a state became singular: the likelihood grows without bound. Use fewer states, "
+                "variance_floor above 0, or a prior."
+            )
+        held = (vectors * np.maximum(values, self.floor)) @ vectors.T
+        return np.asarray((held + held.T) / 2 * units)
+
+    def log_prior(self, parameters: Parameters) -> Floats:
+        """Density of the conjugate prior."""
+        if self.prior is None:
+            return np.zeros(self.size)
+        return np.array([log_density(self.prior, *law) for law in zip(*self._pair(parameters), strict=True)])
+
+    def _pair(self, parameters: Parameters) -> tuple[Floats, Floats]:
+        return parameters["means"], parameters["covariances"]
+
+    @property
+    def without_prior(self) -> tuple[str, ...]:
+        """Normal laws, unless they have a conjugate prior."""
+        family = Normal if self.scalar else MultivariateNormal
+        return () if self.prior is not None else (family.__name__,)
+
+    def notes(self, parameters: Parameters) -> tuple[str, ...]:
+        """Which laws lie on the floor."""
+        units = np.outer(self.scale, self.scale)
+        if self.shape == "spherical":
+            least = self.floor * float(np.mean(self.scale**2)) * (1 + 1e-6)
+            low = [law for law, matrix in enumerate(parameters["covariances"]) if matrix[0, 0] <= least]
+        else:
+            smallest = np.linalg.eigvalsh(parameters["covariances"] / units)[:, 0]
+            low = [law for law in range(self.size) if smallest[law] <= self.floor * (1 + 1e-6)]
+        return tuple(
+            f"a variance of state number {law} is held at its floor, {self.floor:g} of the variance of the column"
+            for law in low
+        )
+
+    # -- parameters as one vector ------------------------------------------------------------------------------------
+
+    def vector(self, parameters: Parameters) -> Floats:
+        """Means and covariances in units of the columns."""
+        means = (parameters["means"] - self.centre) / self.scale
+        return np.concatenate([means.ravel(), (parameters["covariances"] / np.outer(self.scale, self.scale)).ravel()])
+
+    def at(self, vector: Floats, like: Parameters) -> Parameters:
+        """Back from the units."""
+        d, cut = self._d, self.size * self._d
+        covariances = vector[cut:].reshape(self.size, d, d) * np.outer(self.scale, self.scale)
+        return {"means": vector[:cut].reshape(self.size, d) * self.scale + self.centre, "covariances": covariances}
+
+    def inside(self, parameters: Parameters) -> bool:
+        """Covariances on or above the floor."""
+        units = np.outer(self.scale, self.scale)
+        return bool((np.linalg.eigvalsh(parameters["covariances"] / units)[:, 0] >= self.floor * (1 - 1e-9)).all())
+
+    @property
+    def n_params(self) -> int:
+        """Mean, and the free entries of a covariance that is not shared."""
+        d = self._d
+        return d + {"full": d * (d + 1) // 2, "diagonal": d, "spherical": 1, "tied": 0}[self.shape]
+
+    @property
+    def n_shared(self) -> int:
+        """The tied covariance."""
+        return self._d * (self._d + 1) // 2 if self.shape == "tied" else 0
+
+    # -- laws --------------------------------------------------------------------------------------------------------
+
+    def laws(self, parameters: Parameters) -> list[Any]:
+        """Normal laws for one column, else multivariate ones."""
+        pairs = list(zip(*self._pair(parameters), strict=True))
+        if self.scalar:
+            return [Normal(float(mean[0]), float(covariance[0, 0])) for mean, covariance in pairs]
+        return [MultivariateNormal(mean, covariance, columns=self.columns) for mean, covariance in pairs]
+
+    def parameters_of(self, laws: Any) -> Parameters:
+        """From laws, or from (mean, variance or covariance) of each state."""
+        if not isinstance(laws, Sequence) or len(laws) != self.size:
+            raise OptionError(f"emissions is {laws!r}; expected a list of {self.size} laws, one for each state.")
+        means, covariances = np.empty((self.size, self._d)), np.empty((self.size, self._d, self._d))
+        for at, law in enumerate(laws):
+            if isinstance(law, Normal):
+                pair = law.mean_, np.atleast_1d(law.variance_)
+            elif isinstance(law, MultivariateNormal):
+                pair = law.mean_, law.covariance_
+            else:
+                pair = law
+            means[at] = pair[0]
+            given = np.asarray(pair[1], dtype=np.float64)
+            covariances[at] = np.diag(np.broadcast_to(given, self._d)) if given.ndim < 2 else given
+        if not (np.isfinite(means).all() and np.isfinite(covariances).all()):
+            raise OptionError("emissions holds a mean or a variance that is not finite.")
+        if (np.linalg.eigvalsh(covariances)[:, 0] <= 0).any():
+            raise OptionError("emissions holds a covariance that is not positive definite.")
+        return {"means": means, "covariances": covariances}
+
+    def start(self, data: Data, rng: np.random.Generator) -> Parameters:
+        """The law of all steps for each state, at random means."""
+        means = self.centre + self.scale * rng.standard_normal((self.size, self._d))
+        return {"means": means, "covariances": np.stack([np.diag(self.scale**2)] * self.size)}
+
+    def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
+        """Standard normal numbers times the root of the covariance."""
+        z = rng.standard_normal((len(codes), self._d))
+        roots = np.linalg.cholesky(parameters["covariances"])
+        found = parameters["means"][codes] + np.einsum("nij,nj->ni", roots[codes], z)
+        return list(found.T)
+
+    def describe(self) -> dict[str, Any]:
+        """Centre and scale."""
+        return {"centre": self.centre, "scale": self.scale}
+
+
+def as_reals(column: NDArray[Any]) -> Floats:
+    """A column of numbers as float64; gaps become NaN, anything else is an error."""
+    try:
+        values = np.array(
+            [np.nan if value is None else value for value in column] if column.dtype == object else column
+        )
+        found = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"The observations hold {column[:3].tolist()!r}...; the laws of the states take numbers."
+        ) from None
+    if np.isinf(found).any():
+        raise DataError("The observations hold an infinite number; leave it out or give it as a gap (NaN).")
+    return found
+
+
+def centre_and_scale(values: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of columns (steps, d) without gaps; a constant column has the scale 1."""
+    seen = ~np.isnan(values)
+    count = np.maximum(seen.sum(axis=0), 1)
+    filled = np.where(seen, values, 0.0)
+    centre = filled.sum(axis=0) / count
+    away = np.where(seen, values - centre, 0.0)
+    scale = np.sqrt((away**2).sum(axis=0) / count)
+    floor = 1e-14 * np.maximum(np.abs(centre), 1e-300)
+    return centre, np.where(scale > floor, scale, np.where(np.abs(centre) > 0, np.abs(centre), 1.0))

@@ -1,0 +1,57 @@
+"""Rows of which some columns are missing, under normal laws: what was seen has a law, what was not is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def _patterns(x: Floats) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+    """The rows of each pattern of gaps, and the columns that it has."""
+    seen = ~np.isnan(x)
+    kinds, label = np.unique(seen, axis=0, return_inverse=True)
+    for at, pattern in enumerate(kinds):
+        yield np.flatnonzero(label.ravel() == at), pattern
+
+
+def marginal_log_densities(x: Floats, means: Floats, covariances: Floats) -> Floats:
+    """Log density (n, K) of the columns that were seen; 0 for a row without any."""
+    found = np.zeros((len(x), len(means)))
+    for rows, seen in _patterns(x):
+        if not seen.any():
+            continue
+        for law, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
+            root = np.linalg.cholesky(covariance[np.ix_(seen, seen)])
+            z = np.linalg.solve(root, (x[np.ix_(rows, seen)] - mean[seen]).T)
+            constant = 0.5 * seen.sum() * np.log(2 * np.pi) + np.log(np.diag(root)).sum()
+            found[rows, law] = -0.5 * (z**2).sum(axis=0) - constant
+    return found
+
+
+def completed(x: Floats, weights: Floats, means: Floats, covariances: Floats) -> dict[str, Floats]:
+    """Weight, sums and products (K, ...) of rows with gaps, the missing columns expected given those seen.
+
+    A missing column has the conditional mean, and its products the conditional covariance besides. Rows without any
+    column seen say nothing about the law and are left out.
+    """
+    size, d = means.shape
+    weight, sums, products = np.zeros(size), np.zeros((size, d)), np.zeros((size, d, d))
+    for rows, seen in _patterns(x):
+        if not seen.any():
+            continue
+        for law, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
+            w = weights[rows, law]
+            full = np.empty((len(rows), d))
+            full[:, seen] = x[np.ix_(rows, seen)]
+            gain = np.linalg.solve(covariance[np.ix_(seen, seen)], covariance[np.ix_(seen, ~seen)])
+            full[:, ~seen] = mean[~seen] + (full[:, seen] - mean[seen]) @ gain
+            rest = covariance[np.ix_(~seen, ~seen)] - covariance[np.ix_(~seen, seen)] @ gain
+            weight[law] += w.sum()
+            sums[law] += w @ full
+            products[law] += (full * w[:, None]).T @ full
+            products[law][np.ix_(~seen, ~seen)] += w.sum() * rest
+    return {"weight": weight, "sums": sums, "products": products}

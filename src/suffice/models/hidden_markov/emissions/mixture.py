@@ -1,0 +1,196 @@
+"""Mixtures of laws: each state has several components with weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import OptionError
+from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
+from suffice.models.hidden_markov.emissions.law import Mixture
+from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
+
+
+@dataclass(frozen=True)
+class MixtureEmission(Emission):
+    """``sum_m weights[k, m] f(x | component (k, m))``; `base` holds the size * m components, those of a state together.
+
+    `pseudo` counts are added to those of every component.
+    """
+
+    size: int
+    base: Emission
+    pseudo: float = 0.0
+
+    @property
+    def _m(self) -> int:
+        return self.base.size // self.size
+
+    @property
+    def kinds(self) -> Mapping[str, str]:  # type: ignore[override]
+        """Weights, and those of the components."""
+        return {"weights": "simplex", **self.base.kinds}
+
+    @property
+    def n_arrays(self) -> int:
+        """As the components."""
+        return self.base.n_arrays
+
+    @staticmethod
+    def _inner(arrays: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: array for name, array in arrays.items() if name not in ("weights", "shares")}
+
+    # -- data --------------------------------------------------------------------------------------------------------
+
+    def read(self, columns: Sequence[NDArray[Any]]) -> Data:
+        """As the components read."""
+        return self.base.read(columns)
+
+    def spread(self, data: Data) -> Floats:
+        """As the components spread."""
+        return self.base.spread(data)
+
+    # -- expectation -------------------------------------------------------------------------------------------------
+
+    def _parts(self, data: Data, parameters: Parameters) -> tuple[Floats, Floats]:
+        """Log of weight times density (steps, size, m), and its sum over components (steps, size)."""
+        logs = self.base.log_densities(data, self._inner(parameters)).reshape(-1, self.size, self._m)
+        with np.errstate(divide="ignore"):
+            logs = logs + np.log(parameters["weights"])
+        top = logs.max(axis=2, keepdims=True)
+        top = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore"):
+            return logs, np.log(np.exp(logs - top).sum(axis=2)) + top[:, :, 0]
+
+    def log_densities(self, data: Data, parameters: Parameters) -> Floats:
+        """Log-sum over components."""
+        return self._parts(data, parameters)[1]
+
+    def statistics(self, data: Data, weights: Floats, parameters: Parameters) -> Statistics:
+        """Expected steps of each component (size, m), and the statistics of the components."""
+        logs, total = self._parts(data, parameters)
+        safe = np.where(np.isfinite(total), total, 0.0)
+        shares = np.exp(logs - safe[:, :, None]) * weights[:, :, None]
+        inner = self.base.statistics(data, shares.reshape(len(weights), -1), self._inner(parameters))
+        return {"shares": shares.sum(axis=0), **inner}
+
+    # -- maximisation ------------------------------------------------------------------------------------------------
+
+    def expected(self, statistics: Statistics, parameters: Parameters) -> Floats:
+        """Of the components, and of which one it was."""
+        from scipy.special import xlogy
+
+        inner = self.base.expected(self._inner(statistics), self._inner(parameters)).reshape(self.size, self._m)
+        return np.asarray(inner.sum(axis=1) + xlogy(statistics["shares"], parameters["weights"]).sum(axis=1))
+
+    def maximise(self, statistics: Statistics, parameters: Parameters) -> Parameters:
+        """Shares as weights, and each component by itself."""
+        weights = normalised(statistics["shares"] + self.pseudo, parameters["weights"], UNUSED)
+        return {"weights": weights, **self.base.maximise(self._inner(statistics), self._inner(parameters))}
+
+    def log_prior(self, parameters: Parameters) -> Floats:
+        """Of weights and components."""
+        inner = self.base.log_prior(self._inner(parameters)).reshape(self.size, self._m).sum(axis=1)
+        pseudo = np.full(parameters["weights"].shape, self.pseudo)
+        return np.asarray(inner + pseudo_log_prior(pseudo, parameters["weights"]))
+
+    def pool(self, statistics: Statistics, groups: Sequence[Sequence[int]]) -> Statistics:
+        """Component by component."""
+        shares = super().pool({"shares": statistics["shares"]}, groups)
+        tied = [[law * self._m + c for law in group] for group in groups for c in range(self._m)]
+        return {**shares, **self.base.pool(self._inner(statistics), tied)}
+
+    @property
+    def without_prior(self) -> tuple[str, ...]:
+        """Of the components; pseudo-counts go to the weights alone."""
+        return self.base.without_prior
+
+    def notes(self, parameters: Parameters) -> tuple[str, ...]:
+        """Of the components."""
+        return self.base.notes(self._inner(parameters))
+
+    # -- parameters as one vector ------------------------------------------------------------------------------------
+
+    def vector(self, parameters: Parameters) -> Floats:
+        """Weights, then components."""
+        return np.concatenate([parameters["weights"].ravel(), self.base.vector(self._inner(parameters))])
+
+    def at(self, vector: Floats, like: Parameters) -> Parameters:
+        """Weights, then components."""
+        cut = self.base.size
+        weights = vector[:cut].reshape(self.size, self._m)
+        return {"weights": weights, **self.base.at(vector[cut:], self._inner(like))}
+
+    def inside(self, parameters: Parameters) -> bool:
+        """Weights of at least 0, and components."""
+        return bool((parameters["weights"] >= 0).all()) and self.base.inside(self._inner(parameters))
+
+    @property
+    def n_params(self) -> int:
+        """M - 1 weights and m components."""
+        return self._m - 1 + self._m * self.base.n_params
+
+    @property
+    def n_shared(self) -> int:
+        """As the components share."""
+        return self.base.n_shared
+
+    # -- laws --------------------------------------------------------------------------------------------------------
+
+    def laws(self, parameters: Parameters) -> list[Any]:
+        """Mixtures."""
+        inner = self.base.laws(self._inner(parameters))
+        return [
+            Mixture(inner[at * self._m : (at + 1) * self._m], weights=row)
+            for at, row in enumerate(parameters["weights"])
+        ]
+
+    def parameters_of(self, laws: Any) -> Parameters:
+        """From one mixture for each state."""
+        if not isinstance(laws, Sequence) or len(laws) != self.size or not all(isinstance(x, Mixture) for x in laws):
+            raise OptionError(f"emissions is {laws!r}; expected a list of {self.size} mixtures, one for each state.")
+        if any(len(law.components_) != self._m for law in laws):
+            raise OptionError(f"emissions has a mixture without {self._m} components.")
+        inner = self.base.parameters_of([part for law in laws for part in law.components_])
+        return {"weights": np.stack([law.weights_ for law in laws]), **inner}
+
+    def start(self, data: Data, rng: np.random.Generator) -> Parameters:
+        """Equal weights."""
+        weights = np.full((self.size, self._m), 1.0 / self._m)
+        return {"weights": weights, **self.base.start(data, rng)}
+
+    def from_shares(self, data: Data, shares: Floats, rng: np.random.Generator) -> Parameters:
+        """Steps of each state are cut along the direction of their largest spread."""
+        points = self.spread(data)
+        if not points.shape[1]:
+            return self.start(data, rng)
+        filled = np.where(np.isnan(points), 0.0, points)
+        parts = np.zeros((len(shares), self.size, self._m))
+        for law in range(self.size):
+            centre = np.average(filled, axis=0, weights=shares[:, law] + 1e-9)
+            away = (filled - centre) * np.sqrt(shares[:, law])[:, None]
+            _, _, axes = np.linalg.svd(away.T @ away)
+            place = (filled - centre) @ axes[0]
+            order = np.argsort(place, kind="stable")
+            ranks = np.cumsum(shares[order, law]) / max(float(shares[:, law].sum()), 1e-12)
+            piece = np.minimum((ranks * self._m).astype(np.intp), self._m - 1)
+            parts[order, law, :] = 0.1 / self._m
+            parts[order, law, piece] += 0.9
+        both = (parts * shares[:, :, None]).reshape(len(shares), -1)
+        inner = self.base.from_shares(data, both, rng)
+        return {"weights": np.full((self.size, self._m), 1.0 / self._m), **inner}
+
+    def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
+        """A component, then a step of it."""
+        upper = np.cumsum(parameters["weights"], axis=1)
+        upper[:, -1] = 1.0
+        chosen = (rng.random(len(codes))[:, None] >= upper[codes]).sum(axis=1)
+        return self.base.draw(codes * self._m + chosen, self._inner(parameters), rng)
+
+    def describe(self) -> dict[str, Any]:
+        """As the components."""
+        return self.base.describe()

@@ -1,0 +1,109 @@
+"""The E-step: one pass forward and backward over all sequences, in blocks and threads.
+
+A sequence too long for memory is cut: messages go through it once forward and once backward, after which its segments
+are chains of their own, with the messages as their ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.chain_blocks import blocks, map_blocks
+from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.observed import CALLS, Observed, chains
+from suffice.models.hidden_markov.parameters import Parameters, Statistics
+from suffice.models.hidden_markov.segments import LONG, Segments
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """Expected statistics of some sequences under parameters."""
+
+    observed: Observed
+    emission: Emission
+    threads: int | None = 1
+
+    #: Memory of each thread for a block: fresh memory would cost as much as the work.
+    _memory: threading.local = field(default_factory=threading.local, repr=False)
+    #: The parameters of the last pass and what it found: reports ask again for what EM ended with.
+    _last: list[Any] = field(default_factory=list, repr=False)
+
+    @cached_property
+    def _blocks(self) -> list[tuple[int, int]]:
+        return blocks(self.observed.offsets, self.emission.size)
+
+    def expect(self, parameters: Parameters) -> Statistics:
+        """The statistics of all sequences; the log-likelihood is -inf where one has no path."""
+        if self._last and self._last[0].equals(parameters):
+            found: Statistics = self._last[1]
+            return found
+        self._last[:] = [parameters, self._pass(parameters)]
+        answer: Statistics = self._last[1]
+        return answer
+
+    def _pass(self, parameters: Parameters) -> Statistics:
+        size = len(parameters.initial)
+
+        def task(span: tuple[int, int]) -> Statistics:
+            part = self.observed.take(*span)
+            if part.n_sequences == 1 and part.n_steps * size > LONG:
+                return self._long(part, parameters)
+            return self._block(part, parameters)
+
+        return sum(map_blocks(task, self._blocks, self.threads), start=0)  # type: ignore[return-value]
+
+    def _block(self, part: Observed, parameters: Parameters) -> Statistics:
+        potentials, posteriors = self._scratch(part.n_steps)
+        chain = chains(part, self.emission, parameters, out=potentials)
+        found = chain.expectations(part.weights, out=posteriors, threads=1, calls=CALLS)
+        rows = (
+            found.posteriors
+            if part.even
+            else found.posteriors * np.repeat(part.weights, np.diff(part.offsets))[:, None]
+        )
+        counted = part.weights > 0
+        return Statistics(
+            rows[part.offsets[:-1]].sum(axis=0),
+            found.transition_sums,
+            self.emission.statistics(part.data, rows, parameters.emission),
+            float(part.weights[counted] @ found.log_partition[counted]),
+        )
+
+    def _scratch(self, steps: int) -> Floats:
+        """Two arrays (steps, size) of this thread, one after another."""
+        numbers = 2 * steps * self.emission.size
+        kept: Floats | None = getattr(self._memory, "numbers", None)
+        if kept is None or len(kept) < numbers:
+            kept = self._memory.numbers = np.empty(numbers)
+        return kept[:numbers].reshape(2, steps, self.emission.size)
+
+    def log_likelihoods(self, parameters: Parameters) -> Floats:
+        """Of each sequence (n,), one pass forward."""
+
+        def task(span: tuple[int, int]) -> Floats:
+            part = self.observed.take(*span)
+            if part.n_sequences == 1 and part.n_steps * len(parameters.initial) > LONG:
+                return np.array([Segments(part, self.emission, parameters).log_likelihood])
+            return chains(part, self.emission, parameters).log_partition(threads=1, calls=CALLS)
+
+        return np.concatenate(map_blocks(task, self._blocks, self.threads))
+
+    def _long(self, part: Observed, parameters: Parameters) -> Statistics:
+        """One long sequence, segment by segment, each between its messages."""
+        segments = Segments(part, self.emission, parameters)
+        found: Any = 0
+        for piece, rows, joint in segments.expectations(threads=self.threads):
+            rows *= part.weights[0]
+            first = rows[0].copy() if found == 0 else np.zeros(rows.shape[1])
+            sums = self.emission.statistics(piece.data, rows, parameters.emission)
+            found = found + Statistics(first, joint * part.weights[0], sums)
+        whole: Statistics = replace(found, log_likelihood=segments.log_likelihood * float(part.weights[0]))
+        return whole

@@ -1,0 +1,189 @@
+"""Baum-Welch: EM with exact expectations; closed form where every state is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import EstimateError, listing
+from suffice.iteration import Control, Outcome
+from suffice.models.hidden_markov.emissions.contract import UNUSED, Emission
+from suffice.models.hidden_markov.expectation import Expectation
+from suffice.models.hidden_markov.parameters import Parameters, Statistics, stationary
+from suffice.models.hidden_markov.priors import is_number
+from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
+from suffice.models.hidden_markov.stationary_start import maximise_stationary
+from suffice.solvers.fixed_point import Climb, climb
+
+Floats = NDArray[np.float64]
+
+#: Expected steps below which a state is reported as unused.
+UNUSED_STEPS = 1e-3
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The M-step: pseudo-counts of first states (K,) and transitions (K, K), what is fixed, which laws are tied.
+
+    Cells that are 0 in `allowed` (K, K) and `allowed_first` (K,) are forbidden for good. `stationary` says that the
+    first state has the stationary law of the transitions, which are then found by a few steps of a quasi-Newton method.
+    """
+
+    emission: Emission
+    first: Floats
+    pairs: Floats
+    fixed: frozenset[str] = frozenset()
+    tied: tuple[tuple[int, ...], ...] = ()
+    stationary: bool = False
+
+    def learn(self, statistics: Statistics, before: Parameters) -> Parameters:
+        """Parameters from statistics; rows without counts stay as they were."""
+        initial, transitions, emission = before.initial, before.transitions, before.emission
+        if "transitions" not in self.fixed:
+            counts = statistics.transitions + self.pairs
+            if self.stationary:
+                transitions = maximise_stationary(statistics.initial + self.first, counts, transitions)
+            else:
+                transitions = normalised(counts, transitions, UNUSED)
+        if self.stationary:
+            initial = stationary(transitions)
+        elif "initial" not in self.fixed:
+            initial = normalised(statistics.initial + self.first, initial, UNUSED)
+        if "emissions" not in self.fixed:
+            pooled = self.emission.pool(statistics.emission, self.tied) if self.tied else statistics.emission
+            emission = self.emission.maximise(pooled, emission)
+        return Parameters(initial, transitions, emission)
+
+    def log_prior(self, parameters: Parameters) -> float:
+        """Log prior density up to a constant, of what is not fixed."""
+        value = 0.0
+        if "initial" not in self.fixed or self.stationary:
+            value += float(pseudo_log_prior(self.first, parameters.initial))
+        if "transitions" not in self.fixed:
+            value += float(pseudo_log_prior(self.pairs, parameters.transitions).sum())
+        if "emissions" not in self.fixed:
+            each = self.emission.log_prior(parameters.emission)
+            repeated = {law for group in self.tied for law in group[1:]}
+            value += float(sum(each[law] for law in range(len(each)) if law not in repeated))
+        return value
+
+
+@dataclass(frozen=True)
+class HiddenMarkovEM:
+    """One EM problem, climbed from a start."""
+
+    expectation: Expectation
+    learner: Learner
+
+    def vector(self, parameters: Parameters) -> Floats:
+        """The free parameters one after another, in comparable units; a stationary first state is none of them."""
+        fixed, parts = self.learner.fixed, [np.zeros(0)]
+        if "initial" not in fixed and not self.learner.stationary:
+            parts.append(parameters.initial)
+        if "transitions" not in fixed:
+            parts.append(parameters.transitions.ravel())
+        if "emissions" not in fixed:
+            parts.append(self.learner.emission.vector(parameters.emission))
+        return np.concatenate(parts)
+
+    def at(self, vector: Floats, like: Parameters) -> Parameters:
+        """The parameters that a vector holds; what is fixed is as in `like`, to the bit."""
+        fixed, size, begin = self.learner.fixed, len(like.initial), 0
+        initial, transitions, emission = like.initial, like.transitions, like.emission
+        if "initial" not in fixed and not self.learner.stationary:
+            initial, begin = vector[:size], size
+        if "transitions" not in fixed:
+            transitions = vector[begin : begin + size * size].reshape(size, size)
+            begin += size * size
+        if self.learner.stationary:
+            initial = stationary(transitions)
+        if "emissions" not in fixed:
+            emission = self.learner.emission.at(vector[begin:], like.emission)
+        return Parameters(initial, transitions, emission)
+
+    def objective(self, statistics: Statistics, parameters: Parameters) -> float:
+        """Log-likelihood and log prior."""
+        return statistics.log_likelihood + self.learner.log_prior(parameters)
+
+    def run(
+        self, start: Parameters, control: Control, *, acceleration: str | None, fingerprint: str
+    ) -> tuple[Parameters, Outcome]:
+        """Climb from a start; returns where it ended and how."""
+
+        def evaluate(vector: Floats) -> tuple[float, Floats]:
+            parameters = self.at(vector, start)
+            statistics = self.expectation.expect(parameters)
+            if not np.isfinite(statistics.log_likelihood):
+                return statistics.log_likelihood, vector
+            return self.objective(statistics, parameters), self.vector(self.learner.learn(statistics, parameters))
+
+        def inside(vector: Floats) -> bool:
+            found = self.at(vector, start)
+            sizes = found.initial.sum() + found.transitions.sum(axis=1)
+            rows = (found.initial >= 0).all() and (found.transitions >= 0).all() and np.isfinite(sizes).all()
+            return bool(rows) and self.learner.emission.inside(found.emission)
+
+        first = self.vector(start)
+        problem = Climb(evaluate, inside, max(self.expectation.observed.weight, 1.0))
+        try:
+            outcome = climb(problem, first, control, acceleration=acceleration, fingerprint=fingerprint)
+        except EstimateError as error:
+            if "at the start" not in str(error):
+                raise
+            raise EstimateError(
+                "The start gives some sequence probability 0: a start value of 0 (initial=, transitions=, emissions=) "
+                "or a known state forbids what was seen. Choose another start."
+            ) from error
+        return self.at(outcome.state.parameters, start), outcome
+
+    def resumed(self, start: Parameters, outcome: Outcome) -> tuple[Parameters, Outcome]:
+        """A run that was finished before, from the same start."""
+        return self.at(outcome.state.parameters, start), outcome
+
+
+def counted(expectation: Expectation, size: int, like: Parameters) -> Statistics:
+    """The statistics of sequences whose states are all known: counts, to the last digit."""
+    observed, emission = expectation.observed, expectation.emission
+    labels = observed.labels
+    assert labels is not None
+    weights = np.repeat(observed.weights, np.diff(observed.offsets))
+    initial: Floats = np.bincount(labels[observed.offsets[:-1]], observed.weights, size).astype(np.float64)
+    inner = np.ones(len(labels), bool)
+    inner[observed.offsets[:-1]] = False
+    at = np.flatnonzero(inner)
+    cells = labels[at - 1].astype(np.int64) * size + labels[at]
+    pairs: Floats = np.bincount(cells, weights[at], size * size).astype(np.float64).reshape(size, size)
+    found = Statistics(initial, pairs, {})
+    sums = None
+    for begin in range(0, len(labels), 1 << 20):
+        some = slice(begin, begin + (1 << 20))
+        rows = np.zeros((len(labels[some]), size))
+        rows[np.arange(len(rows)), labels[some]] = weights[some]
+        part = emission.statistics(tuple(piece[some] for piece in observed.data), rows, like.emission)
+        sums = part if sums is None else {name: sums[name] + part[name] for name in sums}
+    return replace(found, emission=sums or {})
+
+
+def undefined(
+    statistics: Statistics, learner: Learner, states: Sequence[object], prior: object = None
+) -> tuple[str, ...]:
+    """What the counts leave undetermined, in words, and what a `prior` of the emissions that is a number leaves out."""
+    if len(learner.fixed) == 3:
+        return ()
+    notes = []
+    plain = learner.emission.without_prior
+    if is_number(prior) and plain and "emissions" not in learner.fixed:
+        notes.append(
+            f"the prior {prior} counts states and symbols: the laws of {listing(plain)} have no prior, and were "
+            "learned by maximum likelihood; give the law a conjugate prior, or prior={'emissions': ...}"
+        )
+    visits = statistics.visits
+    for at, state in enumerate(states):
+        if visits[at] < UNUSED_STEPS:
+            notes.append(f"state {state!r} is unused: {visits[at]:.2g} expected steps")
+        elif not (statistics.transitions + learner.pairs)[at].sum() > UNUSED and "transitions" not in learner.fixed:
+            notes.append(f"no transition leaves state {state!r}: its row was left as it began")
+    return tuple(notes)

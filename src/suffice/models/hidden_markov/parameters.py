@@ -1,0 +1,76 @@
+"""The parameters of a hidden Markov model, and the statistics that they are learned from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.models.hidden_markov.emissions import contract
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """P(first state) (K,), P(next | state) (K, K), and the parameters of the emissions."""
+
+    initial: Floats
+    transitions: Floats
+    emission: contract.Parameters
+
+    def equals(self, other: Parameters) -> bool:
+        """Whether all numbers are the same."""
+        chain = np.array_equal(self.initial, other.initial) and np.array_equal(self.transitions, other.transitions)
+        return chain and all(np.array_equal(array, other.emission[name]) for name, array in self.emission.items())
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Counts of first states (K,) and of transitions (K, K), and the statistics of the emissions; they add up.
+
+    `log_likelihood` is the weighted sum over sequences at the parameters under which they were expected.
+    """
+
+    initial: Floats
+    transitions: Floats
+    emission: contract.Statistics
+    log_likelihood: float = 0.0
+
+    def __add__(self, other: Statistics) -> Statistics:
+        """Of both sets of sequences."""
+        return Statistics(
+            self.initial + other.initial,
+            self.transitions + other.transitions,
+            contract.add(self.emission, other.emission),
+            self.log_likelihood + other.log_likelihood,
+        )
+
+    def __sub__(self, other: Statistics) -> Statistics:
+        """With the sequences of the other taken out."""
+        emission = {name: sums - other.emission[name] for name, sums in self.emission.items()}
+        return Statistics(self.initial - other.initial, self.transitions - other.transitions, emission)
+
+    def __radd__(self, other: object) -> Any:
+        """Let ``sum`` start from 0."""
+        return self if other == 0 else NotImplemented
+
+    @property
+    def visits(self) -> Floats:
+        """Expected steps in each state (K,): first steps, and those that a transition leads to."""
+        return np.asarray(self.initial + self.transitions.sum(axis=0))
+
+
+def stationary(transitions: Floats) -> Floats:
+    """The law (K,) that the transitions leave as it is: delta (I - P + 1) = 1'."""
+    size = len(transitions)
+    try:
+        found = np.linalg.solve((np.eye(size) - transitions + 1.0).T, np.ones(size))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eig(transitions.T)
+        vector = np.abs(np.real(vectors[:, int(np.argmin(np.abs(values - 1)))]))
+        return np.asarray(vector / vector.sum())
+    found = np.maximum(found, 0.0)
+    return np.asarray(found / found.sum())

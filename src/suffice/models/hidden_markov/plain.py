@@ -1,0 +1,93 @@
+"""A hidden Markov model as plain data for a file, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from suffice.errors import FileFormatError, listing
+from suffice.fitting import Estimator
+from suffice.models.hidden_markov.build import build_emission
+from suffice.models.hidden_markov.parameters import Parameters, Statistics
+from suffice.models.hidden_markov.structure import read_rows
+from suffice.report import Report
+
+
+class HiddenMarkovFile(Estimator):
+    """Writing and reading; no sequence is kept."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Options, parameters, counts of known states, and report."""
+        options = {name: None if name in self._transient else self._options[name] for name in self._option_names()}
+        state: dict[str, Any] = {"options": options, "fitted": None}
+        if "_values" not in self.__dict__:
+            return state
+        values, sums = self._values, self._statistics
+        fitted = {
+            "states": list(self._names),
+            "columns": self._columns,
+            "known": self._emission.describe(),
+            "initial": values.initial,
+            "transitions": values.transitions,
+            "emission": values.emission,
+            "scores": list(self.__dict__.get("_scores", ())),
+            "counts": None
+            if sums is None
+            else {
+                "initial": sums.initial,
+                "transitions": sums.transitions,
+                "emission": {k: v.tolist() if v.dtype == object else v for k, v in sums.emission.items()},
+            },
+        }
+        return state | {"fitted": fitted, "report": self.report_.to_plain()}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data, checking shapes and rows."""
+        options = dict(plain["options"])
+        known = cls._option_names()
+        if set(options) - set(known):
+            raise FileFormatError(f"{cls.__name__} has no option {listing(sorted(set(options) - set(known)))}.")
+        model = cls(**{name: value for name, value in options.items() if name not in cls._transient})
+        fitted = plain["fitted"]
+        if fitted is None:
+            return model
+        model._restore_fit(fitted)
+        model.report_ = Report.from_plain(plain["report"])
+        return model
+
+    def _restore_fit(self, fitted: Mapping[str, Any]) -> None:
+        self._names, self._columns = tuple(fitted["states"]), fitted["columns"]
+        size = len(self._names)
+        width = len(fitted["known"].get("parts", fitted["known"].get("centre", [0])))
+        none = [np.zeros(0)] * max(width, 1)
+        wish = self._wish(fitted["counts"] is None)
+        self._emission = build_emission(self._options["emission"], wish, none, self._columns, fitted["known"])
+        initial = read_rows(fitted["initial"], (size,), "initial")
+        transitions = read_rows(fitted["transitions"], (size, size), "transitions")
+        if initial is None or transitions is None:
+            raise FileFormatError("A hidden Markov model needs initial and transition probabilities.")
+        emission = {name: np.asarray(array, dtype=np.float64) for name, array in fitted["emission"].items()}
+        if set(emission) != set(self._emission.kinds) or not self._emission.inside(emission):
+            raise FileFormatError("The parameters of the emissions are not those of the laws that the model has.")
+        self._values = Parameters(initial, transitions, emission)
+        self._scores = tuple(fitted["scores"])
+        self._statistics = _counts(fitted["counts"])
+
+
+def _counts(plain: Any) -> Statistics | None:
+    if plain is None:
+        return None
+    sums = {name: _array(value) for name, value in plain["emission"].items()}
+    return Statistics(np.asarray(plain["initial"]), np.asarray(plain["transitions"]), sums)
+
+
+def _array(value: Any) -> Any:
+    """An array of numbers, or of summaries."""
+    if isinstance(value, np.ndarray):
+        return value
+    found = np.empty(len(value), dtype=object)
+    found[:] = value
+    return found

@@ -1,0 +1,131 @@
+"""From what a user gives to coded sequences: observations, known states, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Variable
+from suffice.errors import DataError, OptionError, listing
+from suffice.sources.sequences import Sequences, code_states, open_sequences
+
+Floats = NDArray[np.float64]
+
+
+def state_names(states: Any) -> tuple[Hashable, ...]:
+    """The hidden states: 0, 1, ... for a number of them."""
+    if isinstance(states, int | np.integer) and not isinstance(states, bool):
+        if states < 1:
+            raise OptionError(f"states is {states}; expected at least 1.")
+        return tuple(range(int(states)))
+    if isinstance(states, str) or not isinstance(states, Iterable):
+        raise OptionError(f"states is {states!r}; expected a number of hidden states, or a list of their names.")
+    found = Variable.discrete("state", tuple(states)).states
+    if not found:
+        raise OptionError("states is empty; expected at least one hidden state.")
+    return found
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Sequences with their columns, and how answers are given back: a list by sequence, or one array."""
+
+    sequences: Sequences
+    columns: list[NDArray[Any]]
+    as_list: bool
+
+    def give(self, values: Any) -> Any:
+        """Answers by step (steps, ...) in the form of what was asked."""
+        if not self.as_list:
+            return values
+        return np.split(values, self.sequences.offsets[1:-1])
+
+
+def open_observations(data: Any, lengths: Any, group: Any, columns: Any) -> Opened:
+    """The observations, column by column."""
+    found = open_sequences(data, lengths=lengths, group=group, columns=columns)
+    values = found.values
+    parts = [values] if values.ndim == 1 else [values[:, at] for at in range(values.shape[1])]
+    one = found.n_sequences == 1 and not _is_nested(data)
+    return Opened(found, [_plain(part) for part in parts], not one and lengths is None)
+
+
+def _is_nested(data: Any) -> bool:
+    """Whether the one sequence was given inside a list."""
+    return isinstance(data, list | tuple) and len(data) == 1 and isinstance(data[0], list | tuple | str | np.ndarray)
+
+
+def _plain(column: NDArray[Any]) -> NDArray[Any]:
+    """A column of objects that are all numbers or gaps as numbers."""
+    if column.dtype == object and all(
+        value is None or (isinstance(value, int | float | np.number) and not isinstance(value, bool))
+        for value in column
+    ):
+        return np.array([np.nan if value is None else value for value in column], dtype=np.float64)
+    return np.ascontiguousarray(column)
+
+
+def split_states(data: Any, states: Any, group: Any, columns: Any) -> tuple[Any, Any]:
+    """Columns of observations and the known states, where `states` names a column of the table."""
+    if not isinstance(states, str) or not hasattr(data, "columns"):
+        return columns, states
+    names = [name for name in list(data.columns) if name != group and name != states]
+    if states not in list(data.columns):
+        raise DataError(f"states names the column {states!r}; the table has {listing(list(data.columns))}.")
+    return names if columns is None else columns, open_sequences(data, group=group, columns=[states])
+
+
+def read_labels(
+    states: Any, opened: Sequences, lengths: Any, names: tuple[Hashable, ...], counted: bool
+) -> tuple[NDArray[np.int32] | None, tuple[Hashable, ...]]:
+    """Codes of known states (steps,), -1 where one is not known, and the names of the states.
+
+    A path that is None is not known at any step. Where the model has only a number of states, as many different labels
+    name them.
+    """
+    if states is None:
+        return None, names
+    if isinstance(states, Sequences):
+        found = states
+    else:
+        found = open_sequences(_filled(states, opened), lengths=lengths)
+    if found.n_steps != opened.n_steps or not np.array_equal(found.offsets, opened.offsets):
+        raise DataError(
+            f"states has {found.n_sequences} paths of {found.n_steps} steps in all; the observations have "
+            f"{opened.n_sequences} sequences of {opened.n_steps} steps. Give one state a step, None where unknown."
+        )
+    labels = _plain(found.single().values)
+    if counted:
+        _, seen = code_states(labels, name="state")
+        if len(seen) == len(names) and not set(seen) <= set(names):
+            names = seen
+    return code_states(labels, Variable.discrete("state", names))[0], names
+
+
+def _filled(states: Any, opened: Sequences) -> Any:
+    """Paths that are None as paths of gaps."""
+    if not isinstance(states, Sequence) or isinstance(states, str) or not any(path is None for path in states):
+        return states
+    if len(states) != opened.n_sequences or opened.n_sequences == 1:
+        return states
+    pairs = zip(states, opened.lengths.tolist(), strict=True)
+    return [[None] * length if path is None else path for path, length in pairs]
+
+
+def read_weights(sample_weight: Any, n: int) -> Floats:
+    """One weight a sequence."""
+    if sample_weight is None:
+        return np.ones(n)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"sample_weight is {sample_weight!r}; expected one number for each sequence.") from None
+    if weights.shape != (n,):
+        raise DataError(f"sample_weight has shape {weights.shape}; expected one weight for each of {n} sequences.")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise DataError("sample_weight holds a weight that is negative or not finite.")
+    return weights

@@ -1,0 +1,1 @@
+"""Markov networks beyond exact inference: samplers, approximate solvers, and what they answer."""

@@ -1,0 +1,42 @@
+"""The laws of a model that is too large for exact inference: potentials are known, sums over joint states are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import SizeError
+from suffice.models.markov.approximate.rows import model_sampler
+from suffice.models.markov.law import LawFamily, Masks
+from suffice.models.markov.log_linear import LogLinear
+
+Floats = NDArray[np.float64]
+
+INSTEAD = (
+    "This needs exact inference. Approximately: marginal, query and sample answer by Gibbs sampling with stated "
+    "errors, estimate_log_partition gives log Z and estimate_score the mean log-likelihood, both with standard errors."
+)
+
+
+class SampledFamily(LawFamily):
+    """As `LawFamily`, without a junction tree: whatever asks for one is told what to call instead."""
+
+    def __init__(self, model: LogLinear, masks: Masks = (), *, refusal: str) -> None:
+        """refusal: why there is no tree. Masks on scopes of the model alone are taken."""
+        self.model = model
+        self.masks = tuple((tuple(scope), np.asarray(table, dtype=np.float64)) for scope, table in masks)
+        self.extra_scopes = ()
+        self.refusal = refusal
+        self._offset, self._extra = self._mask_vectors()
+
+    def __getattr__(self, name: str) -> Any:
+        """Only what is missing comes here: the tree, and what is made from it."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise SizeError(f"{self.refusal} {INSTEAD}")
+
+    def log_values(self, weights: Floats, states: NDArray[np.uint8]) -> Floats:
+        """Sum of all log-potentials of joint states (variables, n): log p + log Z, each (n,)."""
+        return model_sampler(self.model).log_values(states, self.potentials(weights))

@@ -1,0 +1,87 @@
+"""Options of approximate learning and inference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from suffice.engines.gibbs import SCANS
+from suffice.errors import OptionError, listing
+
+#: Solvers that need no exact inference.
+APPROXIMATE = ("sml", "pseudolikelihood", "cd", "loopy-bp")
+
+
+@dataclass(frozen=True)
+class GibbsSampling:
+    """How chains are run, in learning and in answers.
+
+    Args:
+        chains: chains side by side, which persist through a fit.
+        sweeps: sweeps of all chains before each update of the weights; the k of contrastive divergence.
+        burn_in: sweeps before the first draw, and of every row that `sample` gives.
+        draws: draws of each chain for a certificate or an answer, one sweep apart.
+        scan: ``"systematic"``, colour by colour, or ``"random"``.
+        accuracy: how large the Monte Carlo error of an expectation may be, as a share of the standard error that the
+            rows give its observed mean. A stochastic fit of p weights to N rows stops when no mean of a feature is
+            further from its expectation than ``accuracy * sqrt(2 log(2 p) / N)`` standard deviations of the feature:
+            the largest of p such errors (or than `tolerance`, if that is more).
+    """
+
+    chains: int = 128
+    sweeps: int = 1
+    burn_in: int = 200
+    draws: int = 1000
+    scan: str = "systematic"
+    accuracy: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        for name, least in (("chains", 2), ("sweeps", 1), ("burn_in", 0), ("draws", 4)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise OptionError(f"{name} is {value!r}; expected a whole number of at least {least}.")
+        if self.scan not in SCANS:
+            raise OptionError(f"scan is {self.scan!r}; expected one of {listing(SCANS)}.")
+        if not (isinstance(self.accuracy, int | float) and self.accuracy > 0.0 and np.isfinite(self.accuracy)):
+            raise OptionError(f"accuracy is {self.accuracy!r}; expected a positive number.")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options by name."""
+        return asdict(self)
+
+    def set_params(self, **options: Any) -> Self:
+        """A copy with other options."""
+        return type(self)(**{**asdict(self), **options})
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data."""
+        known = {option.name for option in fields(cls)}
+        unknown = sorted(set(plain) - known)
+        if unknown:
+            raise OptionError(f"GibbsSampling has no option {listing(unknown)}.")
+        return cls(**plain)
+
+
+def read_sampling(given: Any) -> GibbsSampling:
+    """The options given, or the default ones."""
+    if given is None:
+        return GibbsSampling()
+    if not isinstance(given, GibbsSampling):
+        raise OptionError(f"sampling is {given!r}; expected GibbsSampling(chains=..., burn_in=...).")
+    return given
+
+
+def read_batch(size: Any) -> int | None:
+    """Rows of one update, or None for all."""
+    if size is not None and (not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1):
+        raise OptionError(f"batch_size is {size!r}; expected a whole number of rows of at least 1, or None for all.")
+    return None if size is None else int(size)

@@ -1,0 +1,115 @@
+"""What approximate solvers share: the model in units of its features, a sampler, the observed means, the spread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.gibbs import Chains, GibbsSampler
+from suffice.errors import EstimateError
+from suffice.iteration import Control, fingerprint
+from suffice.models.markov.approximate.options import GibbsSampling
+from suffice.models.markov.approximate.rows import Rows, model_sampler
+from suffice.models.markov.feature_spread import feature_units, standardised, variances
+from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.priors import GaussianPenalty, Penalty
+
+Floats = NDArray[np.float64]
+
+#: A variance counts for at least this share of that under the uniform law.
+LEAST_VARIANCE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class SampledProblem:
+    """A log-linear model, the observed shares of its cells (n_cells,), the number of rows, and how to go about it.
+
+    rows: the rows themselves, None where only their counts are known. batch_size, step_size: of stochastic solvers.
+    """
+
+    model: LogLinear
+    margins: Floats
+    weight: float
+    penalty: Penalty | None
+    control: Control
+    start: Floats
+    sampling: GibbsSampling
+    seed: np.random.Generator
+    rows: Rows | None = None
+    batch_size: int | None = None
+    step_size: float | Callable[[int], float] | None = None
+
+    def in_units(self) -> tuple[SampledProblem, Floats]:
+        """The same problem for the weights times the units of their features, and these units (n_weights,)."""
+        units = feature_units(self.model, self.margins)
+        control, told = self.control, self.control.callback
+        if told is not None:
+            control = replace(control, callback=lambda state: told(replace(state, parameters=state.parameters / units)))
+        penalty = None if self.penalty is None else self.penalty.in_units(units)
+        model, start = standardised(self.model, units), self.start * units
+        return replace(self, model=model, penalty=penalty, start=start, control=control), units
+
+    @cached_property
+    def observed(self) -> Floats:
+        """Mean of each feature (n_weights,)."""
+        return self.model.expected(self.margins)
+
+    @cached_property
+    def spread(self) -> Floats:
+        """Standard deviation of each feature (n_weights,), its places taken as independent."""
+        sizes = np.diff(self.model.starts)
+        uniform = variances(self.model, np.repeat(1.0 / sizes, sizes))
+        found = np.sqrt(np.maximum(variances(self.model, self.margins), LEAST_VARIANCE * uniform))
+        return np.where(found > 0.0, found, 1.0)
+
+    @cached_property
+    def sampler(self) -> GibbsSampler:
+        """The sampler of the model."""
+        return model_sampler(self.model, scan=self.sampling.scan)
+
+    @cached_property
+    def matrix(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Features by rows of cells."""
+        matrix = self.model.matrix.tocsr()
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data.astype(np.float64)
+
+    def load(self, weights: Floats) -> None:
+        """Give the sampler the log-potentials at these weights."""
+        self.sampler.load(self.model.log_potentials(weights))
+
+    def prior_slope(self, weights: Floats) -> Floats:
+        """Slope of minus the penalty, a row."""
+        if not isinstance(self.penalty, GaussianPenalty):
+            return np.zeros(len(weights))
+        return -self.penalty.slope(weights) / self.weight
+
+    def whole_rows(self, solver: str) -> Rows:
+        """The rows, which this solver cannot do without."""
+        if self.rows is None:
+            raise EstimateError(
+                f"solver={solver!r} needs the rows themselves, and only counts of cliques are at hand: from a table, a "
+                "summary, partial_fit or unlearn. Fit all rows at once, or use solver='sml' without batch_size."
+            )
+        return self.rows
+
+    def batch(self, chains: Chains, count: int) -> NDArray[np.uint8]:
+        """Rows (variables, count) drawn by their weights; which ones depends on the chains' seed and sweep alone."""
+        rows = self.whole_rows("sml")
+        seed, sweep = (int(part) for part in chains.scan)
+        uniform = np.random.Generator(np.random.Philox(key=[seed ^ (1 << 62), sweep])).random(count)
+        sums = np.cumsum(rows.weights)
+        chosen = np.minimum(np.searchsorted(sums, uniform * sums[-1], side="right"), len(sums) - 1)
+        return np.ascontiguousarray(rows.states[:, chosen])
+
+    def fingerprint(self, solver: str) -> str:
+        """Tells this problem from another, for checkpoints."""
+        if self.control.checkpoint is None:
+            return ""
+        penalty = None if self.penalty is None else [np.asarray(part) for part in vars(self.penalty).values()]
+        shown: list[Any] = [list(map(repr, self.model.scopes)), self.observed, self.weight, penalty, self.start]
+        return fingerprint(solver, self.sampling.to_plain(), self.batch_size, *shown)

@@ -1,0 +1,98 @@
+"""Whole rows of codes in memory, for the solvers that need more than the counts of cliques, and their summary."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.answers import CountTable
+from suffice.domain import Domain, Variable
+from suffice.engines.gibbs import MOST_STATES, GibbsSampler
+from suffice.errors import DataError, MissingValueError, OptionError, SizeError, listing
+from suffice.fitting import settled_domain
+from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.statistics import joint_counts
+from suffice.models.markov.structure import Term
+from suffice.statistics import Counts, Summary
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows as columns of states (variables, n), in the order of the network's variables, with their weights (n,)."""
+
+    states: NDArray[np.uint8]
+    weights: Floats
+
+    @property
+    def shares(self) -> Floats:
+        """Weights that add up to one."""
+        return np.asarray(self.weights / self.weights.sum())
+
+
+def model_scopes(model: LogLinear) -> list[tuple[int, ...]]:
+    """The scopes of a model as numbers of its variables."""
+    number = {name: place for place, name in enumerate(model.domain.names)}
+    return [tuple(number[name] for name in scope) for scope in model.scopes]
+
+
+def model_sampler(model: LogLinear, *, scan: str = "systematic") -> GibbsSampler:
+    """The Gibbs sampler of a model."""
+    return GibbsSampler(model.domain.shape(model.domain.names), model_scopes(model), scan=scan)
+
+
+def read_rows(
+    source: Any, wanted: Mapping[Hashable, Variable | None], nodes: Sequence[Hashable]
+) -> tuple[Domain, Rows, int]:
+    """All rows of a source, their domain, and their number; gaps are an error."""
+    domain = settled_domain(source, wanted)
+    wrong = [variable.name for variable in domain.variables if variable.kind != "discrete"]
+    if wrong:
+        raise OptionError(f"{listing(wrong)} hold numbers; a Markov network needs states. Declare them in states=.")
+    codes, weights, count = [np.zeros((len(nodes), 0), np.uint8)], [np.zeros(0)], 0
+    for batch in source.batches(domain):
+        domain = batch.domain
+        place = {name: number for number, name in enumerate(batch.discrete)}
+        cards = np.array(domain.shape(nodes))
+        if cards.max() > MOST_STATES:
+            raise SizeError(f"A variable has {cards.max():,} states; approximate solvers take at most {MOST_STATES}.")
+        part = batch.codes[[place[name] for name in nodes]] if batch.discrete != tuple(nodes) else batch.codes
+        gaps = part >= cards[:, None]
+        if gaps.any():
+            column, row = (int(found[0]) for found in np.nonzero(gaps))
+            raise MissingValueError(
+                f"Column {nodes[column]!r} has a gap in row {batch.start + row}. Markov networks learn from whole "
+                "rows: drop the rows with gaps, or fill them."
+            )
+        codes.append(part.astype(np.uint8, copy=False))
+        weights.append(np.ones(batch.rows) if batch.weights is None else batch.weights)
+        count += batch.rows
+    rows = Rows(np.concatenate(codes, axis=1), np.concatenate(weights))
+    keep = rows.weights > 0.0
+    return domain.select(nodes), rows if keep.all() else Rows(rows.states[:, keep], rows.weights[keep]), count
+
+
+def summary_of_rows(domain: Domain, terms: Sequence[Term], rows: Rows, count: int) -> Summary:
+    """The counts of all scopes of a model, as a pass for them would give."""
+    if not len(rows.weights):
+        raise DataError("There are no rows to learn from.")
+    model = LogLinear(domain, terms)
+    plain = None if (rows.weights == 1.0).all() else rows.weights
+    found = model_sampler(model).counts(rows.states, plain)
+    answers: dict[Any, Any] = {}
+    for place, scope in enumerate(model.scopes):
+        answers[Counts(scope)] = CountTable.of(model.part(found, place))
+    return Summary(domain, answers, count, float(rows.weights.sum()))
+
+
+def rows_of_summary(summary: Summary, nodes: tuple[Hashable, ...]) -> Rows | None:
+    """The rows that a summary counts, where it counts all variables together."""
+    joint = joint_counts(summary, nodes)
+    if joint is None or max(summary.domain.shape(nodes), default=1) > MOST_STATES:
+        return None
+    return Rows(np.ascontiguousarray(joint[0].T.astype(np.uint8)), np.asarray(joint[1], dtype=np.float64))

@@ -1,0 +1,1 @@
+"""Hidden variables and gaps of Markov networks: learning by expectation and maximisation."""

@@ -1,0 +1,183 @@
+"""The long run of a small chain: classes of states, the stationary law, hitting times, absorption."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.errors import EstimateError, OptionError, listing
+from suffice.table import Table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def stationary(matrix: Floats) -> Floats:
+    """The stationary law of an irreducible matrix (n, n).
+
+    By elimination without subtractions (Grassmann, Taksar and Heyman): every probability is right to the last digits.
+    """
+    work = matrix.copy()
+    n = len(work)
+    for last in range(n - 1, 0, -1):
+        out = work[last, :last].sum()
+        work[:last, last] /= out
+        work[:last, :last] += np.outer(work[:last, last], work[last, :last])
+    found = np.empty(n)
+    found[0] = 1.0
+    for state in range(1, n):
+        found[state] = found[:state] @ work[:state, state]
+    return np.asarray(found / found.sum())
+
+
+def classes(matrix: Floats) -> tuple[Integers, NDArray[np.bool_]]:
+    """The class of states that reach each other, for each state (n,), and whether each class is closed."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    number, label = connected_components(csr_matrix((matrix > 0).astype(np.int8)), directed=True, connection="strong")
+    closed = np.ones(number, dtype=np.bool_)
+    sources, targets = np.nonzero(matrix > 0)
+    leaving = label[sources] != label[targets]
+    closed[label[sources[leaving]]] = False
+    return label.astype(np.int64), closed
+
+
+def reaching(matrix: Floats, targets: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """States from which some target can be reached."""
+    found = targets.copy()
+    while True:
+        more = found | ((matrix > 0) @ found)
+        if (more == found).all():
+            return found
+        found = more
+
+
+def hitting(matrix: Floats, targets: NDArray[np.bool_]) -> Floats:
+    """Expected number of steps until a target is hit (n,); infinite where it may never be.
+
+    Solves ``h_i = 1 + sum_j P_ij h_j`` over the states that hit a target with certainty, 0 on the targets.
+    """
+    stopped = matrix.copy()
+    stopped[targets] = 0.0
+    lost = ~reaching(stopped, targets)
+    certain = ~reaching(stopped, lost) & ~targets
+    found = np.where(targets, 0.0, np.inf)
+    if certain.any():
+        inner = np.eye(int(certain.sum())) - matrix[np.ix_(certain, certain)]
+        found[certain] = np.linalg.solve(inner, np.ones(len(inner)))
+    return found
+
+
+def period(matrix: Floats, members: Integers) -> int:
+    """The greatest common divisor of the lengths of all ways from a state of a class back to itself."""
+    inside = matrix[np.ix_(members, members)] > 0
+    depth = np.full(len(members), -1, np.int64)
+    depth[0] = 0
+    found, queue = 0, [0]
+    for state in queue:
+        for other in np.flatnonzero(inside[state]):
+            if depth[other] < 0:
+                depth[other] = depth[state] + 1
+                queue.append(int(other))
+            else:
+                found = int(np.gcd(found, int(depth[state] + 1 - depth[other])))
+    return found
+
+
+class ChainAnalysis:
+    """The long run of a fitted chain of order 1; mixed into `MarkovChain`. With bounds, the end mark is absorbing."""
+
+    def _matrix(self) -> tuple[Floats, tuple[Hashable, ...]]:
+        model: Any = self
+        model._known()
+        if model._law.order != 1:
+            raise OptionError(f"The long run is known for chains of order 1; this one has order {model._law.order}.")
+        table = model.transitions_
+        states: tuple[Hashable, ...] = model.states_
+        if np.isnan(table.values).any():
+            raise EstimateError("Some rows are undefined (unseen='nan'); smooth the chain, or use unseen='uniform'.")
+        if model._words.end is None:
+            return table.values, states
+        end = int(model._words.places([model._words.end])[0])
+        return np.insert(table.values, end, np.eye(len(states))[end], axis=0), states
+
+    def _over_states(self, name: str, values: Floats) -> Table:
+        return Table(Domain([Variable.discrete(name, self._matrix()[1])]), values)
+
+    def stationary_distribution(self) -> Table:
+        """The law that one step leaves as it is; unique where one closed class is reached from everywhere."""
+        matrix, states = self._matrix()
+        label, closed = classes(matrix)
+        if closed.sum() != 1:
+            names = [[states[at] for at in np.flatnonzero(label == c)] for c in np.flatnonzero(closed)]
+            raise EstimateError(
+                f"The chain has {int(closed.sum())} closed classes ({listing(names, 4)}), each with a stationary law "
+                "of its own, so that there is no single one."
+            )
+        members = np.flatnonzero(label == np.flatnonzero(closed)[0])
+        found = np.zeros(len(states))
+        found[members] = stationary(matrix[np.ix_(members, members)])
+        return self._over_states("state", found)
+
+    def hitting_times(self, targets: Any) -> Table:
+        """Expected number of steps from each state until a target (a state, or a list of them) is hit."""
+        matrix, states = self._matrix()
+        model: Any = self
+        several = isinstance(targets, list | set | frozenset) or (
+            isinstance(targets, tuple) and model._words.variable.find(targets) is None
+        )
+        wanted = np.zeros(len(states), dtype=np.bool_)
+        for target in targets if several else [targets]:
+            wanted[model._words.place(target)] = True
+        if not wanted.any():
+            raise OptionError("Name at least one target.")
+        return self._over_states("from", hitting(matrix, wanted))
+
+    def communicating_classes(self) -> list[tuple[Hashable, ...]]:
+        """The classes of states that reach each other, closed ones first."""
+        matrix, states = self._matrix()
+        label, closed = classes(matrix)
+        order = sorted(range(len(closed)), key=lambda c: (not closed[c], int(np.argmax(label == c))))
+        return [tuple(states[at] for at in np.flatnonzero(label == c)) for c in order]
+
+    def closed_classes(self) -> list[tuple[Hashable, ...]]:
+        """The classes that are never left once entered; one of a single state is an absorbing state."""
+        matrix, _ = self._matrix()
+        return self.communicating_classes()[: int(classes(matrix)[1].sum())]
+
+    @property
+    def absorbing_states_(self) -> list[Hashable]:
+        """States that are never left."""
+        return [members[0] for members in self.closed_classes() if len(members) == 1]
+
+    def absorption_probabilities(self) -> Table:
+        """Probability of ending in each closed class from each state.
+
+        A `Table` over "from" and "class", the number of the class in `closed_classes`.
+        """
+        matrix, states = self._matrix()
+        groups = self.closed_classes()
+        model: Any = self
+        found = np.zeros((len(states), len(groups)))
+        inside = np.zeros(len(states), dtype=np.bool_)
+        for number, members in enumerate(groups):
+            places = [model._words.place(state) for state in members]
+            found[places, number] = 1.0
+            inside[places] = True
+        if not inside.all():
+            outside = ~inside
+            inner = np.eye(int(outside.sum())) - matrix[np.ix_(outside, outside)]
+            found[outside] = np.linalg.solve(inner, matrix[np.ix_(outside, inside)] @ found[inside])
+        axes = [Variable.discrete("from", states), Variable.discrete("class", range(len(groups)))]
+        return Table(Domain(axes), found)
+
+    def is_ergodic(self) -> bool:
+        """Whether every state is reached from every other, and not in a fixed rhythm only."""
+        matrix, _ = self._matrix()
+        label, _ = classes(matrix)
+        return bool((label == label[0]).all()) and period(matrix, np.arange(len(matrix))) == 1

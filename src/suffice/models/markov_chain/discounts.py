@@ -1,0 +1,206 @@
+"""Absolute discounting, Katz backoff and Kneser-Ney smoothing: from counted runs to a law, level by level.
+
+Every level n gives the runs of n words a probability from their own counts and the level above, and every history the
+weight with which it hands over to the shorter one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.models.markov_chain.laws import BackoffLaw, safe_log
+from suffice.models.markov_chain.levels import Levels
+from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Katz, KneserNey
+
+Floats = NDArray[np.float64]
+
+#: Where counts do not determine discounts: what Kneser-Ney takes off runs that occur once, twice and more often.
+_USUAL = (0.5, 1.0, 1.5)
+_FEW = "runs of {} words are too few or too even to give {}; took {}"
+
+
+def kneser_ney_law(levels: Levels, options: KneserNey) -> tuple[BackoffLaw, list[str]]:
+    """Interpolated Kneser-Ney, modified or not."""
+    adjusted = adjusted_counts(levels)
+    notes: list[str] = []
+
+    def discounts(n: int) -> tuple[float, ...]:
+        if options.discounts is not None:
+            return tuple(options.discounts)
+        found, note = _chen_goodman(n, adjusted[n - 1]) if options.modified else _one_discount(n, adjusted[n - 1])
+        notes.extend([note] if note else [])
+        return found
+
+    if options.uniform:
+        taken = [_taken(counts, discounts(n + 1)) for n, counts in enumerate(adjusted)]
+    else:
+        taken = [np.zeros(len(adjusted[0])), *(_taken(c, discounts(n + 2)) for n, c in enumerate(adjusted[1:]))]
+    return _interpolated(levels, adjusted, taken), notes
+
+
+def absolute_law(levels: Levels, options: AbsoluteDiscount) -> tuple[BackoffLaw, list[str]]:
+    """Absolute discounting, interpolated or by backoff."""
+    counts = [level.count for level in levels.levels]
+    notes: list[str] = []
+    taken = []
+    for n, mine in enumerate(counts):
+        if options.backoff and n == 0 and _all_seen(mine):
+            taken.append(np.zeros_like(mine))
+            continue
+        found, note = ((options.discount,) * 3, "") if options.discount is not None else _one_discount(n + 1, mine)
+        notes.extend([note] if note else [])
+        taken.append(np.minimum(mine, found[0]))
+    if options.backoff:
+        return _backed_off(levels, [mine - off for mine, off in zip(counts, taken, strict=True)]), notes
+    return _interpolated(levels, counts, taken), notes
+
+
+def katz_law(levels: Levels, options: Katz) -> tuple[BackoffLaw, list[str]]:
+    """Katz backoff by Good-Turing counts."""
+    notes: list[str] = []
+    kept = []
+    for n, level in enumerate(levels.levels):
+        if n == 0 and _all_seen(level.count):
+            kept.append(level.count)
+            continue
+        ratios = _good_turing(level.count, int(options.most))
+        if ratios is None:
+            found, _ = _one_discount(n + 1, level.count)
+            notes.append(_FEW.format(n + 1, "Good-Turing counts", f"an absolute discount of {found[0]:.3g}"))
+            kept.append(level.count - np.minimum(level.count, found[0]))
+            continue
+        places = np.clip(np.round(level.count), 0, len(ratios) - 1).astype(np.int64)
+        kept.append(level.count * ratios[places])
+    return _backed_off(levels, kept), notes
+
+
+def _all_seen(counts: Floats) -> bool:
+    """Whether every word has a count, so that single words have nobody to give a share to."""
+    return bool((counts[:-1] > 0).all())
+
+
+def adjusted_counts(levels: Levels) -> list[Floats]:
+    """For each level, the number of distinct words before a run; counts themselves at the top and after the start."""
+    found = [levels.levels[-1].count]
+    for n in range(levels.order, 0, -1):
+        above, mine = levels.levels[n], levels.levels[n - 1]
+        before = np.bincount(above.suffix[above.count > 0], minlength=len(mine)).astype(np.float64)
+        found.insert(0, np.where(levels.begins[n - 1], mine.count, before))
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The two recursions
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _interpolated(levels: Levels, counts: list[Floats], taken: list[Floats]) -> BackoffLaw:
+    """``p(w | h) = (n(h, w) - taken) / n(h) + weight(h) p(w | h')``, weight(h) = all that was taken / n(h)."""
+    lower = _bottom(levels, counts[0], taken[0])
+    log_p, log_weight = [safe_log(lower)], []
+    for n in range(2, levels.order + 2):
+        level, mine, off = levels.levels[n - 1], counts[n - 1], taken[n - 1]
+        total = levels.totals(n, mine)
+        weight = np.where(total > 0, levels.totals(n, off) / np.where(total > 0, total, 1.0), 1.0)
+        own = np.where(total > 0, 1.0 / np.where(total > 0, total, 1.0), 0.0)[level.history]
+        lower = (mine - off) * own + weight[level.history] * lower[level.suffix]
+        log_p.append(safe_log(lower))
+        log_weight.append(safe_log(weight))
+    return BackoffLaw(levels, tuple(log_p), tuple(log_weight))
+
+
+def _backed_off(levels: Levels, kept: list[Floats]) -> BackoffLaw:
+    """``p(w | h) = kept / n(h)`` for words seen after h, else weight(h) p(w | h')."""
+    first = levels.levels[0].count
+    words = kept[0][:-1]
+    zero = first[:-1] <= 0
+    lower = np.append(_bottom_backed_off(words, first[:-1], zero), 0.0)
+    log_p, log_weight = [safe_log(lower)], []
+    for n in range(2, levels.order + 2):
+        level = levels.levels[n - 1]
+        seen = level.count > 0
+        total = levels.totals(n)
+        own = np.where(total > 0, 1.0 / np.where(total > 0, total, 1.0), 0.0)
+        p = np.where(seen, kept[n - 1] * own[level.history], 0.0)
+        mass, covered = levels.totals(n, p), levels.totals(n, np.where(seen, lower[level.suffix], 0.0))
+        # Where every word was seen after a history nobody is left to take the share: it stays with the words.
+        types = levels.totals(n, seen.astype(np.float64))
+        full = (types >= levels.card) | (covered >= 1.0 - 1e-12)
+        rest = np.where(full, 1.0, 1.0 - covered)
+        weight = np.where(total > 0, np.where(full, 0.0, (1.0 - mass) / rest), 1.0)
+        scale = np.where(full & (mass > 0), 1.0 / np.where(mass > 0, mass, 1.0), 1.0)
+        lower = np.where(seen, p * scale[level.history], weight[level.history] * lower[level.suffix])
+        log_p.append(safe_log(lower))
+        log_weight.append(safe_log(np.maximum(weight, 0.0)))
+    return BackoffLaw(levels, tuple(log_p), tuple(log_weight))
+
+
+def _bottom(levels: Levels, counts: Floats, taken: Floats) -> Floats:
+    """Level 1: what is taken goes to the uniform law; the start mark is never next."""
+    total = float(counts[:-1].sum())
+    if total <= 0:
+        return np.append(np.full(levels.card, 1.0 / levels.card), 0.0)
+    share = float(taken[:-1].sum()) / total
+    return np.asarray(np.append((counts - taken)[:-1] / total + share / levels.card, 0.0))
+
+
+def _bottom_backed_off(kept: Floats, counts: Floats, zero: NDArray[np.bool_]) -> Floats:
+    """Level 1 of a backoff: words never seen share what is taken; where all were seen nothing is taken."""
+    total = float(counts.sum())
+    if total <= 0:
+        return np.full(len(counts), 1.0 / len(counts))
+    if not zero.any():
+        return np.asarray(counts / total)
+    return np.where(zero, (1.0 - kept.sum() / total) / zero.sum(), kept / total)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Discounts from counts of counts
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _numbers(counts: Floats, most: int) -> Floats:
+    """How many runs occur exactly 0, 1, ... `most` times; runs with other weights are none of them."""
+    whole = counts[(counts == np.round(counts)) & (counts <= most)].astype(np.int64)
+    return np.bincount(whole, minlength=most + 1).astype(np.float64)
+
+
+def _one_discount(n: int, counts: Floats) -> tuple[tuple[float, ...], str]:
+    """``n1 / (n1 + 2 n2)``."""
+    _, once, twice = _numbers(counts, 2)
+    if once == 0 or twice == 0:
+        return (0.5,) * 3, _FEW.format(n, "a discount", "0.5")
+    return (once / (once + 2.0 * twice),) * 3, ""
+
+
+def _chen_goodman(n: int, counts: Floats) -> tuple[tuple[float, ...], str]:
+    """``D_r = r - (r + 1) Y n_{r+1} / n_r`` for r = 1, 2, 3 with ``Y = n1 / (n1 + 2 n2)``."""
+    numbers = _numbers(counts, 4)
+    if (numbers[1:] > 0).all():
+        y = numbers[1] / (numbers[1] + 2.0 * numbers[2])
+        found = tuple(float(r - (r + 1) * y * numbers[r + 1] / numbers[r]) for r in (1, 2, 3))
+        if all(0 <= d <= r for r, d in enumerate(found, start=1)):
+            return found, ""
+    return _USUAL, _FEW.format(n, "three discounts", ", ".join(map(str, _USUAL)))
+
+
+def _taken(counts: Floats, discounts: tuple[float, ...]) -> Floats:
+    """What is taken off each count, never more than there is."""
+    table = np.array([0.0, *discounts])
+    return np.minimum(counts, table[np.clip(np.ceil(counts), 0, 3).astype(np.int64)])
+
+
+def _good_turing(counts: Floats, most: int) -> Floats | None:
+    """Ratio of the corrected to the raw count, for counts 0 to most + 1 (the last stands for all above); or None."""
+    numbers = _numbers(counts, most + 1)
+    if (numbers[1 : most + 1] <= 0).any():
+        return None
+    r = np.arange(1, most + 1)
+    shared = (most + 1) * numbers[most + 1] / numbers[1]
+    if shared >= 1:
+        return None
+    ratios = ((r + 1) * numbers[2:] / (r * numbers[1:-1]) - shared) / (1.0 - shared)
+    if (ratios <= 0).any() or (ratios > 1).any():
+        return None
+    return np.concatenate([[1.0], ratios, [1.0]])

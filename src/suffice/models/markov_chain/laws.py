@@ -1,0 +1,253 @@
+"""Fitted laws of the next word given the words before: by backing off, by a mixture of rows, or by a full table.
+
+A law answers one question, `log_prob` of windows (m, order + 1) of word numbers, oldest first; the number `card` is the
+start mark, and a number outside 0 to `card` a word that the chain does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import FileFormatError
+from suffice.models.markov_chain.levels import Levels
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Law(Protocol):
+    """What every law can do."""
+
+    @property
+    def card(self) -> int:
+        """Number of words."""
+        ...
+
+    @property
+    def order(self) -> int:
+        """Words of a history."""
+        ...
+
+    def log_prob(self, windows: Integers) -> Floats:
+        """Log probability of the last word of each window given the others (m,); -inf, never NaN."""
+        ...
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        ...
+
+
+def safe_log(values: Any) -> Floats:
+    """Natural logarithm, -inf at zero without a warning."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.asarray(values, dtype=np.float64)))
+
+
+def row(law: Law, history: Integers) -> Floats:
+    """Probabilities of every word after one history (order,)."""
+    windows = np.empty((law.card, law.order + 1), np.int64)
+    windows[:, :-1] = history
+    windows[:, -1] = np.arange(law.card)
+    return np.exp(law.log_prob(windows))
+
+
+@dataclass(frozen=True, eq=False)
+class BackoffLaw:
+    """Runs with a probability of their own; any other word after a history has weight(history) p(word | suffix).
+
+    `log_p[n - 1]` belongs to the runs of level n (as last word given the rest), `log_weight[n - 1]` to the same runs as
+    histories. `first` (card,) replaces the law of the first word of a sequence.
+    """
+
+    levels: Levels
+    log_p: tuple[Floats, ...]
+    log_weight: tuple[Floats, ...]
+    first: Floats | None = None
+
+    @property
+    def card(self) -> int:
+        """Number of words."""
+        return self.levels.card
+
+    @property
+    def order(self) -> int:
+        """Words of a history."""
+        return self.levels.order
+
+    def log_prob(self, windows: Integers) -> Floats:
+        """By the longest run that has a probability, and the weights of the histories that have not."""
+        past, word = windows[:, :-1], windows[:, -1]
+        known = (word >= 0) & (word < self.card)
+        safe = np.where(known, word, 0)
+        found = self.log_p[0][safe].copy()
+        contexts = self.levels.contexts(past)
+        for n in range(2, self.order + 2):
+            context = contexts[n - 1]
+            run = self.levels.find(n, context, safe)
+            weight = np.where(context >= 0, self.log_weight[n - 2][context], 0.0)
+            found = np.where(run >= 0, self.log_p[n - 1][run] if len(self.log_p[n - 1]) else 0.0, weight + found)
+        if self.first is not None:
+            begins = (past == self.card).all(axis=1)
+            found = np.where(begins, self.first[safe], found)
+        return np.where(known, found, -np.inf)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        arrays = {"log_p": list(self.log_p), "log_weight": list(self.log_weight), "first": self.first}
+        return {"kind": "backoff", "levels": self.levels.to_plain(), **arrays}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> BackoffLaw:
+        """Rebuild from plain data."""
+        levels = Levels.from_plain(plain["levels"])
+        log_p, log_weight = tuple(plain["log_p"]), tuple(plain["log_weight"])
+        if len(log_p) != levels.order + 1 or len(log_weight) != levels.order:
+            raise FileFormatError("The chain has arrays for another number of levels.")
+        for n, level in enumerate(levels.levels):
+            _check_logs(log_p[n], (len(level),))
+            if n < levels.order:
+                _check_logs(log_weight[n], (len(level),))
+        if plain["first"] is not None:
+            _check_logs(plain["first"], (levels.card,))
+        return cls(levels, log_p, log_weight, plain["first"])
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureLaw:
+    """``p(w | h) = scale_h n(h, w) + sum_c share_hc mean_c(w)``: the posterior mean under a mixture of Dirichlet rows.
+
+    `scale[n - 1]` (runs of level n,) and `share[n - 1]` (runs of level n, C) belong to runs as histories; `unseen` (C,)
+    are the shares of a history without counts, `means` (C, card) the means of the components.
+    """
+
+    levels: Levels
+    scale: tuple[Floats, ...]
+    share: tuple[Floats, ...]
+    unseen: Floats
+    means: Floats
+    first: Floats | None = None
+
+    @property
+    def card(self) -> int:
+        """Number of words."""
+        return self.levels.card
+
+    @property
+    def order(self) -> int:
+        """Words of a history."""
+        return self.levels.order
+
+    def log_prob(self, windows: Integers) -> Floats:
+        """From the counts of the whole history and the means of the components."""
+        past, word = windows[:, :-1], windows[:, -1]
+        known = (word >= 0) & (word < self.card)
+        safe = np.where(known, word, 0)
+        depth = whole_history(past, self.card)
+        contexts = self.levels.contexts(past)
+        share = np.broadcast_to(self.unseen, (len(word), len(self.unseen))).copy()
+        own = np.zeros(len(word))
+        for n in range(1, self.order + 1):
+            mine = np.flatnonzero((depth == n) & (contexts[n] >= 0))
+            if len(mine):
+                at = contexts[n][mine]
+                share[mine] = self.share[n - 1][at]
+                run = self.levels.find(n + 1, at, safe[mine])
+                counts = np.where(run >= 0, self.levels.levels[n].count[run], 0.0)
+                own[mine] = self.scale[n - 1][at] * counts
+        found = safe_log(own + np.einsum("mc,cm->m", share, self.means[:, safe]))
+        if self.first is not None:
+            found = np.where((past == self.card).all(axis=1), self.first[safe], found)
+        return np.where(known, found, -np.inf)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        return {
+            "kind": "mixture",
+            "levels": self.levels.to_plain(),
+            "scale": list(self.scale),
+            "share": list(self.share),
+            "unseen": self.unseen,
+            "means": self.means,
+            "first": self.first,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> MixtureLaw:
+        """Rebuild from plain data."""
+        levels = Levels.from_plain(plain["levels"])
+        parts = len(plain["unseen"])
+        for n in range(levels.order):
+            _check_finite(plain["scale"][n], (len(levels.levels[n]),))
+            _check_finite(plain["share"][n], (len(levels.levels[n]), parts))
+        _check_finite(plain["unseen"], (parts,))
+        _check_finite(plain["means"], (parts, levels.card))
+        if plain["first"] is not None:
+            _check_logs(plain["first"], (levels.card,))
+        arrays = (tuple(plain["scale"]), tuple(plain["share"]), plain["unseen"], plain["means"], plain["first"])
+        return cls(levels, *arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class TableLaw:
+    """A full table of a chain of order 1: `log_table` (card + 1, card), the last row after the start mark."""
+
+    log_table: Floats
+
+    @property
+    def card(self) -> int:
+        """Number of words."""
+        return int(self.log_table.shape[1])
+
+    @property
+    def order(self) -> int:
+        """One."""
+        return 1
+
+    def log_prob(self, windows: Integers) -> Floats:
+        """By look-up."""
+        past, word = windows[:, 0], windows[:, 1]
+        known = (word >= 0) & (word < self.card) & (past >= 0) & (past <= self.card)
+        return np.where(known, self.log_table[np.where(known, past, 0), np.where(known, word, 0)], -np.inf)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        return {"kind": "table", "log_table": self.log_table}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> TableLaw:
+        """Rebuild from plain data."""
+        table = np.asarray(plain["log_table"])
+        _check_logs(table, (table.shape[1] + 1, table.shape[1]))
+        return cls(table)
+
+
+def law_from_plain(plain: Mapping[str, Any]) -> Law:
+    """The law that plain data describe."""
+    kinds: dict[str, Any] = {"backoff": BackoffLaw, "mixture": MixtureLaw, "table": TableLaw}
+    if plain["kind"] not in kinds:
+        raise FileFormatError(f"There is no law of the kind {plain['kind']!r}.")
+    found: Law = kinds[plain["kind"]].from_plain(plain)
+    return found
+
+
+def whole_history(past: Integers, card: int) -> Integers:
+    """Words that the history of each past (m, order) has, the start mark among them: less than order at the start."""
+    marks = (past == card).sum(axis=1)
+    return np.asarray(past.shape[1] - np.maximum(marks - 1, 0))
+
+
+def _check_logs(values: Any, shape: tuple[int, ...]) -> None:
+    array = np.asarray(values)
+    if array.dtype != np.float64 or array.shape != shape or np.isnan(array).any() or (array == np.inf).any():
+        raise FileFormatError(f"The chain holds log probabilities that are none, or not of shape {shape}.")
+
+
+def _check_finite(values: Any, shape: tuple[int, ...]) -> None:
+    array = np.asarray(values)
+    if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
+        raise FileFormatError(f"The chain holds weights that are none, or not of shape {shape}.")

@@ -1,0 +1,141 @@
+"""Runs of one to ``order + 1`` words with their counts, as the levels of a tree.
+
+Words are numbered 0 to ``card - 1``; the number `card` is the start mark, which only ever comes first in a run. Level n
+holds the runs of n words in lexicographic order. A run is known by its history (the run without its last word, one
+level up) and that word, and has a suffix (the run without its first word, one level up as well) to back off to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.runs import link_runs, sums_by
+from suffice.errors import FileFormatError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The runs of n words: history, word, suffix and count (m,); histories and suffixes are places one level up."""
+
+    history: Integers
+    word: Integers
+    suffix: Integers
+    count: Floats
+
+    def __len__(self) -> int:
+        """Number of runs."""
+        return len(self.word)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """All levels; `levels[0]` holds every word and the start mark, in order."""
+
+    card: int
+    levels: tuple[Level, ...]
+
+    @property
+    def order(self) -> int:
+        """Words that a history has."""
+        return len(self.levels) - 1
+
+    @cached_property
+    def _keys(self) -> list[Integers]:
+        return [level.history * (self.card + 1) + level.word for level in self.levels]
+
+    def find(self, n: int, history: Integers, word: NDArray[Any]) -> Integers:
+        """Places in level n of runs by history and word; -1 for one that is not there or has no history."""
+        keys = self._keys[n - 1]
+        if len(keys) == 0:
+            return np.full(len(word), -1, np.int64)
+        wanted = history * (self.card + 1) + word
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where((keys[at] == wanted) & (history >= 0), at, -1)
+
+    def contexts(self, past: NDArray[Any]) -> list[Integers]:
+        """Places of the last n words of each past (m, order), for n = 0 to `order`; -1 for one that is not there.
+
+        A past whose last n words hold two start marks is not there: a run begins with one at most.
+        """
+        found = [np.zeros(len(past), np.int64)]
+        width = past.shape[1]
+        for n in range(1, self.order + 1):
+            node = past[:, width - n].astype(np.int64)
+            node[(node < 0) | (node > self.card)] = -1
+            for level in range(2, n + 1):
+                node = self.find(level, node, past[:, width - n + level - 1])
+            found.append(node)
+        return found
+
+    def totals(self, n: int, values: Floats | None = None) -> Floats:
+        """Sums over the runs of level n by history (runs of level n - 1,); of counts unless values are given."""
+        level = self.levels[n - 1]
+        size = len(self.levels[n - 2]) if n > 1 else 1
+        return sums_by(level.history, level.count if values is None else values, size)
+
+    @cached_property
+    def begins(self) -> list[NDArray[np.bool_]]:
+        """For each level, whether a run begins with the start mark."""
+        found = [self.levels[0].word == self.card]
+        for level in self.levels[1:]:
+            found.append(found[-1][level.history])
+        return found
+
+    def words(self, n: int) -> Integers:
+        """The runs of level n, spelled out (m, n)."""
+        spelled = np.empty((len(self.levels[n - 1]), n), np.int64)
+        place = np.arange(len(spelled))
+        for level in range(n, 0, -1):
+            spelled[:, level - 1] = self.levels[level - 1].word[place]
+            place = self.levels[level - 1].history[place]
+        return spelled
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        fields = ("history", "word", "suffix", "count")
+        return {
+            "card": self.card,
+            "levels": [{name: np.asarray(getattr(level, name)) for name in fields} for level in self.levels],
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Levels:
+        """Rebuild from plain data, checking every place."""
+        card = plain["card"]
+        if type(card) is not int or card < 1:
+            raise FileFormatError(f"A chain of {card!r} states cannot be.")
+        levels: list[Level] = []
+        for n, entry in enumerate(plain["levels"]):
+            level = Level(*(np.asarray(entry[name]) for name in ("history", "word", "suffix", "count")))
+            above = len(levels[-1]) if levels else 1
+            whole = all(a.dtype == np.int64 and a.shape == level.word.shape for a in (level.history, level.suffix))
+            good = whole and level.word.dtype == np.int64 and level.count.dtype == np.float64 and level.word.ndim == 1
+            if not good or level.count.shape != level.word.shape or not np.isfinite(level.count).all():
+                raise FileFormatError(f"Level {n + 1} of the chain holds arrays of another type or shape.")
+            inside = ((level.history >= 0) & (level.history < above) & (level.suffix >= 0)).all()
+            inside &= ((level.suffix < above) & (level.word >= 0) & (level.word <= card)).all()
+            keys = level.history * (card + 1) + level.word
+            if not inside or (np.diff(keys) <= 0).any() or (n == 0 and len(level) != card + 1):
+                raise FileFormatError(f"Level {n + 1} of the chain lists a run outside its states, or out of order.")
+            levels.append(level)
+        if len(levels) < 2:
+            raise FileFormatError("A chain needs at least two levels.")
+        return cls(card, tuple(levels))
+
+
+def build_levels(windows: NDArray[Any], weights: Floats, card: int, *, first_events: bool) -> Levels:
+    """All levels from windows (m, order + 1) of words with start marks before the first word, and their weights.
+
+    first_events: whether the first word of a sequence counts at level 1; in a plain chain it is no transition.
+    """
+    links, counts = link_runs(windows, weights, card, first_events=first_events)
+    return Levels(card, tuple(Level(*link, count) for link, count in zip(links, counts, strict=True)))

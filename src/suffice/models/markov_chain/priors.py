@@ -1,0 +1,88 @@
+"""What a user may say about the rows of a chain before seeing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import OptionError, listing
+from suffice.families.dirichlet import Dirichlet
+from suffice.families.dirichlet_mixture import DirichletMixture
+from suffice.models.markov_chain.reading import Vocabulary
+from suffice.models.markov_chain.rows import RowPrior
+
+Floats = NDArray[np.float64]
+
+_PARTS = ("initial", "transitions")
+
+
+def row_prior(prior: Any, words: Vocabulary, order: int) -> RowPrior:
+    """Pseudo-counts of the rows and of the first word.
+
+    prior: a number for every state; an array or dict by state; an array (states, states), one row a state (order 1,
+    with no pseudo-counts for the first word unless they are given); a `Dirichlet` or `DirichletMixture`; or a dict with
+    the keys "initial" and "transitions".
+    """
+    if isinstance(prior, dict) and prior and set(prior) <= set(_PARTS):
+        if "transitions" not in prior:
+            raise OptionError("The prior speaks of 'initial' only; give 'transitions' too, or use MLE rows.")
+        found = row_prior(prior["transitions"], words, order)
+        if prior.get("initial") is None:
+            return found
+        first = _vector(prior["initial"], words)
+        return RowPrior(found.weights, found.alphas, first, found.each)
+    if isinstance(prior, DirichletMixture):
+        if prior.alphas_.shape[1] != words.card:
+            raise OptionError(
+                f"The mixture has {prior.alphas_.shape[1]} parts; the chain has {words.card} states: "
+                f"{listing(words.states)}."
+            )
+        return RowPrior(np.asarray(prior.weights_), np.asarray(prior.alphas_), None)
+    if isinstance(prior, list | tuple | np.ndarray) and np.ndim(prior) == 2:
+        return _table(prior, words, order)
+    alpha = _vector(prior, words)
+    return RowPrior(np.ones(1), alpha[None, :], None)
+
+
+def _table(prior: Any, words: Vocabulary, order: int) -> RowPrior:
+    alphas = np.asarray(prior, dtype=np.float64)
+    if order != 1 or words.end is not None:
+        raise OptionError("A prior for each row is for chains of order 1 without bounds; give one prior for all rows.")
+    if alphas.shape != (words.card, words.card):
+        raise OptionError(f"The prior has shape {alphas.shape}; expected {(words.card, words.card)}, one row a state.")
+    _check(alphas)
+    return RowPrior(np.ones(len(alphas)), alphas, None, each=True)
+
+
+def _vector(prior: Any, words: Vocabulary) -> Floats:
+    """Pseudo-counts (card,)."""
+    if isinstance(prior, Dirichlet):
+        alpha = np.asarray(prior.spread_over(words.card).alpha_, dtype=np.float64)
+    elif isinstance(prior, Mapping):
+        known = {state: words.place(state) for state in prior}
+        alpha = np.full(words.card, np.nan)
+        alpha[list(known.values())] = [float(value) for value in prior.values()]
+        if np.isnan(alpha).any():
+            missing = [words.states[at] for at in np.flatnonzero(np.isnan(alpha))]
+            raise OptionError(f"The prior has no pseudo-count for {listing(missing)}; give one for every state.")
+    elif isinstance(prior, int | float | np.number) and not isinstance(prior, bool):
+        alpha = np.full(words.card, float(prior))
+    elif isinstance(prior, list | tuple | np.ndarray):
+        alpha = np.asarray(prior, dtype=np.float64)
+    else:
+        raise OptionError(
+            f"The prior is {prior!r}; expected a number, numbers by state, a Dirichlet, a DirichletMixture, or a dict "
+            "with 'initial' and 'transitions'."
+        )
+    if alpha.shape != (words.card,):
+        raise OptionError(f"The prior has {alpha.size} pseudo-counts; the chain has {words.card} states.")
+    _check(alpha)
+    return alpha
+
+
+def _check(alpha: Floats) -> None:
+    if not (np.isfinite(alpha).all() and (alpha > 0).all()):
+        raise OptionError("A pseudo-count is not positive and finite; leave the prior out for maximum likelihood.")

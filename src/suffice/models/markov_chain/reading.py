@@ -1,0 +1,261 @@
+"""From data to windows of numbered words: what is read, which words are known, which are rare."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Variable, sort_states, state_key
+from suffice.errors import DataError, EstimateError, OptionError, UnknownStateError
+from suffice.sources import open_source
+from suffice.sources.ngrams import Layout, are_texts, count_sequences, count_stream, count_text, read_lines
+from suffice.sources.sequences import Sequences, open_sequences
+from suffice.statistics import Summary
+
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_HELD = "held out: "
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a caller gave beside the data."""
+
+    data: Any
+    lengths: Any = None
+    group: Hashable | None = None
+    held_out: Any = None
+
+
+Split = Callable[[Any], Iterable[Hashable]]
+
+
+def splitter(tokens: Any) -> Split | None:
+    """How a text becomes states; None leaves sequences as they are."""
+    if tokens is None:
+        return None
+    if callable(tokens):
+        chosen: Split = tokens
+        return chosen
+    kinds: dict[str, Split] = {"words": str.split, "characters": list}
+    if not isinstance(tokens, str) or tokens not in kinds:
+        raise OptionError(f"tokens is {tokens!r}; expected 'words', 'characters', a function of a text, or None.")
+    return kinds[tokens]
+
+
+def read_summary(given: Given, layout: Layout, tokens: Any, weights: Any, columns: Any) -> Summary:
+    """The summary of the data, and of what is held out beside it."""
+    found = _read(given, layout, tokens, weights, columns)
+    if given.held_out is None:
+        return found
+    beside = replace(layout, prefix=_HELD)
+    other = given.held_out
+    held = _read(other if isinstance(other, Given) else Given(other), beside, tokens, None, None)
+    both = {**found.answers, **held.answers}
+    return Summary(found.domain.merge(held.domain), both, found.rows, found.weight)
+
+
+def _read(given: Given, layout: Layout, tokens: Any, weights: Any, columns: Any) -> Summary:
+    data = given.data
+    if _is_file(data) or isinstance(data, Iterator):
+        if weights is not None or given.lengths is not None or given.group is not None or columns is not None:
+            raise OptionError(
+                "A file or an iterator is read once, sequence by sequence: it takes no weights, lengths, groups or "
+                "columns."
+            )
+        return _read_once(data, layout, tokens)
+    if isinstance(weights, str) and columns is None:
+        columns = [name for name in open_source(data).columns if name not in (given.group, weights)]
+    sequences = opened(given, tokens, columns)
+    return count_sequences(sequences, layout, sequence_weights(given, sequences, weights))
+
+
+def _is_file(data: Any) -> bool:
+    if isinstance(data, os.PathLike):
+        return True
+    if not isinstance(data, str):
+        return False
+    if "\n" not in data and len(data) < 4096 and os.path.isfile(data):
+        return True
+    raise DataError(
+        f"The data are the text {data[:40]!r}, and there is no file of that name. Give [text] for the sequence of its "
+        "characters, [text.split()] for that of its words, or the path of a text file."
+    )
+
+
+def _read_once(data: Any, layout: Layout, tokens: Any) -> Summary:
+    split = splitter(tokens)
+    if isinstance(data, Iterator):
+        return count_stream(data, layout, split)
+    if not Path(data).is_file():
+        raise DataError(f"There is no file {os.fspath(data)!r}.")
+    if split is None or split is str.split:
+        if layout.states is None:
+            return count_text(data, layout)
+        split = str.split
+    parts = (found for line in read_lines(data) if (found := list(split(line))))
+    return count_stream(parts, layout, None)
+
+
+def opened(given: Given, tokens: Any = None, columns: Any = None) -> Sequences:
+    """The sequences in memory, texts split where that was asked."""
+    split = splitter(tokens)
+    data = given.data
+    if split is not None and isinstance(data, list | tuple) and all(isinstance(item, str) for item in data):
+        data = [list(split(item)) for item in data]
+    return open_sequences(data, lengths=given.lengths, group=given.group, columns=columns)
+
+
+def sequence_weights(given: Given, sequences: Sequences, weights: Any) -> Any:
+    """One weight for each sequence: as given, or from the column of a table."""
+    if not isinstance(weights, str):
+        return weights
+    column = open_sequences(given.data, lengths=given.lengths, group=given.group, columns=[weights])
+    values = column.values.astype(np.float64)
+    first = values[column.offsets[:-1]]
+    if not np.array_equal(np.repeat(first, column.lengths), values):
+        at = int(np.argmax(np.repeat(first, column.lengths) != values))
+        place = int(np.searchsorted(column.offsets, at, side="right")) - 1
+        raise DataError(
+            f"The column of weights {weights!r} changes within sequence {place}; a sequence has one weight."
+        )
+    return first
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Words
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The words that the chain predicts, in order; `unknown` stands for every other one, `end` ends a sequence."""
+
+    states: tuple[Hashable, ...]
+    start: Hashable
+    end: Hashable | None
+    unknown: Hashable | None
+
+    def __post_init__(self) -> None:
+        """Make the look-up; texts, of which there may be many, are looked up as they are."""
+        table: dict[Any, int] | None = None
+        if are_texts(self.states):
+            table = dict(zip(self.states, range(self.card), strict=True))
+        plain = table is not None and len(table) == self.card
+        made = Variable.of_texts("to", self.states) if plain else Variable.discrete("to", self.states)  # type: ignore[arg-type]
+        object.__setattr__(self, "variable", made)
+        object.__setattr__(self, "_texts", table)
+
+    variable: Variable = None  # type: ignore[assignment]
+    _texts: dict[Any, int] | None = None
+
+    @property
+    def card(self) -> int:
+        """Number of words; also the number of the start mark."""
+        return len(self.states)
+
+    @cached_property
+    def words(self) -> tuple[Hashable, ...]:
+        """The words that can be part of a history: all but the end."""
+        end = None if self.end is None else self._find(self.end)
+        return self.states if end is None else (*self.states[:end], *self.states[end + 1 :])
+
+    def _find(self, state: Hashable) -> int | None:
+        return self.variable.find(state) if self._texts is None else self._texts.get(state)
+
+    def places(self, states: Iterable[Hashable]) -> Integers:
+        """Numbers of words; those not known are the unknown word, or -1."""
+        rest = None if self.unknown is None else self._find(self.unknown)
+        if rest is None:
+            if self.unknown is not None:
+                raise self.variable.unknown(self.unknown)
+            rest = -1
+        if self._texts is not None:
+            return np.fromiter(map(self._texts.get, states, repeat(rest)), np.int64)
+        found = (self.variable.find(state) for state in states)
+        return np.array([rest if place is None else place for place in found], dtype=np.int64)
+
+    def place(self, state: Hashable, *, history: bool = False) -> int:
+        """The number of one word, or of the start mark in a history; one that is not known is an error."""
+        if history and state_key(state) == state_key(self.start):
+            return self.card
+        place = int(self.places([state])[0])
+        if place < 0:
+            raise UnknownStateError(
+                f"{state!r} ({type(state).__name__}) is no state of this chain, which has {self.card}. Give unknown= "
+                "to let one state stand for all others."
+            )
+        return place
+
+
+def vocabulary(summary: Summary, layout: Layout, declared: Any, unknown: Any, min_count: int) -> Vocabulary:
+    """The words that counts give: those declared, or seen at least `min_count` times."""
+    variable = summary.domain[layout.names[-1]]
+    marks = [] if layout.end is None else [layout.end]
+    if declared is not None:
+        states = [*declared, *(mark for mark in marks if state_key(mark) not in set(map(state_key, declared)))]
+    else:
+        cells, values = summary[layout.question].items()
+        counts = np.bincount(cells[:, -1], values, minlength=variable.card)
+        enough = counts >= max(float(min_count), np.finfo(float).tiny)
+        for mark in marks:
+            if (place := _place(variable, mark)) is not None:
+                enough[place] = counts[place] > 0
+        states = list(compress(variable.states, enough.tolist()))
+    if unknown is not None and _place(states, unknown) is None:
+        states.append(unknown)
+    if not states:
+        raise EstimateError("Nothing has been counted, so that the chain has no states. Declare them by states=.")
+    ordered = tuple(states) if declared is not None else _sorted(states)
+    return Vocabulary(ordered, layout.start, layout.end, unknown)
+
+
+def _sorted(states: list[Hashable]) -> tuple[Hashable, ...]:
+    return tuple(sorted(states)) if are_texts(states) else sort_states(states)  # type: ignore[type-var]
+
+
+def _place(states: Variable | list[Hashable], state: Hashable) -> int | None:
+    """The place of a state, or None; a text is looked for once, without a table of all states."""
+    known = states.states if isinstance(states, Variable) else states
+    if type(state) is str:
+        return known.index(state) if state in known else None
+    if isinstance(states, Variable):
+        return states.find(state)
+    key = state_key(state)
+    return next((place for place, other in enumerate(known) if state_key(other) == key), None)
+
+
+def windows_of(summary: Summary, layout: Layout, words: Vocabulary) -> tuple[Codes, Floats]:
+    """Windows (m, order + 1) of word numbers and their weights; a word not known is -1, the start mark `card`."""
+    cells, values = summary[layout.question].items()
+    if not (values > 0).all():
+        cells, values = cells[values > 0], values[values > 0]
+    past, future = summary.domain[layout.names[0]], summary.domain[layout.names[-1]]
+    before = words.places(past.states).astype(np.int32)
+    before[_place(past, layout.start)] = words.card
+    after = words.places(future.states).astype(np.int32)
+    # Column by column in memory, as they are written here and read later.
+    windows = np.empty(cells.shape[::-1], np.int32).T
+    for place, name in enumerate(layout.names):
+        table = after if name == layout.names[-1] else before
+        windows[:, place] = table[cells[:, place]]
+    return windows, values
+
+
+def held_out_of(summary: Summary, layout: Layout, words: Vocabulary) -> tuple[Integers, Floats] | None:
+    """Windows of what is held out, or None."""
+    beside = replace(layout, prefix=_HELD)
+    if beside.question not in summary.answers:
+        return None
+    windows, values = windows_of(summary, beside, words)
+    return windows.astype(np.int64), values

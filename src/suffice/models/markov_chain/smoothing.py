@@ -1,0 +1,156 @@
+"""Ways to give events that were never seen a share: options of a Markov chain, plain and frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from suffice.errors import OptionError, listing
+
+
+class Smoothing:
+    """What the ways have in common: options by name, for searches and files."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def set_params(self, **options: Any) -> Self:
+        """A copy with other options; the original stays as it is."""
+        known = self.get_params()
+        if set(options) - set(known):
+            raise OptionError(f"{type(self).__name__} has the options {listing(known)}; found {listing(options)}.")
+        return replace(self, **options)  # type: ignore[type-var]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        return asdict(self)  # type: ignore[call-overload]
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data, checking it."""
+        return cls(**plain)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 <= value <= 1)
+
+
+@dataclass(frozen=True)
+class Interpolation(Smoothing):
+    """``p(w | h) = weight p(w | h') + (1 - weight) n(h, w) / n(h)``, where h' is h without its oldest word.
+
+    The recursion ends at the background, a law of the next word alone.
+
+    Args:
+        weight: a number from 0 to 1 (or one for each length of history, shortest first); "deleted" for the weight
+            that makes each event likeliest when it is left out of the counts of its history (leave-one-out);
+            "held-out" for the weight that makes the sequences of ``fit(..., held_out=)`` likeliest.
+        background: "unigram" (how often each word comes next), "uniform", or probabilities: a dict by state, or an
+            array in the order of the states.
+        buckets: None for one weight; or limits of n(h), such as (1, 5, 20): histories seen equally often share one.
+
+    >>> Interpolation("deleted").weight
+    'deleted'
+    """
+
+    weight: Any = "deleted"
+    background: Any = "unigram"
+    buckets: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if isinstance(self.weight, list | tuple | np.ndarray):
+            object.__setattr__(self, "weight", tuple(float(value) for value in self.weight))
+        given = self.weight if isinstance(self.weight, tuple) else (self.weight,)
+        if self.weight == "leave-one-out":
+            object.__setattr__(self, "weight", "deleted")
+        elif self.weight not in ("deleted", "held-out") and not (given and all(map(_is_share, given))):
+            raise OptionError(
+                f"The weight is {self.weight!r}; expected a number from 0 to 1, several of them, 'deleted' or "
+                "'held-out'."
+            )
+        if isinstance(self.background, str) and self.background not in ("unigram", "uniform"):
+            raise OptionError(f"The background is {self.background!r}; expected 'unigram', 'uniform' or probabilities.")
+        if self.buckets is not None:
+            limits = tuple(float(limit) for limit in self.buckets)
+            if not limits or any(a >= b for a, b in pairwise(limits)):
+                raise OptionError(
+                    f"buckets is {self.buckets!r}; expected rising limits of how often a history is seen."
+                )
+            object.__setattr__(self, "buckets", limits)
+
+    @property
+    def learned(self) -> bool:
+        """Whether the weight is learned from data."""
+        return isinstance(self.weight, str)
+
+
+@dataclass(frozen=True)
+class AbsoluteDiscount(Smoothing):
+    """A constant is taken off every count, and what is gained goes to the shorter history.
+
+    ``p(w | h) = max(n(h, w) - d, 0) / n(h) + weight(h) p(w | h')``.
+
+    Args:
+        discount: from 0 to 1; by default ``n1 / (n1 + 2 n2)`` for each length, from the runs seen once and twice.
+        backoff: whether seen words keep the discounted share alone, and only unseen ones look at the shorter history.
+    """
+
+    discount: float | None = None
+    backoff: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.discount is not None and not _is_share(self.discount):
+            raise OptionError(f"The discount is {self.discount!r}; expected a number from 0 to 1, or None.")
+
+
+@dataclass(frozen=True)
+class Katz(Smoothing):
+    """Backing off by Good-Turing counts: runs seen at most `most` times give a share to those never seen.
+
+    A run seen r times counts as ``r* = (r + 1) n_{r+1} / n_r``, corrected so that runs seen more than `most` times
+    keep their counts. Words never seen after a history share its weight in proportion to ``p(w | h')``.
+
+    Args:
+        most: counts above this one are trusted.
+    """
+
+    most: int = 5
+
+    def __post_init__(self) -> None:
+        """Check the option."""
+        if not (isinstance(self.most, int | np.integer) and not isinstance(self.most, bool) and self.most >= 1):
+            raise OptionError(f"most is {self.most!r}; expected a whole number of at least 1.")
+
+
+@dataclass(frozen=True)
+class KneserNey(Smoothing):
+    """Interpolated Kneser-Ney smoothing: shorter runs count in how many contexts they occur, not how often.
+
+    Args:
+        discounts: one number, or three for runs that occur once, twice and more often; by default those of Chen and
+            Goodman for each length, from the runs that occur one to four times.
+        modified: whether there are three discounts (or one, ``n1 / (n1 + 2 n2)``), where they are not given.
+        uniform: whether the shortest runs give a share to the uniform law, so that no word has probability zero.
+    """
+
+    discounts: Any = None
+    modified: bool = True
+    uniform: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.discounts is None:
+            return
+        given = (self.discounts,) * 3 if isinstance(self.discounts, int | float | np.number) else tuple(self.discounts)
+        if len(given) != 3 or not all(isinstance(d, int | float | np.number) and d >= 0 for d in given):
+            raise OptionError(f"discounts is {self.discounts!r}; expected one or three numbers of at least 0.")
+        if any(d > most for d, most in zip(given, (1, 2, 3), strict=True)):
+            raise OptionError(f"discounts is {self.discounts!r}; at most 1, 2 and 3 can be taken off.")
+        object.__setattr__(self, "discounts", tuple(float(d) for d in given))

@@ -1,0 +1,96 @@
+"""Objects whose options live in the constructor: read, changed, copied and shown as scikit-learn does it."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any, ClassVar, Self
+
+from suffice.errors import OptionError, listing
+
+
+class Optioned:
+    """Options in the constructor, kept as they were given.
+
+    Subclasses call ``super().__init__(**options)`` with every argument of their own constructor.
+    """
+
+    #: Options that say what the object is: when one of them changes, what was learned is another thing's.
+    _defining: ClassVar[frozenset[str]] = frozenset({"structure"})
+
+    def __init__(self, **options: Any) -> None:
+        """Keep the options as they were given."""
+        self._options = options
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Options are set by `set_params`: an option written to directly would be read by nobody."""
+        if name in self.__dict__.get("_options", ()):
+            raise OptionError(
+                f"{name} is an option of {type(self).__name__}: write set_params({name}=...) and fit again."
+            )
+        object.__setattr__(self, name, value)
+
+    @classmethod
+    def _option_names(cls) -> list[str]:
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options; with `deep` also those of options that have options, as ``prior__alpha``."""
+        found = {name: self._options[name] for name in self._option_names()}
+        if deep:
+            for name, value in list(found.items()):
+                if hasattr(value, "get_params") and not isinstance(value, type):
+                    found |= {f"{name}__{inner}": option for inner, option in value.get_params().items()}
+        return found
+
+    def set_params(self, **options: Any) -> Self:
+        """Change options; those of a prior as ``prior__alpha=2``. What was learned stays until the next `fit`."""
+        merged = dict(self._options)
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in options.items():
+            outer, _, inner = name.partition("__")
+            if outer not in merged:
+                raise OptionError(f"{type(self).__name__} has no option {name!r}; it has {listing(merged)}.")
+            if inner:
+                nested.setdefault(outer, {})[inner] = value
+            else:
+                merged[outer] = value
+        for outer, inside in nested.items():
+            if not hasattr(merged[outer], "get_params"):
+                raise OptionError(f"The option {outer!r} is {merged[outer]!r} and has no options of its own.")
+            merged[outer] = copy.copy(merged[outer]).set_params(**inside)
+        self._before_options_change()
+        fresh = type(self)(**merged)
+        if self._defining & options.keys():
+            self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def _before_options_change(self) -> None:
+        """What depends on the options as they were and is not yet worked out is worked out now."""
+
+    def clone(self) -> Self:
+        """An unfitted copy with the same options."""
+        return type(self)(**copy.deepcopy(self.get_params(deep=False)))
+
+    def __repr__(self) -> str:
+        """The constructor call with the options that differ from the defaults."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        shown = [
+            f"{name}={_short(self._options[name])}"
+            for name in self._option_names()
+            if not _same(self._options[name], defaults[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether an option is left at its default."""
+    plain = type(value) is type(default) and isinstance(value, int | float | str)
+    return value is default or (plain and bool(value == default))
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

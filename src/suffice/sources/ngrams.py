@@ -1,0 +1,335 @@
+"""Counts of runs of states: what a Markov chain asks of sequences, texts and iterators, in one pass.
+
+The answer is an ordinary `Summary` with one question: the weight of every window of ``order + 1`` states. A window
+ends at a step of a sequence; where it reaches back before the first step it holds the start mark. Every shorter run can
+be summed from the windows. Only windows that occur are kept.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.answers import CountTable
+from suffice.domain import Domain, Variable, is_gap, sort_states, state_key
+from suffice.errors import DataError, MissingValueError, OptionError
+from suffice.kernels.ngrams import Part, count_parts, count_windows, windows, with_ends
+from suffice.kernels.words import WordNumbers
+from suffice.sources.sequences import Sequences, code_states
+from suffice.sources.weights import check_weights
+from suffice.statistics import Counts, Summary
+
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Codes of a stream that are held before they are counted.
+HELD = 1 << 25
+#: Bytes of a file, and sequences of an iterator, that are read at a time.
+CHUNK_BYTES, CHUNK_SEQUENCES = 1 << 24, 1 << 14
+#: Numbers of the marks among the numbers of the words of a stream.
+_START, _END, _WORDS = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is counted: windows of ``order + 1`` states, with marks before the first and after the last step.
+
+    `states` are the declared ones, or None for those seen; `end` is None where the end of a sequence is no event.
+    """
+
+    order: int
+    start: Hashable = "<s>"
+    end: Hashable | None = None
+    states: tuple[Hashable, ...] | None = None
+    prefix: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the places of a window, oldest first: "from" and "to", or "from_2", "from_1", "to"."""
+        lags = ["from"] if self.order == 1 else [f"from_{lag}" for lag in range(self.order, 0, -1)]
+        return tuple(self.prefix + name for name in (*lags, "to"))
+
+    @property
+    def question(self) -> Counts:
+        """The one question."""
+        return Counts(self.names)
+
+    def domain(self, states: Iterable[Hashable]) -> Domain:
+        """The variables of a window over these states, the marks among them."""
+        found = tuple(states) if self.states is None else self.states
+        marks = [self.start] + ([] if self.end is None else [self.end])
+        known = set(found)
+        for mark in marks:
+            if mark in known and state_key(mark) in set(map(state_key, found)):
+                raise _marked(mark)
+        ends = () if self.end is None else (self.end,)
+        if self.states is not None:
+            before = [Variable.discrete(name, (self.start, *found)) for name in self.names[:-1]]
+            return Domain([*before, Variable.discrete(self.names[-1], (*found, *ends))])
+        past = Variable.discrete(self.names[0], sort_states((self.start, *found)), origin="seen")
+        future = Variable.discrete(self.names[-1], sort_states((*found, *ends)), origin="seen")
+        return self._over(past, future)
+
+    def text_domain(self, words: list[str]) -> tuple[Domain, tuple[Codes, Codes]]:
+        """As `domain` for texts that differ and marks that are texts, with the codes of their numbers.
+
+        Numbers are 0 for the start, 1 for the end and then those of the words; a code is -1 where it cannot be.
+        """
+        ordered = sorted(words)
+        place = dict(zip(ordered, range(len(ordered)), strict=True))
+        rank = np.fromiter(map(place.__getitem__, words), np.int32, len(words))
+        begin = self._room(ordered, self.start)
+        past = Variable.of_texts(self.names[0], (*ordered[:begin], str(self.start), *ordered[begin:]), origin="seen")
+        before = np.concatenate([[begin, -1], rank + (rank >= begin)]).astype(np.int32)
+        if self.end is None:
+            future = Variable.of_texts(self.names[-1], tuple(ordered), origin="seen")
+            return self._over(past, future), (before, np.concatenate([[-1, -1], rank]).astype(np.int32))
+        last = self._room(ordered, self.end)
+        future = Variable.of_texts(self.names[-1], (*ordered[:last], str(self.end), *ordered[last:]), origin="seen")
+        after = np.concatenate([[-1, last], rank + (rank >= last)]).astype(np.int32)
+        return self._over(past, future), (before, after)
+
+    @staticmethod
+    def _room(ordered: list[str], mark: Any) -> int:
+        """Where a mark goes among sorted words."""
+        at = bisect_left(ordered, mark)
+        if at < len(ordered) and ordered[at] == mark:
+            raise _marked(mark)
+        return at
+
+    def _over(self, past: Variable, future: Variable) -> Domain:
+        """The variables of a window, of which those before the last share their states."""
+        return Domain([past, *(_renamed(past, name) for name in self.names[1:-1]), future])
+
+
+def _marked(mark: Hashable) -> DataError:
+    return DataError(
+        f"The data hold the state {mark!r}, which marks the bounds of sequences. Choose other marks by "
+        "bounds=(start, end), or leave the marks out of the data."
+    )
+
+
+def are_texts(states: Iterable[Hashable]) -> bool:
+    """Whether every state is a text: a vocabulary needs no look at the types of its words."""
+    return set(map(type, states)) == {str}
+
+
+def _renamed(variable: Variable, name: Hashable) -> Variable:
+    """The same states under another name, with the look-up table that is there already."""
+    found = object.__new__(Variable)
+    found.__dict__.update({**variable.__dict__, "name": name})
+    return found
+
+
+def count_sequences(sequences: Sequences, layout: Layout, weights: Any = None) -> Summary:
+    """The summary of sequences in memory; `weights` (n_sequences,) counts a sequence of weight 2 as two."""
+    single = sequences.single()
+    codes, states = code_states(single.values, layout.states)
+    if (codes < 0).any():
+        step = int(np.argmax(codes < 0))
+        place = int(np.searchsorted(single.offsets, step, side="right")) - 1
+        raise MissingValueError(
+            f"Sequence {place} has a gap at step {step - int(single.offsets[place])}; a chain needs every state. "
+            "Cut the sequence in two at the gap."
+        )
+    counter = _Counter(layout)
+    counter.add(codes + np.int32(_WORDS), single.offsets, checked_weights(weights, single.n_sequences))
+    return counter.summary(states)
+
+
+def checked_weights(weights: Any, sequences: int) -> Floats | None:
+    """One weight for each sequence, or None."""
+    if weights is None:
+        return None
+    found = np.asarray(weights)
+    if found.ndim != 1 or found.dtype.kind not in "biuf" or len(found) != sequences:
+        raise DataError(f"sample_weight has shape {found.shape}; expected one weight for each of {sequences} sequences")
+    return check_weights(found.astype(np.float64), 0)
+
+
+def count_stream(
+    stream: Iterator[Any], layout: Layout, split: Callable[[Any], Iterable[Hashable]] | None = None
+) -> Summary:
+    """The summary of an iterator of sequences, read once; `split` makes the states of each item."""
+    numbers: dict[Hashable, int] = {}
+    labels: list[Hashable] = []
+    counter = _Counter(layout)
+    read = 0
+    while chunk := list(islice(stream, CHUNK_SEQUENCES)):
+        parts = [_listed(item, split, read + place) for place, item in enumerate(chunk)]
+        read += len(chunk)
+        flat = [_number(state, numbers, labels) for part in parts for state in part]
+        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        counter.add(np.array(flat, dtype=np.int32), offsets)
+    if read == 0:
+        raise DataError("There are no sequences: the iterator gave none.")
+    return counter.summary(labels)
+
+
+def _listed(item: Any, split: Callable[[Any], Iterable[Hashable]] | None, place: int) -> list[Any]:
+    if split is None and (item is None or not hasattr(item, "__iter__")):
+        raise DataError(f"Sequence {place} of the iterator is {item!r}; expected a list of states.")
+    found = list(item if split is None else split(item))
+    if not found:
+        raise DataError(f"Sequence {place} of the iterator is empty; each sequence needs at least one step.")
+    if any(map(is_gap, found)):
+        raise MissingValueError(f"Sequence {place} of the iterator holds a gap; a Markov chain needs every state.")
+    return found
+
+
+def _number(state: Hashable, numbers: dict[Hashable, int], labels: list[Hashable]) -> int:
+    """The number of a state; texts are looked up as they are, anything else by type and value."""
+    key: Hashable = state if type(state) is str else state_key(state)
+    found = numbers.get(key)
+    if found is None:
+        found = numbers[key] = len(labels) + _WORDS
+        labels.append(state)
+    return found
+
+
+def count_text(path: str | os.PathLike[str], layout: Layout) -> Summary:
+    """The summary of a text file, one sequence a line, its words separated by blanks; read once, in pieces.
+
+    Lines without words are left out. A name that ends in ``.gz`` is unpacked on the way.
+    """
+    numbers = WordNumbers(_WORDS, None if layout.end is None else _END)
+    counter = _Counter(layout)
+    for piece in _pieces(path):
+        counter.hold(Part(*numbers.read(piece)))
+    if len(numbers) == 0:
+        raise DataError(f"{os.fspath(path)!r} holds no words.")
+    try:
+        return counter.summary(numbers.texts)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{os.fspath(path)!r} is no UTF-8 text: {error}. Convert it first.") from None
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The lines of a text file that are not empty, without their ends."""
+    opened = gzip.open if os.fspath(path).endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8", newline="\n") as stream:
+        for line in stream:
+            if text := line.rstrip("\r\n"):
+                yield text
+
+
+def _pieces(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """Pieces of whole lines."""
+    opened: Any = gzip.open if os.fspath(path).endswith(".gz") else open
+    rest = b""
+    with opened(path, "rb") as stream:
+        while piece := stream.read(CHUNK_BYTES):
+            cut = piece.rfind(b"\n") + 1
+            if cut == 0:
+                rest += piece
+                continue
+            yield rest + piece[:cut] if rest else piece[:cut]
+            rest = piece[cut:]
+    if rest:
+        yield rest
+
+
+class _Counter:
+    """Adds up the windows of sequences whose states are numbered; numbers 0 and 1 are the marks."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._held: list[Part] = []
+        self._size = 0
+        self._counted: list[tuple[Codes, Floats]] = []
+        self._rows = 0
+        self._weight = 0.0
+
+    def add(self, codes: Codes, offsets: Integers, weights: Floats | None = None) -> None:
+        """Some more whole sequences, without the mark of their ends."""
+        if self._layout.end is not None:
+            codes, offsets = with_ends(codes, offsets, _END)
+        self.hold(Part(codes, offsets, None if weights is None else np.repeat(weights, np.diff(offsets))))
+
+    def hold(self, part: Part) -> None:
+        """Some more whole sequences, with the mark of their ends where that is an event."""
+        self._rows += len(part.codes)
+        self._weight += float(len(part.codes)) if part.weights is None else float(part.weights.sum())
+        self._held.append(part)
+        self._size += len(part.codes)
+        # Not before as much is held as has been counted, so that no window is merged more than a few times.
+        if self._size >= max(HELD, sum(len(values) for _, values in self._counted)):
+            highest = max(int(held.codes.max(initial=_WORDS)) for held in self._held)
+            same = np.arange(highest + 1, dtype=np.int32)
+            self._flush((same, same))
+
+    def _flush(self, tables: tuple[Codes, Codes]) -> None:
+        """Count what is held, in the numbers that the tables give."""
+        if self._held:
+            self._counted.append(count_parts(self._held, self._layout.order, *tables))
+            self._held, self._size = [], 0
+        if len(self._counted) > 1:
+            self._counted = [_summed(self._counted)]
+
+    def summary(self, states: Iterable[Hashable]) -> Summary:
+        """The windows by the states of the numbers from 2 on."""
+        labels = list(states)
+        domain, tables = self._coded(labels)
+        self._counted = [count_windows(_renumbered(cells, tables), values) for cells, values in self._counted]
+        self._flush(tables)
+        cells, values = self._counted[0]
+        table = CountTable.sparse(domain.shape(self._layout.names), cells, values)
+        return Summary(domain, {self._layout.question: table}, self._rows, self._weight)
+
+    def _coded(self, labels: list[Any]) -> tuple[Domain, tuple[Codes, Codes]]:
+        """The domain, and the code of each number in the past of a window and at its end; -1 where it cannot be."""
+        layout = self._layout
+        marks = [layout.start] if layout.end is None else [layout.start, layout.end]
+        if layout.states is None and are_texts(chain(labels, marks)):
+            return layout.text_domain(labels)
+        domain = layout.domain(labels)
+        past, future = domain[layout.names[0]], domain[layout.names[-1]]
+        end = -1 if layout.end is None else future.index(layout.end)
+        before = [past.index(layout.start), -1, *(past.index(label) for label in labels)]
+        after = [-1, end, *(future.index(label) for label in labels)]
+        return domain, (np.array(before, dtype=np.int32), np.array(after, dtype=np.int32))
+
+
+def _renumbered(cells: Codes, tables: tuple[Codes, Codes]) -> list[Codes]:
+    return [tables[int(place == cells.shape[1] - 1)][cells[:, place]] for place in range(cells.shape[1])]
+
+
+def _summed(parts: list[tuple[Codes, Floats]]) -> tuple[Codes, Floats]:
+    cells = np.concatenate([part for part, _ in parts])
+    values = np.concatenate([found for _, found in parts])
+    return count_windows([cells[:, place] for place in range(cells.shape[1])], values)
+
+
+def check_marks(bounds: Any) -> tuple[Hashable, Hashable | None]:
+    """The start mark, and the end mark where the ends of sequences are events."""
+    if bounds is None or bounds is False:
+        return "<s>", None
+    if bounds is True:
+        return "<s>", "</s>"
+    marks = tuple(bounds) if isinstance(bounds, list | tuple) else ()
+    if len(marks) != 2 or state_key(marks[0]) == state_key(marks[1]):
+        raise OptionError(f"bounds is {bounds!r}; expected True, False or two different marks, (start, end).")
+    return marks[0], marks[1]
+
+
+def sequence_windows(
+    codes: Integers, offsets: Integers, order: int, start: int, end: int | None
+) -> tuple[Integers, Integers]:
+    """Every window (events, order + 1) of coded sequences, and the offsets of the events of each sequence.
+
+    The end of a sequence is an event where it has a code.
+    """
+    whole = codes.astype(np.int32)
+    if end is not None:
+        whole, offsets = with_ends(whole, offsets, end)
+    columns = windows(whole, offsets, order, start)
+    return np.stack(columns, axis=1).astype(np.int64), offsets

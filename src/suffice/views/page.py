@@ -1,0 +1,323 @@
+"""The page of a report: one file that asks nothing of the network, and is coloured and moved by its own parts alone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from suffice.report import Report
+from suffice.views.charts import Interval, diagonal_chart, interval_chart, line_chart
+from suffice.views.drawing import draw_graph
+from suffice.views.estimates import estimates_of
+from suffice.views.explorer import Explorer, explorer_of
+from suffice.views.portrait import Grid, Law, graph_of, grids_of, laws_of
+
+ASSETS = Path(__file__).with_name("assets")
+#: Parameters whose estimates are drawn, those that the prior moves most.
+MOST_INTERVALS = 40
+#: Statistics that are drawn; of more, those with the largest gaps and an even choice of the others.
+MOST_POINTS = 1500
+#: Steps of the colours of a table.
+SHADES = 20
+
+
+def page_of(report: Report, model: Any) -> str:
+    """The page as text; `model` is None for a report that stands alone."""
+    style, script = (ASSETS.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "explorer.js"))
+    explorer = Explorer(None) if model is None else explorer_of(model)
+    body = "\n".join(filter(None, _sections(report, model, explorer)))
+    data = (
+        "" if explorer.data is None else f'<script type="application/json" id="network">{_json(explorer.data)}</script>'
+    )
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    title = html.escape(f"{report.model} · suffice")
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="color-scheme" content="light dark">\n<title>{title}</title>\n<style>{style}</style>\n</head>\n'
+        f"<body>\n{body}\n{data}\n<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _hash(text: str) -> str:
+    """The text as a content-security policy names it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _sections(report: Report, model: Any, explorer: Explorer) -> list[str]:
+    parts = [_top(report, model), _warnings(report), _figures(report)]
+    if model is not None:
+        laws, silence = laws_of(model)
+        parts += [_graph(model, bool(laws)), _laws(laws, silence, explorer), _tables(model)]
+    parts += [_convergence(report), _moments(report, model), _estimates(model), _receipt(report)]
+    foot = "Made by suffice. This file is complete: it loads nothing and sends nothing."
+    return [*parts[:3], "<main>", *parts[3:], "</main>", f"<footer>{foot}</footer>"]
+
+
+def _section(identity: str, title: str, *parts: str, note: str = "") -> str:
+    said = f'<p class="note">{html.escape(note)}</p>' if note else ""
+    return f'<section id="{identity}"><h2>{html.escape(title)}</h2>{said}{"".join(parts)}</section>'
+
+
+# -- what comes first ------------------------------------------------------------------------------------------------
+
+
+def _top(report: Report, model: Any) -> str:
+    said = f"{report.estimate} from {report.rows:,} rows"
+    shape = ""
+    if model is not None and hasattr(model, "nodes") and hasattr(model, "edges"):
+        shape = f" · {len(model.nodes):,} nodes, {len(model.edges):,} edges"
+    return f"<header><h1>{html.escape(report.model)}</h1><p>{html.escape(said + shape)}</p></header>"
+
+
+def _warnings(report: Report) -> str:
+    """What a reader has to know before anything else."""
+    found = list(report.warnings)
+    if not report.converged:
+        found.insert(0, f"The fit has not converged: {report.stop_reason}.")
+    if report.certificate.exists is False:
+        named = "; ".join(report.certificate.directions[:3]) or "the estimate lies on the edge"
+        found.append(f"The maximum is not attained: {named}.")
+    if not found:
+        return '<aside class="fine" role="status">No warnings.</aside>'
+    items = "".join(f"<li>{html.escape(text)}</li>" for text in found)
+    word = "warning" if len(found) == 1 else "warnings"
+    head = f'<h2 id="warned">{len(found)} {word}</h2>'
+    return f'<aside class="warnings" aria-labelledby="warned">{head}<ul>{items}</ul></aside>'
+
+
+def _figures(report: Report) -> str:
+    """The figures that one looks for first."""
+    gap = report.certificate.value_gap
+    away = "unknown" if gap is None else f"{'≤' if report.certificate.bound else '≈'} {_tiny(gap)}"
+    cells = [
+        ("log-likelihood", _amount(report.log_likelihood), "sum, natural log"),
+        ("parameters", f"{report.n_params:,}", f"AIC {_amount(report.aic)}"),
+        ("moment gap", _tiny(report.certificate.moment_gap), report.certificate.scale),
+        ("from the optimum", away, "nats a row"),
+    ]
+    shown = "".join(
+        f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(value)}<small>{html.escape(unit)}</small></dd></div>"
+        for label, value, unit in cells
+    )
+    return f'<dl class="figures">{shown}</dl>'
+
+
+def _tiny(value: float) -> str:
+    return "0" if value == 0 else f"{value:.1e}"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.2f}" if math.isfinite(value) and abs(value) < 1e9 else f"{value:.4g}"
+
+
+# -- the model -------------------------------------------------------------------------------------------------------
+
+
+def _graph(model: Any, linked: bool) -> str:
+    placement = graph_of(model)
+    if placement is None:
+        return ""
+    if isinstance(placement, str):
+        return _section("graph", "Graph", note=placement)
+    number = {node: str(at) for at, node in enumerate(model.nodes)}
+    title = f"Graph of {len(model.nodes)} nodes and {len(model.edges)} edges"
+    drawn = draw_graph(
+        placement,
+        title=title,
+        link=lambda node: f"#v{number[node]}" if linked else None,
+        identity=number.__getitem__,
+    )
+    return _section(
+        "graph", "Graph", f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">{drawn}</div>'
+    )
+
+
+def _laws(laws: list[Law], silence: str, explorer: Explorer) -> str:
+    """The law of each variable as bars; with an explorer each state is a button."""
+    if not laws:
+        return _section("laws", "Variables", note=silence) if silence else ""
+    live = explorer.data is not None
+    cards = "".join(_card(at, law, live) for at, law in enumerate(laws))
+    if not live:
+        return _section("laws", "Variables", f'<div class="cards">{cards}</div>', note=explorer.reason)
+    bar = (
+        '<div class="evidence"><p id="verdict" role="status" aria-live="polite">Exploring needs JavaScript.</p>'
+        '<div id="chips"></div><button type="button" id="clear" hidden>Clear all</button>'
+        '<label class="filter">Find <input id="filter" type="search" placeholder="name of a variable"></label></div>'
+    )
+    note = (
+        "Choose a state to set it as evidence, and choose it again to retract it. All other laws are then exact "
+        "posteriors, computed in this page on the junction tree of the model."
+    )
+    inside = f'<div id="explorer">{bar}<div class="cards">{cards}</div></div>'
+    return _section("laws", "Variables", inside, note=note)
+
+
+def _card(at: int, law: Law, live: bool) -> str:
+    name = html.escape(str(law.name))
+    if not law.states:
+        return f'<article class="card" id="v{at}"><h3>{name}</h3><p>{html.escape(law.words)}</p></article>'
+    pairs = zip(law.states, law.probabilities, strict=True)
+    rows = "".join(_bar(at, law.name, str(state), share, live) for state, share in pairs)
+    return f'<article class="card" id="v{at}" aria-label="{name}"><h3>{name}</h3>{rows}</article>'
+
+
+def _bar(at: int, name: object, state: str, share: float, live: bool) -> str:
+    text = html.escape(state)
+    inside = (
+        f'<span class="state" title="{text}">{text}</span><svg class="bar" aria-hidden="true" height="10">'
+        f'<rect class="rail" width="100%" height="10" rx="3"/><rect class="fill" width="{100 * share:.4f}%" '
+        f'height="10" rx="3"/></svg><span class="share">{100 * share:.1f} %</span>'
+    )
+    if not live:
+        return f'<div class="row">{inside}</div>'
+    said = html.escape(f"{name} = {state}: {100 * share:.1f} %")
+    mark = f'data-variable="{at}" data-probability="{share!r}" aria-pressed="false" aria-label="{said}"'
+    return f'<button type="button" class="row" {mark}>{inside}</button>'
+
+
+def _tables(model: Any) -> str:
+    grids, more = grids_of(model)
+    if not grids:
+        return ""
+    opened = len(grids) <= 8
+    parts = "".join(_grid(grid, opened) for grid in grids)
+    return _section(
+        "tables",
+        "Tables",
+        f'<div class="tables">{parts}</div>',
+        note=f"{more:,} more tables are not shown." if more else "",
+    )
+
+
+def _grid(grid: Grid, opened: bool) -> str:
+    head = "".join(f'<th scope="col">{html.escape(text)}</th>' for text in (*grid.axes, *grid.head))
+    marks = _marks(grid)
+    body = []
+    for labels, values, shades in zip(grid.labels, grid.values.tolist(), marks, strict=True):
+        names = "".join(f'<th scope="row">{html.escape(text)}</th>' for text in labels)
+        pairs = zip(values, shades, strict=True)
+        cells = "".join(f'<td class="{shade}">{_short(value)}</td>' for value, shade in pairs)
+        body.append(f"<tr>{names}{cells}</tr>")
+    more = f'<p class="note">{grid.left_out:,} more rows</p>' if grid.left_out else ""
+    return (
+        f"<details{' open' if opened else ''}><summary>{html.escape(grid.title)}</summary>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(grid.title)}"><table class="heat">'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>{more}</details>"
+    )
+
+
+def _marks(grid: Grid) -> list[list[str]]:
+    """The classes that colour the cells: of shares as they are, of factors by their logarithm, of others by size."""
+    values = grid.values
+    if grid.colours == "factor":
+        with np.errstate(divide="ignore"):
+            values = np.log(values)
+    finite = np.isfinite(values)
+    top = 1.0 if grid.colours == "share" else float(np.abs(values[finite]).max(initial=0.0)) or 1.0
+    share = np.clip(np.abs(np.where(np.isnan(values), 0.0, values)) / top, 0.0, 1.0)
+    plain = np.isnan(values) | (grid.colours == "none")
+    marks = np.char.add(np.where(values < 0, "low", "heat"), np.round(SHADES * share).astype(int).astype(str))
+    return [[str(mark) for mark in row] for row in np.where(plain, "plain", marks)]
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "undefined" if math.isnan(value) else f"{'-' * (value < 0)}∞"
+
+
+# -- the fit ---------------------------------------------------------------------------------------------------------
+
+
+def _convergence(report: Report) -> str:
+    history = [value for value in report.history if math.isfinite(value)]
+    if len(history) < 2:
+        return ""
+    best = max(history)
+    first = line_chart(history, ("iteration", "objective"), "Objective by iteration")
+    parts = [f"<figure>{first}<figcaption>The objective of each iteration.</figcaption></figure>"]
+    left = [best - value for value in history]
+    if sum(value > 0 for value in left) >= 3:
+        second = line_chart(left, ("iteration", "below the best"), "Distance to the best objective", log=True)
+        parts.append(f"<figure>{second}<figcaption>How far below the best, on a log scale.</figcaption></figure>")
+    state = "Converged" if report.converged else "Not converged"
+    why = "" if report.converged else f": {report.stop_reason}"
+    note = f"{state} after {report.iterations:,} iterations{why}."
+    return _section("convergence", "Convergence", f'<div class="figure-row">{"".join(parts)}</div>', note=note)
+
+
+def _moments(report: Report, model: Any) -> str:
+    lines = "".join(
+        f"<tr><th>{html.escape(label)}</th><td>{html.escape(text)}</td></tr>"
+        for label, text in report.certificate.lines()
+    )
+    table = f'<table class="receipt">{lines}</table>'
+    matched = None if model is None else model.matched_statistics()
+    if matched is None:
+        return _section("certificate", "Certificate", table)
+    gaps = np.abs(matched.observed - matched.expected)
+    order = np.argsort(-gaps, kind="stable")
+    kept = order[: MOST_POINTS // 2].tolist() if len(gaps) > MOST_POINTS else order.tolist()
+    if len(gaps) > MOST_POINTS:
+        kept += order[MOST_POINTS // 2 :: math.ceil(2 * len(gaps) / MOST_POINTS)].tolist()
+    names = [matched.names[at] for at in kept]
+    chart = diagonal_chart(matched.observed[kept], matched.expected[kept], names, "Observed and expected statistics")
+    worst = int(order[0])
+    said = (
+        f"{len(gaps):,} statistics; the largest gap is {_tiny(float(gaps[worst]))}, of {matched.names[worst]}. "
+        "Points on the line are matched; a prior or a sampled engine moves them off it."
+    )
+    figure = f"<figure>{chart}<figcaption>{html.escape(said)}</figcaption></figure>"
+    return _section(
+        "certificate", "Observed and expected, and the certificate", f'<div class="figure-row">{figure}{table}</div>'
+    )
+
+
+def _estimates(model: Any) -> str:
+    intervals = [] if model is None else estimates_of(model)
+    if not intervals:
+        return ""
+    by_size = sorted(range(len(intervals)), key=lambda at: -_moved(intervals[at]))
+    shown = [intervals[at] for at in sorted(by_size[:MOST_INTERVALS])]
+    kinds = {"mle": "maximum likelihood", "map": "MAP", "mean": "posterior mean"}
+    has = [kind for kind in kinds if any(getattr(one, kind) is not None for one in shown)]
+    legend = (
+        "".join(f'<li class="of-{kind}">{kinds[kind]}</li>' for kind in has)
+        + '<li class="of-interval">95 % interval</li>'
+    )
+    note = (
+        f"The {len(shown)} of {len(intervals):,} parameters that the prior moves most."
+        if len(shown) < len(intervals)
+        else ""
+    )
+    title = "Estimates and their intervals"
+    chart = f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">{interval_chart(shown, title)}</div>'
+    return _section("estimates", "Estimates side by side", f'<ul class="legend">{legend}</ul>{chart}', note=note)
+
+
+def _moved(one: Interval) -> float:
+    """How far the prior moves an estimate; -1 where there is none without it."""
+    point = one.map if one.mean is None else one.mean
+    return -1.0 if one.mle is None or point is None else abs(one.mle - point)
+
+
+def _receipt(report: Report) -> str:
+    rows = "".join(
+        f"<tr><th>{html.escape(label)}</th><td>{html.escape(text)}</td></tr>" for label, text in report.lines()
+    )
+    return _section("receipt", "Receipt", f'<table class="receipt">{rows}</table>')

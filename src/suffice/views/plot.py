@@ -1,0 +1,384 @@
+"""Plots with Matplotlib, the extra ``viz``: each function takes a fitted model and returns the Axes it drew on.
+
+`network`, `table`, `convergence`, `moments`, `posterior`, `mle_vs_map`, `likelihood_surface`, `precision`, `states` and
+`transitions`. All of them take ``ax=``; without it a new figure is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import DataError, EstimateError, NotFittedError, OptionError, SufficeError, listing, require
+from suffice.table import Table
+from suffice.views.charts import Interval
+from suffice.views.estimates import estimates_of
+from suffice.views.layout import HEIGHT, place_graph, short_name
+
+Floats = NDArray[np.float64]
+
+__all__ = [
+    *("convergence", "likelihood_surface", "mle_vs_map", "moments", "network", "posterior", "precision", "states"),
+    *("table", "transitions"),
+]
+
+INK, ACCENT, COLD, KNOWN, SOFT = "#1c2430", "#0b6e75", "#b4532a", "#7a2e8e", "#7a8494"
+#: Cells up to which a heat map writes its numbers.
+MOST_WRITTEN = 400
+#: Contours of a log-likelihood, 4, 3, 2 and 1 standard deviations away, and the lowest value that has a colour.
+DEVIATIONS, LOWEST = (-8.0, -4.5, -2.0, -0.5), -50.0
+
+
+def network(model: Any, *, ax: Any = None) -> Any:
+    """The graph of a model: in layers where its edges have a direction, by distances where they have none."""
+    if not hasattr(model, "nodes") or not hasattr(model, "edges"):
+        raise OptionError(f"A {type(model).__name__} has no graph to draw; networks and Gaussian graphs have one.")
+    directed = callable(getattr(model, "parents", None))
+    placement = place_graph(tuple(model.nodes), tuple(model.edges), directed=directed)
+    size = (max(3.0, placement.width / 90), max(2.0, placement.height / 90))
+    ax = _axes(ax, "network", figsize=size)
+    patches = require("matplotlib.patches", extra="viz", purpose="plot.network")
+    for route in placement.routes:
+        points = np.array(route)
+        ax.plot(points[:-1, 0], points[:-1, 1], color=SOFT, linewidth=1.2, zorder=1)
+        ends = dict(zip(("xytext", "xy"), points[-2:].tolist(), strict=True))
+        if directed:
+            ends["xy"] = [ends["xy"][0], ends["xy"][1] - HEIGHT / 2]
+        arrow = {"arrowstyle": "-|>" if directed else "-", "color": SOFT, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0}
+        ax.annotate("", **ends, arrowprops=arrow, zorder=1)
+    for node, (x, y) in placement.places.items():
+        wide = placement.widths[node]
+        box = (x - wide / 2, y - HEIGHT / 2)
+        style = "round,pad=0,rounding_size=8"
+        ax.add_patch(
+            patches.FancyBboxPatch(box, wide, HEIGHT, boxstyle=style, facecolor="white", edgecolor=ACCENT, zorder=2)
+        )
+        ax.text(x, y, short_name(node), ha="center", va="center", fontsize=8, color=INK, zorder=3)
+    ax.set_xlim(-8, placement.width + 8)
+    ax.set_ylim(placement.height + 8, -8)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    return ax
+
+
+def table(model: Any, node: Any = None, *, ax: Any = None) -> Any:
+    """A table as a heat map, its last variable along the columns.
+
+    Args:
+        model: a `Table`; or a network, of which `node` names the node, P(node | parents), or the clique, its potential.
+        node: which table of a network.
+        ax: the Axes to draw on.
+    """
+    found = model if isinstance(model, Table) else _table_of(model, node)
+    *outer, last = found.domain.variables
+    rows = [
+        ", ".join(f"{v.name}={v.states[code]}" for v, code in zip(outer, place, strict=True))
+        for place in np.ndindex(*(v.card for v in outer))
+    ]
+    values = found.values.reshape(-1, last.card)
+    ax = _axes(ax, "table", figsize=(1.6 + 0.9 * last.card, 0.8 + 0.35 * len(values)))
+    _heat(ax, values, rows if outer else [""], last.states, signed=bool((values < 0).any()))
+    ax.set_xlabel(str(last.name))
+    return ax
+
+
+def _table_of(model: Any, node: Any) -> Table:
+    if node is None:
+        raise OptionError(f"Say which table of the {type(model).__name__} to plot: plot.table(model, node).")
+    found: Table = model.table(node) if callable(getattr(model, "table", None)) else model.potential(node)
+    return found
+
+
+def convergence(model: Any, *, log: bool = False, ax: Any = None) -> Any:
+    """The objective of each iteration; with `log`, how far it lies below the best, on a log scale."""
+    history = np.asarray(model.history_, dtype=np.float64)
+    if len(history) < 2:
+        raise OptionError(f"This {type(model).__name__} was fitted without iterations: {model.report_.method}.")
+    ax = _axes(ax, "convergence")
+    steps = np.arange(len(history))
+    if log:
+        below = np.nanmax(history) - history
+        kept = below > 0
+        ax.semilogy(steps[kept], below[kept], color=ACCENT, marker=".")
+        ax.set_ylabel("below the best objective")
+    else:
+        ax.plot(steps, history, color=ACCENT, marker=".")
+        ax.set_ylabel("objective")
+    ax.set_xlabel("iteration")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    return ax
+
+
+def moments(model: Any, *, ax: Any = None) -> Any:
+    """Observed statistics along, expected ones upwards; the title is the certificate."""
+    matched = model.matched_statistics()
+    if matched is None:
+        raise OptionError(f"A {type(model).__name__} keeps no pairs of observed and expected statistics to plot.")
+    ax = _axes(ax, "moments", figsize=(4.6, 4.6))
+    both = np.concatenate([matched.observed, matched.expected])
+    ends = [float(both.min()), float(both.max())]
+    ax.plot(ends, ends, color=SOFT, linestyle="--", linewidth=1)
+    ax.scatter(matched.observed, matched.expected, s=16, color=ACCENT, alpha=0.6)
+    ax.set_xlabel("observed")
+    ax.set_ylabel("expected under the fit")
+    ax.set_title(f"moment gap {model.report_.certificate.moment_gap:.1e}", fontsize=10)
+    return ax
+
+
+def posterior(model: Any, *, node: Hashable = None, level: float = 0.95, ax: Any = None) -> Any:
+    """Posterior intervals of the parameters, with maximum likelihood, MAP and posterior mean upon them.
+
+    Args:
+        model: a law or a network that was fitted with a prior; or a regression, with Wald intervals.
+        node: of a network, the node whose table is shown; all of them by default.
+        level: the share of the posterior inside of the intervals.
+        ax: the Axes to draw on.
+    """
+    found = _estimates(model, node, level)
+    ax = _axes(ax, "posterior", figsize=(6.4, 0.9 + 0.3 * len(found)))
+    at = np.arange(len(found))
+    ax.hlines(at, [one.low for one in found], [one.high for one in found], color=ACCENT, alpha=0.35, linewidth=6)
+    for kind, mark, colour, said in _KINDS:
+        points = [(getattr(one, kind), y) for y, one in zip(at, found, strict=True) if getattr(one, kind) is not None]
+        if points:
+            face = "none" if kind == "mle" else colour
+            x, y = zip(*points, strict=True)
+            marks = {"marker": mark, "color": colour, "markerfacecolor": face, "label": said}
+            ax.plot(x, y, linestyle="none", **marks)
+    ax.set_yticks(at, [one.name for one in found])
+    ax.invert_yaxis()
+    ax.legend(fontsize=8)
+    return ax
+
+
+_KINDS = (
+    ("mean", "|", INK, "posterior mean"),
+    ("map", "D", KNOWN, "MAP"),
+    ("mle", "o", COLD, "maximum likelihood"),
+)
+
+
+def _estimates(model: Any, node: Hashable, level: float) -> list[Interval]:
+    found = estimates_of(model, level=level, node=node)
+    if not found:
+        raise EstimateError(
+            f"This {type(model).__name__} has no posterior to plot. Fit it with a prior=, or name a node with a table."
+        )
+    return found
+
+
+def mle_vs_map(
+    model: Any,
+    *,
+    parameter: str | None = None,
+    node: Hashable = None,
+    data: Any = None,
+    sizes: Sequence[float] | None = None,
+    level: float = 0.95,
+    ax: Any = None,
+) -> Any:
+    """How maximum likelihood, MAP and posterior mean approach one another as the number of rows grows.
+
+    Args:
+        model: a law or a network that was fitted with a prior.
+        parameter: its name, as `posterior` writes it; by default the one that the prior moves most.
+        node: of a network, the node whose table is meant.
+        data: rows whose beginnings are fitted; by default as many rows as asked for with the same frequencies.
+        sizes: numbers of rows.
+        level: the share of the posterior inside of the band.
+        ax: the Axes to draw on.
+    """
+    names = {one.name: one for one in _estimates(model, node, level)}
+    if parameter is None:
+        parameter = max(names.values(), key=lambda one: abs((one.mle or 0.0) - (one.mean or 0.0))).name
+    if parameter not in names:
+        raise OptionError(f"There is no parameter {parameter!r}; there are {listing(names)}.")
+    weight = model.summary_.weight
+    known = max(weight, 1.0) if data is None else float(_length(data))
+    chosen = np.geomspace(1, known if data is not None else 10 * known, 24) if sizes is None else np.asarray(sizes)
+    if data is not None:
+        chosen = np.unique(np.clip(np.round(chosen), 1, known).astype(int))
+    found = []
+    for size in chosen.tolist():
+        rows = model.summary_ * (size / weight) if data is None else _beginning(data, int(size))
+        fits = {one.name: one for one in estimates_of(model.clone().fit(rows), level=level, node=node)}
+        found.append(fits.get(parameter))
+    ax = _axes(ax, "mle_vs_map")
+    kept = [(size, one) for size, one in zip(chosen.tolist(), found, strict=True) if one is not None]
+    x = [size for size, _ in kept]
+    band = [one.low for _, one in kept], [one.high for _, one in kept]
+    ax.fill_between(x, *band, color=ACCENT, alpha=0.15, label=f"{level:.0%} interval")
+    for kind, mark, colour, said in _KINDS:
+        values = [np.nan if getattr(one, kind) is None else getattr(one, kind) for _, one in kept]
+        if not np.isnan(values).all():
+            ax.plot(x, values, color=colour, marker=mark, markersize=4, linewidth=1.2, label=said)
+    ax.set_xscale("log")
+    ax.set_xlabel("rows")
+    ax.set_ylabel(parameter)
+    ax.legend(fontsize=8)
+    return ax
+
+
+def _length(data: Any) -> int:
+    return len(next(iter(data.values()))) if isinstance(data, dict) else len(data)
+
+
+def _beginning(data: Any, size: int) -> Any:
+    return {name: values[:size] for name, values in data.items()} if isinstance(data, dict) else data[:size]
+
+
+def likelihood_surface(model: Any, *, points: int = 41, ax: Any = None) -> Any:
+    """The log-likelihood (sum over rows, less its maximum) around the estimate of a model with two parameters.
+
+    A law of two parameters, such as `Normal` or `Gamma`, or a Markov network with two features. The contours lie 1, 2,
+    3 and 4 standard deviations away: at -k²/2.
+    """
+    names, centre, value = _two_parameters(model)
+    weight = model.summary_.weight
+    top = value(centre)
+
+    def drop(point: Floats) -> float:
+        found = weight * (value(point) - top)
+        return found if np.isfinite(found) else -np.inf
+
+    grids = [_reach(drop, centre, axis, points) for axis in (0, 1)]
+    surface = np.array([[drop(np.array([a, b])) for a in grids[0]] for b in grids[1]])
+    ax = _axes(ax, "likelihood_surface")
+    # The estimate of a model with a prior is not where the likelihood has its maximum.
+    shown = np.clip(surface - max(0.0, float(surface.max())), LOWEST, 0.0)
+    ax.contourf(grids[0], grids[1], shown, levels=20, cmap="GnBu_r", alpha=0.8)
+    ax.contour(grids[0], grids[1], shown, levels=list(DEVIATIONS), colors=INK, linestyles="solid", linewidths=0.8)
+    ax.plot(*centre, marker="*", color=COLD, markersize=12, linestyle="none", label="estimate")
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    ax.legend(fontsize=8)
+    return ax
+
+
+def _reach(drop: Callable[[Floats], float], centre: Floats, axis: int, points: int) -> Floats:
+    """A grid along one axis that ends where the log-likelihood has fallen by 10."""
+    ends = []
+    for sign in (-1.0, 1.0):
+        step = max(abs(float(centre[axis])), 1.0) * 1e-3
+        while step < 1e6 and drop(_moved(centre, axis, sign * step)) > -10.0:
+            step *= 1.5
+        while drop(_moved(centre, axis, sign * step)) == -np.inf and step > 1e-12:
+            step *= 0.9
+        ends.append(float(centre[axis]) + sign * step)
+    return np.linspace(ends[0], ends[1], points)
+
+
+def _moved(point: Floats, axis: int, step: float) -> Floats:
+    found = point.copy()
+    found[axis] += step
+    return found
+
+
+def _two_parameters(model: Any) -> tuple[Sequence[str], Floats, Callable[[Floats], float]]:
+    """Names, estimate, and the mean log-likelihood up to a constant as a function of the two parameters."""
+    matched = model.matched_statistics()
+    if matched is None or len(matched.observed) != 2:
+        found = "none" if matched is None else len(matched.observed)
+        raise OptionError(
+            f"A likelihood surface needs a model of two statistics; this {type(model).__name__} has {found}. Laws such "
+            "as Normal and Gamma have two, and Markov networks with two features."
+        )
+    if callable(getattr(model, "log_partition", None)):
+
+        def of_weights(at: Floats) -> float:
+            return float(at @ matched.observed - model.log_partition(at))
+
+        return model.weight_names_, model.weights_, of_weights
+    names = list(model.parameters_)
+
+    def value(at: Floats) -> float:
+        try:
+            law = type(model)(**dict(zip(names, at.tolist(), strict=True)))
+            return float(law.natural_parameters_ @ matched.observed - law.log_normalizer())
+        except SufficeError:
+            return -np.inf
+
+    return names, np.array([float(model.parameters_[name]) for name in names]), value
+
+
+def precision(model: Any, *, partial: bool = False, ax: Any = None) -> Any:
+    """The precision of a Gaussian graph as a heat map; with `partial` the partial correlations."""
+    if not hasattr(model, "precision_"):
+        raise NotFittedError(f"This {type(model).__name__} has no precision_. Fit a GaussianGraph first.")
+    values = np.asarray(model.precision_)
+    if partial:
+        scale = np.sqrt(np.diag(values))
+        values = -values / np.outer(scale, scale) + 2 * np.eye(len(values))
+    ax = _axes(ax, "precision", figsize=(1.6 + 0.55 * len(values), 1.2 + 0.55 * len(values)))
+    _heat(ax, values, model.nodes, model.nodes, signed=True)
+    ax.set_title("partial correlations" if partial else "precision", fontsize=10)
+    return ax
+
+
+def states(model: Any, sequence: Any, *, truth: Sequence[Hashable] | None = None, ax: Any = None) -> Any:
+    """The states of one sequence under a hidden Markov model: posteriors as shades, the most probable path as a line.
+
+    Args:
+        model: a fitted `HiddenMarkovModel`.
+        sequence: one sequence of observations.
+        truth: the true states, drawn as dots.
+        ax: the Axes to draw on.
+    """
+    names = list(model.states_)
+    number = {name: at for at, name in enumerate(names)}
+    path = [number[state] for state in model.predict([sequence])[0]]
+    shares = np.asarray(model.posteriors([sequence])[0])
+    if truth is not None and len(truth) != len(path):
+        raise DataError(f"truth has {len(truth)} states, and the sequence {len(path)} steps.")
+    ax = _axes(ax, "states", figsize=(9.0, 0.8 + 0.5 * len(names)))
+    ax.imshow(shares.T, aspect="auto", cmap="GnBu", vmin=0, vmax=1, interpolation="nearest")
+    ax.plot(np.arange(len(path)), path, drawstyle="steps-mid", color=COLD, linewidth=1.4, label="most probable path")
+    if truth is not None:
+        ax.plot(
+            [number[state] for state in truth], linestyle="none", marker=".", markersize=3, color=INK, label="truth"
+        )
+    ax.set_yticks(range(len(names)), [str(name) for name in names])
+    ax.set_xlabel("step")
+    ax.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
+    return ax
+
+
+def transitions(model: Any, *, ax: Any = None) -> Any:
+    """Weights of the transitions of a CRF, or their probabilities in a chain or a hidden Markov model."""
+    signed = hasattr(model, "transition_weights_")
+    if not signed and not hasattr(model, "transitions_"):
+        raise OptionError(f"A fitted {type(model).__name__} has no transitions; chains, HMMs and chain CRFs have them.")
+    values = model.transition_weights_ if signed else model.transitions_
+    if isinstance(values, Table):
+        return table(values, ax=ax)
+    names = model.labels_ if signed else model.states_
+    ax = _axes(ax, "transitions", figsize=(1.6 + 0.7 * len(names), 1.2 + 0.55 * len(names)))
+    _heat(ax, np.asarray(values), names, names, signed=signed)
+    ax.set_xlabel("to")
+    ax.set_ylabel("from")
+    return ax
+
+
+# -- shared ----------------------------------------------------------------------------------------------------------
+
+
+def _axes(ax: Any, name: str, figsize: tuple[float, float] = (6.0, 4.0)) -> Any:
+    """The Axes given, or those of a new figure."""
+    pyplot = require("matplotlib.pyplot", extra="viz", purpose=f"plot.{name}")
+    return pyplot.subplots(figsize=figsize, layout="constrained")[1] if ax is None else ax
+
+
+def _heat(ax: Any, values: Floats, rows: Sequence[object], columns: Sequence[object], *, signed: bool) -> None:
+    top = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+    low, high, colours = (-top, top, "RdBu") if signed else (0.0, max(top, 1.0) if top <= 1 else top, "GnBu")
+    ax.imshow(values, aspect="auto", cmap=colours, vmin=low, vmax=high, interpolation="nearest")
+    ax.set_xticks(range(len(columns)), [str(column) for column in columns])
+    ax.set_yticks(range(len(rows)), [str(row) for row in rows])
+    if values.size > MOST_WRITTEN:
+        return
+    for (at, column), value in np.ndenumerate(values):
+        dark = abs(value) > 0.6 * high
+        ax.text(column, at, f"{value:.3g}", ha="center", va="center", fontsize=8, color="white" if dark else INK)
