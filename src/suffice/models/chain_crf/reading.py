@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.label_scores import Packing
-from suffice.errors import DataError, FileFormatError, NotFittedError
+from suffice.errors import DataError, FileFormatError
 from suffice.models.chain_crf.decoding import Decoder, Marginals
 from suffice.models.chain_crf.evaluation import Evaluation, evaluate
 from suffice.models.chain_crf.features import FeatureSpace, Sequences, read_sequences
 from suffice.models.chain_crf.labels import listed_labels, read_labels, sequence_weights
 from suffice.models.chain_crf.structure import Structure
+from suffice.models.labelled import Labelled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -116,39 +117,15 @@ def _check_parts(structure: Structure, weights: Floats) -> None:
         raise FileFormatError("The ChainCRF in this file is damaged: its weights and features do not fit one another.")
 
 
-class Reading:
+class Reading(Labelled):
     """The part of `ChainCRF` that reads what was learned."""
 
-    _options: dict[str, Any]
-
-    @property
-    def _state(self) -> Trained:
-        found: Trained | None = self.__dict__.get("_trained")
-        if found is None:
-            raise NotFittedError("This ChainCRF has learned nothing yet. Call fit first.")
-        return found
-
     # -- weights -----------------------------------------------------------------------------------------------------
-
-    @property
-    def labels_(self) -> tuple[Any, ...]:
-        """The labels, in the order of the weights."""
-        return self._state.structure.labels
-
-    @property
-    def classes_(self) -> list[Any]:
-        """The labels, as scikit-learn calls them."""
-        return list(self.labels_)
 
     @property
     def feature_names_(self) -> tuple[Any, ...]:
         """The features, in the order of `state_weights_`: names, or numbers of columns."""
         return self._state.structure.space.labels
-
-    @property
-    def weights_(self) -> Floats:
-        """All weights (k,), in the order of `weight_names_`."""
-        return self._state.weights.copy()
 
     @property
     def weight_names_(self) -> list[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import DataError, FileFormatError, NotFittedError, OptionError, SizeError, SufficeWarning
+from suffice.errors import DataError, FileFormatError, OptionError, SizeError, SufficeWarning
 from suffice.models.chain_crf.decoding import Marginals
 from suffice.models.chain_crf.evaluation import Evaluation, evaluate
 from suffice.models.chain_crf.labels import listed_labels, read_labels, sequence_weights
@@ -21,6 +21,7 @@ from suffice.models.graph_crf.inference import Beliefs
 from suffice.models.graph_crf.objective import Engine
 from suffice.models.graph_crf.routes import spans
 from suffice.models.graph_crf.structure import Structure, make_structure
+from suffice.models.labelled import Labelled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -76,34 +77,10 @@ class Trained:
         return cls(structure, weights, forms, float(plain["gradient_norm"]), int(plain["updates"]))
 
 
-class Reading:
+class Reading(Labelled):
     """The part of `GraphCRF` that reads what was learned."""
 
-    _options: dict[str, Any]
-
-    @property
-    def _state(self) -> Trained:
-        found: Trained | None = self.__dict__.get("_trained")
-        if found is None:
-            raise NotFittedError("This GraphCRF has learned nothing yet. Call fit first.")
-        return found
-
     # -- weights -----------------------------------------------------------------------------------------------------
-
-    @property
-    def labels_(self) -> tuple[Any, ...]:
-        """The labels, in the order of the weights."""
-        return self._state.structure.labels
-
-    @property
-    def classes_(self) -> list[Any]:
-        """The labels, as scikit-learn calls them."""
-        return list(self.labels_)
-
-    @property
-    def weights_(self) -> Floats:
-        """All weights (k,), in the order of `weight_names_`."""
-        return self._state.weights.copy()
 
     @property
     def weight_names_(self) -> list[tuple[Any, ...]]:

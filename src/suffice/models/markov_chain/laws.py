@@ -56,18 +56,10 @@ def row(law: Law, history: Integers) -> Floats:
     return np.exp(law.log_prob(windows))
 
 
-@dataclass(frozen=True, eq=False)
-class BackoffLaw:
-    """Runs with a probability of their own; any other word after a history has weight(history) p(word | suffix).
-
-    `log_p[n - 1]` belongs to the runs of level n (as last word given the rest), `log_weight[n - 1]` to the same runs as
-    histories. `first` (card,) replaces the law of the first word of a sequence.
-    """
+class _OverLevels:
+    """A law kept by the runs of each length."""
 
     levels: Levels
-    log_p: tuple[Floats, ...]
-    log_weight: tuple[Floats, ...]
-    first: Floats | None = None
 
     @property
     def card(self) -> int:
@@ -78,6 +70,20 @@ class BackoffLaw:
     def order(self) -> int:
         """Words of a history."""
         return self.levels.order
+
+
+@dataclass(frozen=True, eq=False)
+class BackoffLaw(_OverLevels):
+    """Runs with a probability of their own; any other word after a history has weight(history) p(word | suffix).
+
+    `log_p[n - 1]` belongs to the runs of level n (as last word given the rest), `log_weight[n - 1]` to the same runs as
+    histories. `first` (card,) replaces the law of the first word of a sequence.
+    """
+
+    levels: Levels
+    log_p: tuple[Floats, ...]
+    log_weight: tuple[Floats, ...]
+    first: Floats | None = None
 
     def log_prob(self, windows: Integers) -> Floats:
         """By the longest run that has a probability, and the weights of the histories that have not."""
@@ -118,7 +124,7 @@ class BackoffLaw:
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureLaw:
+class MixtureLaw(_OverLevels):
     """``p(w | h) = scale_h n(h, w) + sum_c share_hc mean_c(w)``: the posterior mean under a mixture of Dirichlet rows.
 
     `scale[n - 1]` (runs of level n,) and `share[n - 1]` (runs of level n, C) belong to runs as histories; `unseen` (C,)
@@ -131,16 +137,6 @@ class MixtureLaw:
     unseen: Floats
     means: Floats
     first: Floats | None = None
-
-    @property
-    def card(self) -> int:
-        """Number of words."""
-        return self.levels.card
-
-    @property
-    def order(self) -> int:
-        """Words of a history."""
-        return self.levels.order
 
     def log_prob(self, windows: Integers) -> Floats:
         """From the counts of the whole history and the means of the components."""
