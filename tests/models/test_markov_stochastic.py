@@ -132,7 +132,8 @@ def test_one_exact_step_raises_the_likelihood() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "options"), [(4, {}), (4, {"batch_size": 200}), (6, {"sampling": sf.GibbsSampling(scan="random")})]
+    ("size", "options"),
+    [(4, {}), (4, {"batch_size": 200}), (10, {}), (6, {"sampling": sf.GibbsSampling(scan="random")})],
 )
 def test_sml_reaches_the_exact_optimum_within_its_error(size: int, options: dict[str, Any]) -> None:
     edges = sf.MarkovNetwork.grid_edges(size, size)
