@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,8 +25,9 @@ class Contender:
     """One way to solve a problem.
 
     `module` and `function` name the adaptor: called with the data and `options`, it prepares what is not to be timed
-    and returns the call that is. `requires` is the package it needs. `environment` is set before its process starts.
-    Beyond `most_rows` it is left out.
+    and returns the call that is. `requires` is the package, or the program, it needs. `environment` is set before its
+    process starts. Beyond `most_rows` it is left out. One that takes minutes runs `once`: its first run is the one that
+    counts.
     """
 
     name: str
@@ -35,11 +37,12 @@ class Contender:
     requires: str = "numpy"
     environment: Mapping[str, str] = field(default_factory=dict)
     most_rows: int | None = None
+    once: bool = False
 
     @property
     def present(self) -> bool:
-        """Whether its package is installed."""
-        return importlib.util.find_spec(self.requires) is not None
+        """Whether its package, or its program, is installed."""
+        return shutil.which(self.requires) is not None or importlib.util.find_spec(self.requires) is not None
 
 
 @dataclass(frozen=True)

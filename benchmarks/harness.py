@@ -89,13 +89,15 @@ def _race(
         firsts = [_received(pipe) for pipe in pipes]
         timings: list[list[Timing]] = [[] for _ in pipes]
         for _ in range(repeats):
-            for pipe, found in zip(pipes, timings, strict=True):
-                pipe.send(True)
-                found.append(_received(pipe))
+            for contender, pipe, found in zip(contenders, pipes, timings, strict=True):
+                if not contender.once:
+                    pipe.send(True)
+                    found.append(_received(pipe))
         for contender, pipe, found, (first, answer) in zip(contenders, pipes, timings, firsts, strict=True):
             pipe.send(False)
             memory = _received(pipe)
-            wall, cpu = min(t.wall for t in found), min(t.cpu for t in found)
+            counted = found or [first]
+            wall, cpu = min(t.wall for t in counted), min(t.cpu for t in counted)
             yield Result(contender.name, wall, cpu, first.wall, memory, judge(contender.name, answer))
 
 

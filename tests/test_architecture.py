@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "suffice"
 # Families and models inherit `fit` from `fitting`, which sees both through protocols only.
 LADDER = (
     {"errors"},
-    {"options", "precise"},
+    {"options", "precise", "records"},
     {"kernels", "storage"},
     {"domain"},
     {"answers"},

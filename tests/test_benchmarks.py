@@ -75,9 +75,54 @@ def test_linear_gaussian_networks_agree() -> None:
 
 def test_em_says_which_likelihood_it_reached() -> None:
     found = cells(run("-m", "benchmarks", "em", "--rows", "60", "--repeats", "1", "--only", "suffice, 3 steps"))
-    steps, likelihood = found["suffice, 3 steps"][-6], float(found["suffice, 3 steps"][-3])
+    steps, likelihood = found["suffice, 3 steps"][-10], float(found["suffice, 3 steps"][-3])
     assert steps == "3"
     assert -30 < likelihood < -10
+
+
+JUDGED = """
+import math
+import numpy as np
+from benchmarks.network import Network
+from benchmarks.problems import em
+
+data = em.make(40)
+network = Network.of(data)
+shapes = [network.shape(family) for family in network.families]
+equal = np.concatenate([np.full(math.prod(shape), 1.0 / shape[-1]) for shape in shapes])
+seen = [np.log(card) * (codes != 255).sum() for card, codes in zip(network.cards, data["codes"], strict=True)]
+print(f"{-sum(seen) / 40:.5f}")
+judge = em.judge(data)
+print(judge("pyAgrum, until it stops", ([2.0] * 5, equal)))
+print(judge("suffice, 3 steps", ([0.9, 0.02, 0.03], equal)))
+"""
+
+
+def test_em_is_compared_at_the_likelihood_of_the_other_library(tmp_path: Path) -> None:
+    script = tmp_path / "judged.py"
+    script.write_text(JUDGED)
+    value, theirs, ours = run(str(script)).splitlines()
+    assert theirs == f"5 steps of 2,000 CPU ms, log-likelihood {value} a row"
+    assert ours == f"3 steps of 30 CPU ms, log-likelihood {value} a row, +0.00000 beside pyAgrum"
+
+
+ONCE = """
+from benchmarks.contender import Contender
+from benchmarks.harness import run
+from benchmarks.problems import em
+
+slow = Contender("slow", "benchmarks.rivals.em_with_suffice", "fit", {"steps": 1}, once=True)
+em.CONTENDERS = (slow, Contender("quick", "benchmarks.rivals.em_with_suffice", "fit", {"steps": 1}))
+if __name__ == "__main__":
+    for result in run(em, 30, 1).results:
+        print(result.name, result.first == result.wall)
+"""
+
+
+def test_what_takes_minutes_runs_once(tmp_path: Path) -> None:
+    script = tmp_path / "once.py"
+    script.write_text(ONCE)
+    assert run(str(script)).splitlines() == ["slow True", "quick False"]
 
 
 REGRESSION = """
@@ -95,7 +140,7 @@ def test_regressions_reach_one_slope(tmp_path: Path) -> None:
     script = tmp_path / "regression.py"
     script.write_text(REGRESSION)
     found = cells(run(str(script)))
-    assert set(found) == {"suffice", "suffice, 1 thread", "suffice, irls"}
+    assert set(found) == {"suffice", "suffice, 1 thread", "suffice, with standard errors", "suffice, irls"}
     assert max(float(figures[-1]) for figures in found.values()) <= 1e-6
 
 
@@ -151,11 +196,11 @@ def test_chains_are_learnt_and_their_labels_are_judged(tmp_path: Path) -> None:
     script = tmp_path / "chunks.py"
     script.write_text(CHUNKS)
     lines = {line.split("  ", 1)[0]: line for line in run(str(script)).splitlines()[2:]}
-    assert len(lines) == 4
+    assert len(lines) == 6
     assert all("accuracy 1.0000, chunk F1 1.0000" in line for line in lines.values())
     assert lines["suffice"].split("objective ")[1] == lines["suffice, 2 threads"].split("objective ")[1]
     assert "after 1," not in lines["suffice"]
-    assert float(lines["suffice, to CRFsuite's objective"].split("objective ")[-1].split()[0]) <= 30.0
+    assert float(lines["suffice, to where CRFsuite ends"].split("objective ")[-1].split()[0]) <= 30.0
 
 
 ABSENT = """

@@ -62,7 +62,8 @@ def test_reading_a_network_and_asking_it_loads_nothing_that_learns(
         *("suffice.models.bayesian.em", "suffice.models.bayesian.priors", "suffice.models.bayesian.figures"),
         *("suffice.models.bayesian.nodes.kinds", "suffice.models.bayesian.nodes.linear_gaussian"),
         *("suffice.models.bayesian.nodes.table_learner", "suffice.engines.rows", "suffice.kernels.junction_tree_cases"),
-        *("scipy", "numba", "pathlib", "gzip", "html"),
+        *("suffice.models.em", "suffice.models.bayesian.nodes.lookup", "suffice.kernels.junction_tree_program"),
+        *("scipy", "numba", "pathlib", "gzip", "html", "dataclasses", "importlib.util", "numpy.random"),
     )
     code = (
         f"import suffice as sf, sys; net = sf.read({str(path)!r});"

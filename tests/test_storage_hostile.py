@@ -68,6 +68,8 @@ HOSTILE = {
     "huge float": (document("1e999"), "range of a float64"),
     "NaN": (document("NaN"), "NaN is not a JSON number"),
     "Infinity": (document("[-Infinity]"), "Infinity is not a JSON number"),
+    "set with twins": (document('{"$": "frozenset", "items": [1, 1]}'), "a member of a set occurs twice"),
+    "set of lists": (document('{"$": "frozenset", "items": [[1]]}'), "unhashable"),
     "unknown tag": (document('{"$": "lambda"}'), "tag 'lambda' is unknown; known tags: 'array', 'bytes'"),
     "tag of no kind": (document('{"$": ["tuple"]}'), "unknown"),
     "unknown class": (document('{"$": "object", "class": "Popen", "state": {}}'), "'Popen' is no class of suffice"),

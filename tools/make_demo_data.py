@@ -1,6 +1,6 @@
 """Write the bundled demo data: drawn from models that are written out here, with fixed seeds.
 
-Run from the root of the project: ``python tools/make_demo_data.py``.
+Run from the root of the project: ``python tools/make_demo_data.py``. ALARM is read from ``../shared/data/bn``.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 from demo_notes import notes
-from demo_ward import ward
 
 import suffice as sf
 from suffice.domain import Domain, Variable
 
 ROWS = 5_000
 FOLDER = Path("src/suffice/demo")
+#: The network of Beinlich and others (1989) on patients under anaesthesia, and how many rows of it are learned from.
+ALARM = Path("../shared/data/bn/alarm.bif.gz")
+LEARNED_FROM = 200_000
 
 #: Means of the temperature by infection; its standard deviation is the same for all.
 TEMPERATURES = {"none": 36.8, "viral": 37.9, "bacterial": 38.6}
@@ -81,15 +83,33 @@ def write_infections() -> None:
     write("infections.csv.gz", [*sick, "temperature"], zip(*columns, strict=True))
 
 
-def write_ward() -> None:
-    """The network of the ward, and its rows."""
-    net = ward()
-    plain = FOLDER / "ward.bif"
+def alarm() -> sf.BayesianNetwork:
+    """ALARM as this library learns it from rows of it, with every probability rounded to four digits."""
+    drawn = sf.read(ALARM).sample(LEARNED_FROM, random_state=0)
+    found = sf.BayesianNetwork(sf.read(ALARM), prior="bdeu").fit(drawn)
+    domain = Domain([Variable.discrete(node, found.states(node)) for node in found.nodes])
+    tables = {node: _rounded(found.table(node).values) for node in found.nodes}
+    return sf.BayesianNetwork.from_tables(domain, {node: found.parents(node) for node in found.nodes}, tables)
+
+
+def _rounded(rows: np.ndarray) -> np.ndarray:
+    """Four digits, the largest of each row so that the row adds up to one."""
+    digits = np.maximum(np.round(rows * 10_000), 1.0)
+    best = rows.argmax(axis=-1)[..., None]
+    np.put_along_axis(digits, best, 0.0, axis=-1)
+    np.put_along_axis(digits, best, 10_000 - digits.sum(axis=-1, keepdims=True), axis=-1)
+    return digits / 10_000
+
+
+def write_alarm() -> None:
+    """The network, and rows of it."""
+    net = alarm()
+    plain = FOLDER / "alarm.bif"
     net.write(plain)
-    pack("ward.bif.gz", plain.read_text(encoding="utf-8"))
+    pack("alarm.bif.gz", plain.read_text(encoding="utf-8"))
     plain.unlink()
     drawn = net.sample(ROWS, random_state=1)
-    write("ward.csv.gz", list(drawn), zip(*drawn.values(), strict=True))
+    write("alarm.csv.gz", list(drawn), zip(*drawn.values(), strict=True))
 
 
 def write_casino() -> None:
@@ -123,7 +143,7 @@ def write_notes() -> None:
 
 if __name__ == "__main__":
     write_infections()
-    write_ward()
+    write_alarm()
     write_casino()
     write_visits()
     write_notes()

@@ -1,4 +1,4 @@
-"""A chain CRF for the chunks of CoNLL-2000: iterations of L-BFGS, and the way to CRFsuite's objective."""
+"""A chain CRF for the chunks of CoNLL-2000: iterations of L-BFGS, and the way to where CRFsuite ends by itself."""
 
 from __future__ import annotations
 
@@ -20,18 +20,33 @@ FLOOR = ""
 OURS = "suffice"
 #: Iterations of L-BFGS, and CRFsuite's weight of the squared norm: a prior with variance 1 / (2 c2).
 STEPS, C2 = 50, 1.0
+#: More iterations than either needs to end by itself.
+MOST = 2000
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "sequences"
 
 _OURS = "benchmarks.rivals.crf_with_suffice"
 _CRFSUITE = "benchmarks.rivals.crf_with_crfsuite"
-_COMPILED = {"SUFFICE_KERNELS": "compiled"}
+_WAPITI = "benchmarks.rivals.crf_with_wapiti"
+
+
+def _ours(name: str, function: str, threads: int, **options: Any) -> Contender:
+    environment = {"SUFFICE_KERNELS": "compiled"}
+    return Contender(name, _OURS, function, {"threads": threads, **options}, environment=environment)
+
 
 CONTENDERS = (
     Contender("python-crfsuite", _CRFSUITE, "fit", {"steps": STEPS}, "pycrfsuite"),
-    Contender(OURS, _OURS, "fit", {"steps": STEPS, "threads": 1}, environment=_COMPILED),
-    Contender("suffice, 2 threads", _OURS, "fit", {"steps": STEPS, "threads": 2}, environment=_COMPILED),
-    Contender("suffice, to CRFsuite's objective", _OURS, "reach", {"threads": 1}, environment=_COMPILED),
-    Contender("suffice, to CRFsuite's objective, 2 threads", _OURS, "reach", {"threads": 2}, environment=_COMPILED),
+    _ours(OURS, "fit", 1, steps=STEPS),
+    _ours("suffice, 2 threads", "fit", 2, steps=STEPS),
+    Contender("wapiti, weights for all labels", _WAPITI, "fit", {"steps": STEPS, "threads": 1}, "wapiti", once=True),
+    Contender(
+        "wapiti, weights for all labels, 2 threads", _WAPITI, "fit", {"steps": STEPS, "threads": 2}, "wapiti", once=True
+    ),
+    _ours("suffice, weights for all labels", "fit", 1, steps=STEPS, all_weights=True),
+    _ours("suffice, weights for all labels, 2 threads", "fit", 2, steps=STEPS, all_weights=True),
+    Contender("python-crfsuite, to its end", _CRFSUITE, "fit", {"steps": MOST}, "pycrfsuite", once=True),
+    _ours("suffice, to where CRFsuite ends", "reach", 1),
+    _ours("suffice, to where CRFsuite ends, 2 threads", "reach", 2),
 )
 
 
@@ -62,12 +77,12 @@ def make(rows: int) -> Data:
 
 
 def _target(data: Data) -> float:
-    """CRFsuite's objective after as many iterations; NaN where it is not installed."""
+    """CRFsuite's objective at its own end; NaN where it is not installed."""
     try:
         from benchmarks.rivals.crf_with_crfsuite import fit
     except ImportError:
         return float("nan")
-    return float(fit(data, steps=STEPS)()[0])
+    return float(fit(data, steps=MOST)()[0])
 
 
 def sequences(data: Data, part: str) -> tuple[list[list[list[str]]], list[list[str]]]:

@@ -17,6 +17,7 @@ _ONE = {**_COMPILED, "SUFFICE_THREADS": "1"}
 OURS = (
     Contender("suffice", _OURS, "fit", environment=_COMPILED),
     Contender("suffice, 1 thread", _OURS, "fit", environment=_ONE),
+    Contender("suffice, with standard errors", _OURS, "fit", {"errors": True}, environment=_COMPILED),
     Contender("suffice, irls", _OURS, "fit", {"solver": "irls"}, environment=_COMPILED),
 )
 GLUM = Contender("glum, irls-ls", "benchmarks.rivals.glm_with_glum", "fit", requires="glum")

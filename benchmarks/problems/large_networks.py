@@ -37,6 +37,9 @@ class LargeNetwork:
         Contender("polars group_by, codes, BDeu", "benchmarks.rivals.networks_with_polars", "fit", _BDEU, "polars"),
         Contender("pgmpy, frame, BDeu", "benchmarks.rivals.networks_with_pgmpy", "fit", _BDEU, "pgmpy"),
         Contender("pyAgrum, frame, BDeu", "benchmarks.rivals.networks_with_pyagrum", "fit", requires="pyagrum"),
+        Contender(
+            "pomegranate, codes, MLE", "benchmarks.rivals.networks_with_pomegranate", "fit", requires="pomegranate"
+        ),
     )
 
     @property

@@ -21,6 +21,7 @@ _NUMPY = "benchmarks.rivals.networks_with_numpy"
 _POLARS = "benchmarks.rivals.networks_with_polars"
 _PGMPY = "benchmarks.rivals.networks_with_pgmpy"
 _PYAGRUM = "benchmarks.rivals.networks_with_pyagrum"
+_POMEGRANATE = "benchmarks.rivals.networks_with_pomegranate"
 _BDEU = {"prior": "bdeu"}
 _FRAME = {"frame": True}
 _NUMPY_PATH = {"SUFFICE_KERNELS": "numpy"}
@@ -36,6 +37,7 @@ CONTENDERS = (
     Contender("suffice, codes, MLE, with the report", _OURS, "fit", {"report": True}, environment=_COMPILED),
     Contender("suffice, NumPy path, codes, MLE", _OURS, "fit", environment=_NUMPY_PATH),
     Contender(FLOOR, _NUMPY, "fit"),
+    Contender("numpy bincount by hand, narrow cells, codes, MLE", _NUMPY, "fit", {"narrow": True}),
     Contender("numpy bincount by hand, codes, BDeu", _NUMPY, "fit", _BDEU),
     Contender("numpy bincount by hand, frame, MLE", _NUMPY, "fit", _FRAME, "pandas"),
     Contender("polars group_by, codes, MLE", _POLARS, "fit", requires="polars"),
@@ -44,6 +46,7 @@ CONTENDERS = (
     Contender("pgmpy, frame, BDeu", _PGMPY, "fit", _BDEU, "pgmpy", most_rows=_MOST),
     Contender("pyAgrum, frame, BDeu", _PYAGRUM, "fit", requires="pyagrum", most_rows=_MOST),
     Contender("pyAgrum, rows read before, BDeu", _PYAGRUM, "fit", {"read": False}, "pyagrum", most_rows=_MOST),
+    Contender("pomegranate, codes, MLE", _POMEGRANATE, "fit", requires="pomegranate", most_rows=_MOST),
 )
 
 

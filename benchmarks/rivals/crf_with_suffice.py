@@ -8,7 +8,7 @@ from typing import Any
 
 import suffice as sf
 from benchmarks.contender import Data, Run
-from benchmarks.problems.crf import C2, STEPS, sequences
+from benchmarks.problems.crf import C2, MOST, sequences
 
 
 @dataclass(frozen=True)
@@ -22,16 +22,23 @@ class Tagger:
         return sf.ChainCRF.from_plain(self.plain).predict(X)
 
 
-def fit(data: Data, *, steps: int, threads: int) -> Run:
-    """A given number of iterations."""
-    return _run(data, sf.ChainCRF(prior=_prior(), max_iter=steps, threads=threads))
+def fit(data: Data, *, steps: int, threads: int, all_weights: bool = False) -> Run:
+    """A given number of iterations; with weights for the labels seen with a feature, or for all of them."""
+    model = sf.ChainCRF(
+        prior=_prior(),
+        max_iter=steps,
+        threads=threads,
+        all_possible_states=all_weights,
+        all_possible_transitions=all_weights,
+    )
+    return _run(data, model)
 
 
 def reach(data: Data, *, threads: int) -> Run:
     """Until the objective is as good as the one given."""
     target = float(data["target"])
     stop = None if target != target else lambda state: state.objective >= -target
-    return _run(data, sf.ChainCRF(prior=_prior(), max_iter=STEPS, threads=threads, callback=stop))
+    return _run(data, sf.ChainCRF(prior=_prior(), max_iter=MOST, threads=threads, callback=stop))
 
 
 def _prior() -> sf.Normal:

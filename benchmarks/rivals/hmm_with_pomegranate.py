@@ -27,9 +27,16 @@ def fit(data: Data, *, law: str) -> Run:
             pairs = zip(data["means"], data["variances"], strict=True)
             laws = [Normal([float(m)], [float(v)], covariance_type="diag") for m, v in pairs]
         model = DenseHMM(
-            laws, edges=data["transitions"].tolist(), starts=data["initial"].tolist(), max_iter=ITERATIONS, tol=-1e30
+            laws, edges=data["transitions"].tolist(), starts=data["initial"].tolist(), max_iter=ITERATIONS, tol=0.0
         )
         model.fit(parts)
-        return None
+        # It works in float32: rows add up to one to seven digits.
+        starts, edges = (torch.softmax(found.double(), -1).numpy() for found in (model.starts, model.edges))
+        if law == "symbols":
+            symbols = np.stack([found.probs[0].double().numpy() for found in model.distributions])
+            return starts, edges, symbols / symbols.sum(axis=1, keepdims=True), data["means"], data["variances"]
+        means = np.array([float(found.means[0]) for found in model.distributions])
+        variances = np.array([float(found.covs.reshape(-1)[0]) for found in model.distributions])
+        return starts, edges, data["symbols"], means, variances
 
     return run

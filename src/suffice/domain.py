@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import datetime
 import math
+import operator
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
 from suffice.errors import FileFormatError, MergeError, MissingColumnError, OptionError, UnknownStateError, listing
+from suffice.records import record, replace
 
 Kind = Literal["discrete", "real", "count"]
 Origin = Literal["declared", "category", "seen"]
@@ -27,6 +29,11 @@ MOST_AXES = 64
 _PLAIN: Mapping[type, str] = {str: "str", int: "number", bool: "bool"}
 
 _PLAIN_TYPES = frozenset(_PLAIN)
+#: Variables of at most this many states are kept, so that fits of one structure, again and again, share them.
+_FEW_STATES = 64
+#: Parts of a domain, and domains, that are kept at most.
+_MOST_PARTS = 8192
+_MOST_DOMAINS = 64
 
 
 def as_python(value: Any) -> Any:
@@ -74,7 +81,7 @@ def _numbered(states: tuple[Hashable, ...]) -> dict[Hashable, int]:
     types = set(map(type, states))
     if len(types) == 1 and (kind := _PLAIN.get(types.pop())) is not None:
         # Long lists are not kept for others.
-        return _plain_codes(kind, states) if len(states) <= 64 else _plain_codes.__wrapped__(kind, states)
+        return _plain_codes(kind, states) if len(states) <= _FEW_STATES else _plain_codes.__wrapped__(kind, states)
     return {state_key(state): code for code, state in enumerate(states)}
 
 
@@ -103,7 +110,7 @@ def sort_states(values: Iterable[Hashable]) -> tuple[Hashable, ...]:
     return tuple(ordered)
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@record(frozen=True, eq=False)
 class Variable:
     """One column: its name, its kind and, when discrete, its states in order.
 
@@ -137,10 +144,13 @@ class Variable:
         if isinstance(states, str):
             raise OptionError(f"The states of {name!r} are the string {states!r}; give a list of states.")
         found = tuple(states)
-        if not _PLAIN_TYPES.issuperset(map(type, found)):
+        types = set(map(type, found))
+        if not types <= _PLAIN_TYPES:
             found = tuple(map(as_python, found))
             if any(map(is_gap, found)):
                 raise OptionError(f"The states of {name!r} contain a gap (None or NaN); a gap is not a state.")
+        elif len(types) == 1 and len(found) <= _FEW_STATES and type(name) is str and cls is Variable:
+            return _shared(name, types.pop(), found, origin)
         return cls(name, "discrete", found, origin)
 
     @classmethod
@@ -154,6 +164,21 @@ class Variable:
     def _codes(self) -> dict[Hashable, int]:
         """Places of states by key."""
         return _numbered(self.states)
+
+    @cached_property
+    def counts_up(self) -> bool:
+        """Whether the states are the whole numbers 0, 1, 2, ..., so that every state is its own code."""
+        return all(type(state) is int and state == code for code, state in enumerate(self.states))
+
+    def lists(self, labels: Sequence[Hashable]) -> bool:
+        """Whether these are the states in order, by a quick look: False where it would take a look at each."""
+        if len(labels) != len(self.states):
+            return False
+        if all(map(operator.is_, labels, self.states)):
+            return True
+        types = set(map(type, labels))
+        plain = len(types) == 1 and types < _PLAIN_TYPES and types == set(map(type, self.states))
+        return plain and self.states == tuple(labels)
 
     @property
     def card(self) -> int:
@@ -234,6 +259,14 @@ class Variable:
         return replace(first, states=(*first.states, *new))
 
 
+@lru_cache(maxsize=4096)
+def _shared(name: str, kind: type, states: tuple[Hashable, ...], origin: Origin) -> Variable:
+    """The one variable of that name with these states, all of one plain type: ``1`` and ``True`` are equal keys."""
+    found = Variable(name, "discrete", states, origin)
+    found.__dict__["_is_shared"] = True
+    return found
+
+
 class Domain(Mapping[Hashable, Variable]):
     """Variables in order, found by name.
 
@@ -252,6 +285,20 @@ class Domain(Mapping[Hashable, Variable]):
                 raise OptionError(f"Two variables are named {variable.name!r}; names must differ.")
             found[variable.name] = variable
         self._keep(found)
+
+    @classmethod
+    def of(cls, variables: Sequence[Variable]) -> Domain:
+        """The domain of these variables; of shared ones the one that was made before, with the parts it knows."""
+        # By identity, since equal variables may differ in origin; what a domain holds keeps its numbers.
+        key = tuple(map(id, variables))
+        known = _DOMAINS.get(key)
+        if known is None:
+            known = cls(variables)
+            if all("_is_shared" in variable.__dict__ for variable in variables):
+                if len(_DOMAINS) >= _MOST_DOMAINS:
+                    _DOMAINS.clear()
+                _DOMAINS[key] = known
+        return known
 
     def _keep(self, variables: dict[Hashable, Variable]) -> None:
         self._variables = variables
@@ -315,13 +362,14 @@ class Domain(Mapping[Hashable, Variable]):
         return cls(variables)
 
     @cached_property
-    def _shape(self) -> tuple[int, ...]:
+    def cards(self) -> tuple[int, ...]:
+        """Numbers of states of all variables, in order; 0 for numbers."""
         return tuple([len(variable.states) for variable in self.variables])
 
     def shape(self, names: Sequence[Hashable]) -> tuple[int, ...]:
         """Numbers of states of the named variables."""
         if names is self.names:
-            return self._shape
+            return self.cards
         return tuple([len(self[name].states) for name in names])
 
     def names_of(self, variables: Any) -> list[Hashable]:
@@ -337,25 +385,48 @@ class Domain(Mapping[Hashable, Variable]):
     def select(self, names: Iterable[Hashable]) -> Domain:
         """The named variables, in the order asked."""
         asked = tuple(names)
-        if self._selected is None:
-            self._selected = {}
-        if asked in self._selected:  # A domain never changes, and a fit asks for the same families several times.
-            return self._selected[asked]
+        kept = self._selected
+        if kept is None or len(kept) >= _MOST_PARTS:
+            kept = self._selected = {}
+        if (before := kept.get(asked)) is not None:  # A domain never changes, and fits ask for the same parts again.
+            return before
+        if asked == self.names:
+            return self
         known = self._variables
         found = {name: known[name] if name in known else self[name] for name in asked}
         if len(found) != len(asked):
             raise OptionError(f"A variable is asked for twice: {listing(asked)}.")
         selected = Domain.__new__(Domain)
         selected._keep(found)
-        self._selected[asked] = selected
+        kept[asked] = selected
         return selected
 
     def merge(self, other: Domain) -> Domain:
         """Variables of both; those in both are merged by label."""
-        if not other._variables or self._variables == other._variables:
+        if other is self or not other._variables or self._variables == other._variables:
             return self
         joined = [v.merge(other[v.name]) if v.name in other else v for v in self.variables]
         return Domain([*joined, *(v for v in other.variables if v.name not in self)])
+
+
+#: Domains of shared variables, by the identities of these.
+_DOMAINS: dict[tuple[int, ...], Domain] = {}
+
+
+def declare_all(states: Mapping[Any, Any]) -> dict[Hashable, Variable]:
+    """Variables from what a user declares, by column."""
+    if states and set(map(type, states)) == {str} and set(map(type, states.values())) == {list}:
+        listed = tuple(map(tuple, states.values()))
+        types = set(map(type, chain.from_iterable(listed)))
+        # As above, all at once: lists of states of one plain type are declared again with each fit of a structure.
+        if len(types) == 1 and types < _PLAIN_TYPES and max(map(len, listed)) <= _FEW_STATES:
+            return dict(_declared(tuple(states), types.pop(), listed))
+    return {name: declare(name, given) for name, given in states.items()}
+
+
+@lru_cache(maxsize=_MOST_DOMAINS)
+def _declared(names: tuple[str, ...], kind: type, states: tuple[tuple[Hashable, ...], ...]) -> dict[Hashable, Variable]:
+    return {name: Variable.discrete(name, listed) for name, listed in zip(names, states, strict=True)}
 
 
 def declare(name: Hashable, states: Any) -> Variable:

@@ -11,7 +11,6 @@ import copy
 import importlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from weakref import WeakValueDictionary
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from suffice.domain import Domain, Variable, declare
 from suffice.errors import DataError, FileFormatError, NotFittedError, OptionError, listing
 from suffice.options import Optioned
+from suffice.records import record, replace
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
@@ -34,9 +34,16 @@ Floats = NDArray[np.float64]
 Purpose = Literal["join", "compare"]
 #: What a report says about columns that are read as states, though their type is float.
 _WIDENED = "{} holds whole numbers and gaps: read as states. Declare it 'real' in states= to have it read as numbers"
+#: What a report says about a column that nobody reads, and that may say how often each row occurred.
+_UNREAD_COUNTS = (
+    "the column {0!r} was not read: every row counted once. If it says how often a row occurred, give "
+    "sample_weight={0!r}"
+)
+#: Names, in small letters, that such columns have in tables of counts.
+_NAMES_OF_COUNTS = frozenset({"freq", "frequency", "count", "counts", "n", "weight", "weights"})
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@record(frozen=True, eq=False)
 class Solution:
     """What a model's solve says about itself; the parameters are already in the model.
 
@@ -50,7 +57,7 @@ class Solution:
     outcome: Outcome | None = None
     plan: str | None = None
     log_evidence: float | None = None
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     later: bool = False
 
 
@@ -415,8 +422,16 @@ def _answered(asked: Estimator, source: Any) -> Summary:
     domain = settled_domain(source, wanted)
     unsaid = [name for name in source.whole if wanted.get(name, domain[name]) is None]
     asked._read_notes = (_WIDENED.format(listing([n for n in wanted if n in unsaid])),) if unsaid else ()
+    if not source.weighted and len(source.columns) > len(wanted):
+        unread = [name for name in source.columns if name not in wanted and _may_count(name)]
+        asked._read_notes += tuple(_UNREAD_COUNTS.format(name) for name in unread)
     with _rows_bar(bool(asked._options.get("progress", False))) as progress:
         return summarize_source(source, domain, asked._ask(domain), progress=progress)
+
+
+def _may_count(column: Hashable) -> bool:
+    """Whether a column is named as those are that hold how often each row occurred."""
+    return isinstance(column, str) and column.lower() in _NAMES_OF_COUNTS
 
 
 class _Questions(Estimator):

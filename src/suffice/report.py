@@ -21,11 +21,49 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class MatchedStatistics:
-    """What a fit makes equal: `names` of the statistics, their `observed` means (k,) and those `expected` (k,)."""
+    """What a fit makes equal: `names` of the statistics, their `observed` means (k,) and those `expected` (k,).
+
+    With a prior the maximum has ``observed + pull = expected``: `pull` (k,) is the slope of the log prior in the same
+    unit. `errors` (k,) are the standard errors of `expected` where it was sampled. `about` says in a sentence what is
+    compared. `total` is how many statistics the model has where these are a choice of them.
+    """
 
     names: tuple[str, ...]
     observed: Floats
     expected: Floats
+    pull: Floats | None = None
+    errors: Floats | None = None
+    about: str = ""
+    total: int | None = None
+
+    @property
+    def gaps(self) -> Floats:
+        """What is left of the slope of each statistic (k,): observed, and what the prior adds, less expected."""
+        found = self.observed - self.expected
+        return found if self.pull is None else found + self.pull
+
+
+@dataclass(frozen=True, eq=False)
+class CountedRows:
+    """Rows of probabilities that were learned from counts (n, m), each with a Dirichlet prior `alpha` (n, m).
+
+    `names` has those of all n * m cells, row by row. `expected` says that the counts are expectations of an E-step.
+    """
+
+    names: tuple[str, ...]
+    counts: Floats
+    alpha: Floats
+    expected: bool = False
+
+
+def largest_and_even(gaps: Floats, most: int) -> NDArray[np.intp]:
+    """Places, in order, of at most so many statistics: half those with the largest gaps, half an even choice."""
+    if len(gaps) <= most:
+        return np.arange(len(gaps))
+    half = most // 2
+    large = np.argpartition(-np.nan_to_num(np.abs(gaps), nan=np.inf), half)[:half]
+    even = np.linspace(0, len(gaps) - 1, most - half).astype(np.intp)
+    return np.union1d(large, even)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,11 @@ scale (forgetting), compare and save; a model learns from a summary alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -164,6 +167,40 @@ FUNCTIONS: Mapping[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Any
 QUESTIONS: Mapping[str, type[Statistic]] = {
     kind.__name__: kind for kind in (Counts, Moments, MomentsBy, Patterns, CompleteRows, Sums)
 }
+
+
+class FamilyCounts(Mapping[Statistic, CountTable]):
+    """The answers to `Counts` of some families, which lie one after the other in `cells`.
+
+    A table is made when it is asked for: models that learn from all cells at once need none. `families` lists the
+    variables of each, `shapes` the numbers of their states.
+    """
+
+    def __init__(
+        self, families: tuple[tuple[Hashable, ...], ...], shapes: tuple[tuple[int, ...], ...], cells: Floats
+    ) -> None:
+        """Keep the cells."""
+        self.families, self.shapes, self.cells = families, shapes, cells
+
+    @cached_property
+    def _tables(self) -> dict[Statistic, CountTable]:
+        ends = accumulate(map(math.prod, self.shapes), initial=0)
+        parts = zip(self.families, self.shapes, pairwise(ends), strict=True)
+        return {
+            Counts(names): CountTable(shape, self.cells[slice(*place)].reshape(shape)) for names, shape, place in parts
+        }
+
+    def __getitem__(self, question: Statistic) -> CountTable:
+        """The table of a family."""
+        return self._tables[question]
+
+    def __iter__(self) -> Iterator[Statistic]:
+        """The questions in order."""
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        """Number of families."""
+        return len(self.families)
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,14 @@ class Table:
                 f"{domain.shape(domain.names)} states."
             )
 
+    @classmethod
+    def over(cls, domain: Domain, values: Floats) -> Table:
+        """A table of a view (shape of the domain) that nobody else writes to; it is read-only from now on."""
+        values.setflags(write=False)
+        found = object.__new__(cls)
+        found._domain, found._values = domain, values
+        return found
+
     # -- reading -----------------------------------------------------------------------------------------------------
 
     @property

@@ -22,7 +22,18 @@ from suffice.engines.label_scores import ChainWeights, Matrix, Packing, ScoredSt
 from suffice.engines.tree_covariance import TreeCovariance
 from suffice.engines.tree_scaling import TreeScaling
 from suffice.errors import MissingExtraError
-from suffice.kernels import choice, coding, counting, grouped_moments, moments, ngrams, patterns, row_laws, words
+from suffice.kernels import (
+    choice,
+    coding,
+    counting,
+    dense_rows,
+    grouped_moments,
+    moments,
+    ngrams,
+    patterns,
+    row_laws,
+    words,
+)
 
 Call = tuple[str, Callable[[], object]]
 
@@ -53,16 +64,23 @@ def calls() -> Iterator[Call]:
     yield from _chains()
     yield from _runs()
     yield "logistic rows", partial(row_laws.logistic_rows, np.zeros(2), np.ones(2))
+    rows = dense_rows.RowProducts(compiled=True)
+    yield "rows times a vector", partial(rows.forward, np.zeros((2, 2)), np.zeros(2))
+    yield "values times rows", partial(rows.back, np.zeros(2), np.zeros((2, 2)))
 
 
 def _runs() -> Iterator[Call]:
     codes, offsets = np.array([1, 1], dtype=np.int32), np.array([0, 2])
-    some = np.zeros(1, np.int64)
     yield "words of texts", lambda: words.WordNumbers().read(b"a b\n")
     for name, highest in (("windows", 1), ("wide windows", (1 << 22) - 1)):
         table = np.array([highest, 0], dtype=np.int32)
         yield name, partial(_count_windows, ngrams.Part(codes, offsets), table)
-    yield "runs by word", partial(ngrams.find_children, some, np.array([0, 1]), some, some, some)
+    yield "runs by word", partial(_find_runs, codes[:1] * 0)
+
+
+def _find_runs(one: NDArray[np.int32]) -> None:
+    ends = np.array([0, 1], np.int32)
+    ngrams.find_children(one, ends, one, ends, one)
 
 
 def _count_windows(part: ngrams.Part, table: NDArray[np.int32]) -> None:

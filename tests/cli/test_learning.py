@@ -154,11 +154,12 @@ def test_a_plan_counts_cells_without_fitting(good: Command, place: Path) -> None
     assert (found["variables"], found["width"], found["largest table"]) == (4, 2, 27)
     assert found["method"].startswith("iterative")
     found = good("plan", ring, "--states", "3", "--states", "a=x,y", "--json").json
-    assert found["assumed"].startswith("3 states of 3 variables")
+    assert found["assumed"].startswith("3 states of 'b', 'c', 'd'")
     found = good("plan", TEXT, "rows.csv", "--json").json
     assert (found["largest table"], found["method"]) == (8, "closed form for complete rows")
     assert "assumed" not in found
-    assert good("plan", "a--b; b--c", "--json").json["method"] == "closed form: the model is decomposable"
+    found = good("plan", "a--b; b--c", "--json").json["method"]
+    assert found.startswith("closed form of a decomposable model")
     assert good("plan", "x--z", "rows.csv", "--json").json["method"].startswith("closed form")
     wide = "; ".join(f"a{i}--b{j}" for i in range(50) for j in range(50))
     found = good("plan", wide, "--json").json

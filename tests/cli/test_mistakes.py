@@ -48,7 +48,7 @@ MISTAKES = {
     "unknown model": ((*FIT, "--model", "forest"), "--model 'forest': expected one of bayes, markov, gaussian, glm"),
     "wrong option": (
         (*FIT, "--option", "priors=1"),
-        "BayesianNetwork has no option 'priors'; it has structure",
+        "A BayesianNetwork takes no --option priors; its options are states",
     ),
     "wrong value": ((*FIT, "--option", "n_init=none"), "n_init is 'none'; expected a whole number"),
     "no value": ((*FIT, "--option", "n_init"), "--option 'n_init': expected name=value."),
@@ -90,7 +90,7 @@ MISTAKES = {
     "target of a regression": (("predict", "glm.json", "rows.csv", "--target", "x"), "A GLM takes no --target here."),
     "rows of a network": (("sample", "net.json", "rows.csv"), "A BayesianNetwork takes no rows here."),
     "no rows for a regression": (("sample", "glm.json"), "A GLM draws responses for given rows"),
-    "no response": (("score", "glm.json", "rows.csv"), "Say which column is the response with --response"),
+    "no response": (("score", "glm.json", "rows.csv", "--response", "nothing"), "nothing"),
     "nothing to explain": (("fit", "rows.csv", *GLM), "Say what to explain: a formula such as 'y ~ x + z' before DATA"),
     "two ways to explain": (("fit", "x ~ z", "rows.csv", *GLM, "--response", "x"), "Give a formula, or --response and"),
     "formula alone": (("fit", "x ~ z", *GLM), "Expected DATA after the formula 'x ~ z'; found none."),

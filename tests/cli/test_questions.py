@@ -151,4 +151,4 @@ def test_factors_of_a_file_are_asked_as_their_product(good: Command, place: Path
     # P(0, 1, 2) ~ f(0, 1) g(1, 2)^2: given 2 = 1 the weights of variable 1 are 1 and 4.
     found = good("query", "f.uai", "0", "--given", "2=1", "--json").json
     np.testing.assert_allclose(found["values"], [9 / 28, 19 / 28], rtol=1e-12)
-    assert good("show", "f.uai", "--json").json["structure"] == "0 -- 1; 1 -- 2"
+    assert good("show", "f.uai", "--json").json["structure"]["edges"] == [[0, 1], [1, 2]]

@@ -93,12 +93,13 @@ def test_children_are_found_by_word(mode: str) -> None:
     rng = np.random.default_rng(0)
     children = [np.sort(rng.choice(500, size, replace=False)) for size in (3, 0, 200, 1, 40)]
     starts = np.concatenate([[0], np.cumsum([len(words) for words in children])])
-    words = np.concatenate(children).astype(np.int64)
+    words = np.concatenate(children).astype(np.int32)
     above = np.array([2, 4, 0, 2, 3])
     runs = [(history, int(w)) for history, node in enumerate(above) for w in children[node][:: 1 + history]]
-    history, word = (np.array(column, dtype=np.int64) for column in zip(*runs, strict=True))
+    history, word = (np.array(column, dtype=np.int32) for column in zip(*runs, strict=True))
     with choice.force(mode):
-        found = find_children(above, starts, words, history, word)
+        begins = np.searchsorted(history, np.arange(len(above) + 1)).astype(np.int32)
+        found = find_children(above, starts, words, begins, word)
     assert (words[found] == word).all()
     assert (np.searchsorted(starts, found, side="right") - 1 == above[history]).all()
 

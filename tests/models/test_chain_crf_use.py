@@ -255,8 +255,8 @@ def test_unknown_labels_count_as_missed_in_an_evaluation() -> None:
 @pytest.mark.parametrize(
     ("X", "y", "error", "message"),
     [
-        ([[["a"]]], [["x"], ["y"]], DataError, "X has 1 sequences and y has 2"),
-        ([[["a"], ["b"]], [["a"]]], [["x", "y"], ["x", "y"]], DataError, "Sequence 1: X has 1 steps and y has 2"),
+        ([[["a"]]], [["x"], ["y"]], DataError, "X has 1 sequence and y has 2"),
+        ([[["a"], ["b"]], [["a"]]], [["x", "y"], ["x", "y"]], DataError, "Sequence 1: X has 1 step and y has 2"),
         ([[["a"]], []], [["x"], []], DataError, "Sequence 1 of X is empty"),
         ([np.zeros((2, 2)), np.zeros((0, 2))], [["x", "y"], []], DataError, "Sequence 1 of X is empty"),
         ([[{"a": 1.0}, {"a": np.nan}]], [["x", "y"]], MissingValueError, "Sequence 0 of X, step 1: feature 'a' is nan"),
@@ -272,11 +272,11 @@ def test_unknown_labels_count_as_missed_in_an_evaluation() -> None:
         ([[["a"], ["b"]]], [["x", None]], MissingValueError, "Sequence 0 of y, step 1: the label is None"),
         ([[["a"], ["b"]]], [["x", ["y"]]], DataError, "not hashable"),
         ([[["a"], [3]]], [["x", "y"]], DataError, "Sequence 0 of X, step 1: the feature 3 is no text"),
-        ([[["a"], 3.5]], [["x", "y"]], DataError, "Sequence 0 of X, step 1, is a float"),
+        ([[["a"], 3.5]], [["x", "y"]], DataError, "Sequence 0 of X, step 1 is of type float"),
         ([[1.0, 2.0]], [["x", "y"]], DataError, "shape \\(steps, 1\\)"),
         ([], [], DataError, "no sequence"),
-        ("text", [["x"]], DataError, "X is a str"),
-        (["text"], [["x"]], DataError, "Sequence 0 of X is a str"),
+        ("text", [["x"]], DataError, "X is of type str"),
+        (["text"], [["x"]], DataError, "Sequence 0 of X is of type str"),
         ([[["a"]]], ["x"], DataError, "Sequence 0 of y is 'x'"),
     ],
 )

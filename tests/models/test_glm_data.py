@@ -117,13 +117,13 @@ def test_the_result_does_not_depend_on_threads_or_pieces(monkeypatch: pytest.Mon
 
 
 def test_a_start_from_some_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from suffice.models.glm import solve as glm_solve
+    from suffice.models.glm import sample
 
     rng = np.random.default_rng(4)
     x = rng.normal(size=(100_000, 2))
     y = (rng.random(100_000) < special.expit(x @ [1.0, -1.0])).astype(float)
     warm = sf.GLM("binomial").fit(x, y)
-    monkeypatch.setattr(glm_solve, "MANY_ROWS", 10**9)
+    monkeypatch.setattr(sample, "MANY_ROWS", 10**9)
     cold = sf.GLM("binomial").fit(x, y)
     np.testing.assert_allclose(warm.parameters_, cold.parameters_, rtol=1e-9)
     assert "some rows" in warm.report_.method

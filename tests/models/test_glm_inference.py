@@ -90,6 +90,57 @@ def test_likelihood_ratio_between_nested_fits() -> None:
         small.anova(sf.GLM("poisson").fit(X, COUNTS))
 
 
+def test_analysis_of_deviance_of_randomised_trial_counts() -> None:
+    # Dobson (1990), table 6.4; R prints for anova(glm(counts ~ outcome + treatment, poisson()), test = "Chisq"):
+    # outcome 2 df, deviance 5.4523, p 0.06547; treatment 2 df, deviance 0.0000, p 1.00000.
+    counts = np.array([18, 17, 15, 20, 10, 20, 25, 13, 12.0])
+    outcome, treatment = np.tile(["1", "2", "3"], 3), np.repeat(["1", "2", "3"], 3)
+    null = sf.GLM("poisson").fit(np.empty((9, 0)), counts)
+    one = sf.GLM("poisson").fit({"outcome": outcome}, counts)
+    both = sf.GLM("poisson").fit({"outcome": outcome, "treatment": treatment}, counts)
+    first, second = one.anova(null), both.anova(one)
+    assert (first.name, first.df, first.df_rest) == ("chi2", 2.0, None)
+    assert (round(first.statistic, 4), round(first.p_value, 5)) == (5.4523, 0.06547)
+    assert (round(second.statistic, 4), round(second.p_value, 5)) == (0.0, 1.0)
+
+
+def test_a_known_dispersion_makes_the_test_chi_squared() -> None:
+    # Clotting times of blood (McCullagh and Nelder 1989, p. 300), as in R's help of glm.
+    u = np.log([5.0, 10, 15, 20, 30, 40, 60, 80, 100])[:, None]
+    times = np.array([118.0, 58, 42, 35, 27, 25, 21, 19, 18])
+    null, fit = (sf.GLM("gamma").fit(rows, times) for rows in (np.empty((9, 0)), u))
+    estimated = fit.anova(null)
+    # R prints: null deviance 3.51283, residual deviance 0.01673 on 7 df, dispersion 0.002446.
+    assert (round(null.deviance_, 5), round(fit.deviance_, 5)) == (3.51283, 0.01673)
+    assert (estimated.name, estimated.df, estimated.df_rest) == ("F", 1.0, 7.0)
+    assert estimated.statistic == pytest.approx((3.51283 - 0.01673) / 0.002446, rel=3e-4)
+    for phi in (0.5, 1.0):
+        null, fit = (sf.GLM("gamma", dispersion=phi).fit(rows, times) for rows in (np.empty((9, 0)), u))
+        means = [model.predict(rows) for model, rows in ((null, np.empty((9, 0))), (fit, u))]
+        small, large = (stats.gamma.logpdf(times, 1 / phi, scale=phi * mean).sum() for mean in means)
+        found = null.anova(fit)
+        assert (found.name, found.df_rest) == ("chi2", None)
+        assert found.statistic == pytest.approx(2 * (large - small), rel=1e-9)
+        assert found.p_value == pytest.approx(stats.chi2.sf(2 * (large - small), 1), rel=1e-8)
+    waits = [sf.GLM(sf.Exponential()).fit(rows, times) for rows in (np.empty((9, 0)), u)]
+    assert waits[0].anova(waits[1]).statistic == pytest.approx(found.statistic, rel=1e-9)
+    with pytest.raises(sf.OptionError, match=r"the dispersions 1\.0 and None"):
+        sf.GLM("gamma").fit(np.empty((9, 0)), times).anova(fit)
+
+
+def test_the_ratio_of_vector_regressions_is_that_of_wilks() -> None:
+    Y = np.column_stack((REAL, COUNTS))
+    small, large = sf.GLM().fit(X[:, :1], Y), sf.GLM().fit(X, Y)
+    residuals = []
+    for design in (DESIGN[:, :2], DESIGN):
+        away = Y - design @ np.linalg.lstsq(design, Y, rcond=None)[0]
+        residuals.append(np.linalg.slogdet(away.T @ away)[1])
+    expected = len(Y) * (residuals[0] - residuals[1])
+    found = small.anova(large)
+    assert (found.name, found.df) == ("chi2", 2.0)
+    assert found.statistic == pytest.approx(expected, rel=1e-9)
+
+
 def test_residuals_and_leverage() -> None:
     model = sf.GLM("poisson").fit(X, COUNTS)
     mu = np.exp(DESIGN @ model.parameters_)

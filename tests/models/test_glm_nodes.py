@@ -301,6 +301,28 @@ def test_tied_nodes_share_their_coefficients() -> None:
     assert net.n_params_ == 4
 
 
+def test_tied_nodes_name_their_own_parents(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    rows: dict[str, Any] = {}
+    for side in "lr":
+        rows[f"x{side}"] = rng.normal(size=200)
+        rows[f"k{side}"] = rng.choice(["a", "b", "c"], 200)
+        rows[f"y{side}"] = rng.poisson(np.exp(0.3 * rows[f"x{side}"] + 0.5 * (rows[f"k{side}"] == "b")))
+    edges = [(f"{parent}{side}", f"y{side}") for side in "lr" for parent in "xk"]
+    net = sf.BayesianNetwork(edges, nodes={"yl": sf.GLM("poisson")}, tied=[("yl", "yr")]).fit(rows)
+    net.write(tmp_path / "net.suffice")
+    for found in (net, sf.read(tmp_path / "net.suffice")):
+        for side in "lr":
+            names = (f"x{side}", f"k{side}[b]", f"k{side}[c]")
+            assert found.node(f"y{side}").coefficients_.names == names
+            assert found.node(f"y{side}").standard_errors_.names == ("intercept", *names)
+            assert [row[0] for row in found.node(f"y{side}").summary().rows] == ["intercept", *names]
+        np.testing.assert_array_equal(found.node("yl").coefficients_, found.node("yr").coefficients_)
+    new = {"xr": [0.5], "kr": ["b"]}
+    table = {"xl": [0.5], "kl": ["b"]}
+    np.testing.assert_array_equal(net.node("yr").glm_.predict(new), net.node("yl").glm_.predict(table))
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Priors, fixed nodes
 # --------------------------------------------------------------------------------------------------------------------

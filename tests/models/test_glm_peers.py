@@ -22,6 +22,7 @@ RATE = np.exp(0.3 + X @ [0.4, -0.2, 0.1])
         ("inverse_gaussian", "log", "InverseGaussian", "Log"),
         ("binomial", "probit", "Binomial", "Probit"),
         ("binomial", "cloglog", "Binomial", "CLogLog"),
+        ("binomial", "loglog", "Binomial", "LogLog"),
         ("gaussian", "identity", "Gaussian", "Identity"),
     ],
 )
@@ -70,3 +71,23 @@ def test_glum_finds_the_same_elastic_net() -> None:
     prior = (sf.Laplace(scale=1 / (300 * 0.05)), sf.Normal(variance=1 / (300 * 0.05)))
     mine = sf.GLM("poisson", prior=prior).fit(X, y)
     np.testing.assert_allclose(mine.coefficients_, theirs.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize(("link", "law"), [("logit", "logistic"), ("probit", "norm"), ("cloglog", "gumbel_l")])
+def test_statsmodels_finds_the_same_thresholds(link: str, law: str) -> None:
+    ordinal: Any = pytest.importorskip("statsmodels.miscmodels.ordinal_model")
+    from scipy import stats
+
+    rng = np.random.default_rng(5)
+    lower = {"logit": stats.logistic.cdf, "probit": stats.norm.cdf, "cloglog": stats.gumbel_l.cdf}[link]
+    ends = np.column_stack([lower(theta - X @ [0.7, -0.4, 0.2]) for theta in (-1.0, 0.3, 1.2)])
+    y = (rng.random((300, 1)) > ends).sum(axis=1)
+    theirs = ordinal.OrderedModel(y, X, distr=getattr(stats, law)).fit(method="bfgs", disp=False, gtol=1e-6)
+    mine = sf.GLM("ordinal", link=link).fit(X, y)
+    thresholds = theirs.model.transform_threshold_params(theirs.params)[1:-1]
+    # Their gradients are differences, which leaves the sixth digit open.
+    np.testing.assert_allclose(mine.thresholds_, thresholds, atol=1e-5)
+    np.testing.assert_allclose(mine.coefficients_, theirs.params[:3], atol=1e-5)
+    np.testing.assert_allclose(np.asarray(mine.standard_errors_)[3:], theirs.bse[:3], rtol=1e-3)
+    assert mine.log_likelihood_ == pytest.approx(theirs.llf, abs=1e-8)
+    np.testing.assert_allclose(mine.predict(X), theirs.predict(X), atol=1e-5)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, stats
 
 import suffice as sf
 
@@ -113,6 +113,61 @@ def test_a_normal_wishart_prior_on_vectors_is_pseudo_rows() -> None:
     np.testing.assert_allclose(model.residual_covariance_, scale / (7.0 + N - 3.0), rtol=1e-9)
     with pytest.raises(sf.OptionError, match="3 dimensions; the response has 2"):
         sf.GLM("multivariate_gaussian", prior=sf.NormalWishart([0, 0, 0], 1, 5, np.eye(3))).fit(X, Y)
+
+
+@pytest.mark.parametrize("penalize", [True, False])
+def test_the_posterior_under_a_normal_wishart_prior_is_prior_times_likelihood(penalize: bool) -> None:
+    prior = sf.NormalWishart(mean=[0.5, -0.5], strength=2.0, dof=7.0, inverse_scale=[[2.0, 0.3], [0.3, 1.0]])
+    model = sf.GLM("multivariate_gaussian", prior=prior, penalize_intercept=penalize).fit(X, Y)
+    law, rng = model.posterior_, np.random.default_rng(0)
+    mean, believed = np.tile([0.5, -0.5], (4, 1)), slice(0 if penalize else 1, None)
+    apart = []
+    for _ in range(6):
+        half = np.eye(2) + 0.2 * rng.normal(size=(2, 2))
+        weights, covariance = np.asarray(model.parameters_) + 0.1 * rng.normal(size=(4, 2)), half @ half.T
+        rows = 0.5 * np.eye(4)[believed, believed]
+        # An intercept that is exempt has a flat prior, with density one.
+        value = stats.matrix_normal(mean[believed], rows, covariance).logpdf(weights[believed])
+        value += stats.invwishart(7.0, [[2.0, 0.3], [0.3, 1.0]]).logpdf(covariance)
+        value += stats.multivariate_normal([0, 0], covariance).logpdf(Y - DESIGN @ weights).sum()
+        apart.append(value - law.log_prob((weights, covariance)))
+    np.testing.assert_allclose(apart, apart[0], rtol=1e-10)
+    np.testing.assert_allclose(law.mean()["weights"], model.parameters_)
+    np.testing.assert_allclose(law.mean()["covariance"], model.residual_covariance_)
+    np.testing.assert_allclose(law.weights_covariance(), model.covariance_, rtol=1e-9)
+
+
+def test_the_posterior_of_vectors_survives_a_file_and_the_order_of_columns(tmp_path: Any) -> None:
+    prior = sf.NormalWishart(mean=[0.0, 0.0], strength=1.0, dof=5.0, inverse_scale=np.eye(2))
+    table = {"a": X[:, 0], "level": np.where(X[:, 1] > 0, "high", "low"), "b": X[:, 2]}
+    model = sf.GLM("multivariate_gaussian", prior=prior).fit(table, Y)
+    plain = np.column_stack((X[:, 0], X[:, 1] <= 0, X[:, 2]))
+    other = sf.GLM("multivariate_gaussian", prior=prior).fit(plain, Y).posterior_
+    model.write(tmp_path / "model.suffice")
+    for law in (model.posterior_, sf.read(tmp_path / "model.suffice").posterior_):
+        np.testing.assert_allclose(law.weights_, other.weights_, atol=1e-12)
+        np.testing.assert_allclose(law.spread_, other.spread_, atol=1e-12)
+        np.testing.assert_allclose(law.inverse_scale_, other.inverse_scale_, rtol=1e-10)
+        assert law.dof_ == other.dof_
+
+
+def test_the_posterior_of_vectors_under_a_normal_prior_is_that_of_laplace() -> None:
+    model = sf.GLM("multivariate_gaussian", prior=sf.Normal(variance=0.3)).fit(X, Y)
+    law, inverse = model.posterior_, np.linalg.inv(model.residual_covariance_)
+
+    def loss(theta: Any) -> float:
+        beta = theta.reshape(2, 4).T
+        away = Y - DESIGN @ beta
+        return float(0.5 * np.einsum("ni,ij,nj->", away, inverse, away) + 0.5 * (beta[1:] ** 2).sum() / 0.3)
+
+    mode = law.mean_
+    np.testing.assert_allclose(mode, np.asarray(model.parameters_).T.ravel())
+    unit = np.eye(8)
+    # Minus the log posterior given the covariance is quadratic: its second differences are its curvature.
+    curve = [[loss(mode + a + b) - loss(mode + a) - loss(mode + b) + loss(mode) for b in unit] for a in unit]
+    np.testing.assert_allclose(law.covariance_, np.linalg.inv(np.array(curve)), rtol=1e-8, atol=1e-12)
+    with pytest.raises(sf.NotFittedError, match="no posterior without"):
+        sf.GLM("multivariate_gaussian").fit(X, Y).posterior_  # noqa: B018
 
 
 def test_what_vectors_do_not_take_is_said() -> None:

@@ -117,7 +117,9 @@ def test_ascent_with_gibbs_sampling_comes_near_the_optimum() -> None:
     assert (model.report_.certificate.value_gap or 0.0) >= (best.report_.objective - model.report_.objective) / 12
 
 
-@pytest.mark.parametrize("options", [{"solver": "sgd"}, {"solver": "adam"}, {"inference": "gibbs", "max_cells": 1}])
+@pytest.mark.parametrize(
+    "options", [{"solver": "sgd"}, {"solver": "adam"}, {"inference": "gibbs", "max_cells": 1, "step_size": 0.1}]
+)
 def test_equal_seeds_give_equal_bits_and_the_global_generator_is_left_alone(options: Any) -> None:
     X, y = data_of(7)
     np.random.seed(3)

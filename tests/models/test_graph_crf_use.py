@@ -1,9 +1,6 @@
-"""Graph CRFs in use: what is refused and how, files, options, pictures, the snakes."""
+"""Graph CRFs in use: what is refused and how, files, options, pictures."""
 
-import gzip
-import json
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +40,7 @@ WRONG = [
     (example_of(edges=[[0.0, 1.0]]), "Example 1: the members of 'edges' have type float64; expected whole numbers"),
     (example_of(nodes=[[0.0, 1.0], [np.nan, 0.0], [0.0, 0.0]]), "Example 1, node 1: feature 0 is nan"),
     (example_of(edge_features=[[1.0], [np.inf]]), "Example 1, edge 1: feature 0 is inf"),
-    (example_of(edge_features=[[1.0]]), "Example 1: there are 2 edges and 1 rows of edge_features"),
+    (example_of(edge_features=[[1.0]]), "Example 1: 2 edges and 1 row of edge_features"),
     (example_of(edge_features=[[1.0, 2.0]] * 2), "Example 1: edges have 2 features; expected 1"),
     (example_of(nodes=np.zeros((3, 5))), "Example 1: nodes have 5 features; expected 2"),
     (example_of(nodes=[["x", "y"]] * 3), "Example 1: nodes hold values that are not numbers"),
@@ -239,36 +236,3 @@ def test_grids_join_each_pixel_to_those_beside_it() -> None:
         sf.GraphExample.grid(np.zeros((2, 2)), neighbours=6)
     with pytest.raises(sf.DataError, match="height, width, features"):
         sf.GraphExample.grid(np.zeros(4))
-
-
-SNAKES = Path(__file__).resolve().parents[3] / "shared" / "data" / "sequences" / "snakes_grid.json.gz"
-
-
-def snake_of(picture: Any) -> Any:
-    """Colours around each pixel as features of nodes; colours of both ends, by direction, as features of edges."""
-    colours = np.array([[0, 0, 255], [0, 255, 0], [0, 255, 255], [255, 0, 0], [255, 255, 0]])
-    pixels = np.array(picture)
-    one = (pixels[:, :, None] == colours).all(axis=3).astype(float)
-    height, width = one.shape[:2]
-    padded = np.zeros((height + 2, width + 2, 5))
-    padded[:, :, 0] = 1.0
-    padded[1:-1, 1:-1] = one
-    around = [padded[i : i + height, j : j + width] for i in range(3) for j in range(3)]
-    grid = sf.GraphExample.grid(np.concatenate(around, axis=2), directions=True)
-    ends = one.reshape(-1, 5)[grid.edges].reshape(-1, 10)
-    features = np.concatenate([ends * grid.edge_features[:, [0]], ends * grid.edge_features[:, [1]]], axis=1)
-    return sf.GraphExample(grid.nodes, grid.edges, features)
-
-
-@pytest.mark.skipif(not SNAKES.exists(), reason="the snakes are not on this machine")
-def test_snakes() -> None:
-    data = json.loads(gzip.decompress(SNAKES.read_bytes()))
-    X, y = [snake_of(x) for x in data["X_train"][:60]], [np.array(y) for y in data["Y_train"][:60]]
-    new, truth = [snake_of(x) for x in data["X_test"][:20]], [np.array(y) for y in data["Y_test"][:20]]
-    model = sf.GraphCRF(sf.Normal(variance=10.0), random_state=0, tolerance=1e-3).fit(X, y)
-    assert model.converged_
-    assert not model.report_.certificate.exact
-    assert "pseudo-likelihood" in str(model.report_.plan)
-    alone = sf.GraphCRF(sf.Normal(variance=10.0), tolerance=1e-2).fit([sf.GraphExample(x.nodes) for x in X], y)
-    assert alone.accuracy([sf.GraphExample(x.nodes) for x in new], truth) < 0.87
-    assert model.accuracy(new, truth) > 0.95

@@ -254,7 +254,7 @@ def test_a_small_arpa_file_is_read(tmp_path: Path) -> None:
         ("a b", "a c", "'c'"),
         ("ngram 2=1", "ngram 2=2", "expected"),
         ("\\end\\", "", "end"),
-        ("ngram 2=1\n", "", "at least two"),
+        ("ngram 2=1\n", "", "a log10 probability and 1 words"),
         ("\\2-grams:", "\\3-grams:", "expected"),
     ],
 )

@@ -299,7 +299,7 @@ def test_nltk_agrees_on_kneser_ney_and_lidstone() -> None:
 def test_levels_hold_every_run(sequences: list[list[int]], order: int) -> None:
     padded = [[4] * order + sequence for sequence in sequences]
     windows = np.array([row[at - order : at + 1] for row in padded for at in range(order, len(row))])
-    levels = build_levels(windows, np.ones(len(windows)), 4, first_events=True)
+    levels = build_levels(list(windows.T.astype(np.int32)), np.ones(len(windows)), 4, first_events=True)
     for n in range(1, order + 2):
         expected: Counter[tuple[int, ...]] = Counter()
         for sequence in sequences:

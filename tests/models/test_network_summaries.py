@@ -87,6 +87,45 @@ def test_the_way_that_the_error_names_works() -> None:
     np.testing.assert_allclose(tables(begun.partial_fit(GAPPY)), tables(merged), atol=1e-9)
 
 
+def test_without_the_last_row_with_a_gap_the_closed_form_is_back() -> None:
+    gap = {"a": [None], "b": ["low"]}
+    for options in ({}, {"prior": 2.0}, {"prior": 3.0, "estimate": "map"}, {"unseen": "nan"}):
+        net = network(**options).fit(both(WHOLE, gap)).unlearn(gap)
+        wanted = network(**options).fit(WHOLE)
+        np.testing.assert_array_equal(tables(net), tables(wanted))
+        assert net.report_.method == wanted.report_.method
+        assert net.report_.log_likelihood == wanted.report_.log_likelihood
+        assert net.report_.log_evidence == wanted.report_.log_evidence
+        assert net.report_.certificate == wanted.report_.certificate
+        assert (net.report_.rows, net.n_iter_, net.converged_) == (60, 0, True)
+        for name in ("a", "b"):
+            ours, theirs = (one.standard_errors()[name].values for one in (net, wanted))
+            np.testing.assert_array_equal(ours, theirs)
+        assert not hasattr(net, "scores_")
+        if "prior" in options:
+            np.testing.assert_array_equal(net.posterior_["b"].mean().values, wanted.posterior_["b"].mean().values)
+    # The rows are still known, so that others with gaps may join them again.
+    again = network().fit(both(WHOLE, gap)).unlearn(gap).partial_fit(GAPPY)
+    np.testing.assert_allclose(tables(again), tables(network().fit(both(WHOLE, GAPPY))), rtol=1e-9)
+
+
+def test_without_the_last_row_with_a_gap_regressions_are_those_of_a_fit(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    x, group = rng.normal(1e3, 1.0, 40), rng.integers(2, size=40)
+    whole = {"x": x, "g": group, "y": 2.0 * x - 3.0 * group + rng.normal(size=40)}
+    gap = {"x": np.array([np.nan]), "g": np.array([1]), "y": np.array([0.5])}
+    together = {name: np.concatenate([whole[name], gap[name]]) for name in whole}
+    net = sf.BayesianNetwork({"y": ["x", "g"]}).fit(together).unlearn(gap)
+    wanted = sf.BayesianNetwork({"y": ["x", "g"]}).fit(whole)
+    net.write(tmp_path / "net.json")
+    for one in (net, sf.read(tmp_path / "net.json")):
+        np.testing.assert_array_equal(one.node("y").weights_, wanted.node("y").weights_)
+        np.testing.assert_array_equal(one.node("y").variance_, wanted.node("y").variance_)
+        np.testing.assert_array_equal(one.standard_errors()["y"].values, wanted.standard_errors()["y"].values)
+        assert one.report_.log_likelihood == wanted.report_.log_likelihood
+        assert one.score(whole) == wanted.score(whole)
+
+
 def test_a_summary_is_not_summarised_again() -> None:
     with pytest.raises(DataError, match="a Summary already"):
         sf.summarize(network(), sf.summarize(network(), WHOLE))

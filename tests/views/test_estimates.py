@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import suffice as sf
-from suffice.views.charts import Scale
-from suffice.views.estimates import estimates_of
+from suffice.views.charts import Scale, name_lines, text_width
+from suffice.views.estimates import estimates_of, note_of
 
 ROWS = {"a": [0, 0, 0, 1, 1], "b": ["x", "y", "y", "y", "y"]}
 
@@ -140,3 +140,105 @@ def test_scales_reach_around_the_data() -> None:
     assert decades.at(10.0 ** decades.ticks[-1]) == pytest.approx(1.0)
     assert Scale.over([3.0, 3.0], 0.0, 1.0).at(3.0) == pytest.approx(0.5)
     assert Scale.over([0, 2], 0.0, 1.0, whole=True).ticks == (0.0, 1.0, 2.0)
+
+
+# -- more models side by side ------------------------------------------------------------------------------------------
+
+
+def test_a_row_without_a_mode_does_not_hide_the_others() -> None:
+    net = sf.BayesianNetwork([("a", "b")], prior={"a": 1.0, "b": 0.5}).fit(ROWS)
+    found = {one.name: one for one in estimates_of(net)}
+    assert found["b=x | a=0"].map == pytest.approx((1.5 - 1) / (4 - 2), rel=1e-12)
+    assert found["b=x | a=1"].map is None
+    assert "has a mode, the MAP, only where" in note_of(net, list(found.values()))
+
+
+def test_rows_of_chains_and_of_known_states() -> None:
+    chain = sf.MarkovChain(prior=2.0).fit(["abab", "aab"])
+    one = {one.name: one for one in estimates_of(chain)}["a → b"]
+    law = stats.beta(3 + 2, 1 + 2)
+    assert (one.low, one.high) == pytest.approx(law.interval(0.95), rel=1e-9)
+    assert (one.mle, one.map, one.mean) == pytest.approx((3 / 4, 4 / 6, 5 / 8), rel=1e-12)
+    assert one.mean == pytest.approx(chain.probability("b", "a"), rel=1e-12)
+    assert estimates_of(sf.MarkovChain().fit(["abab", "aab"])) == []
+    model = sf.HiddenMarkovModel(["F", "L"], emission=sf.Categorical(), prior=1.0)
+    model.fit(["HTHH", "HHT"], states=["FFLL", "LLF"])
+    found = {one.name: one for one in estimates_of(model)}
+    assert found["L → L"].mean == pytest.approx(model.transitions_[1, 1], rel=1e-12)
+    assert found["L → L"].mle == pytest.approx(2 / 3, rel=1e-12)
+    assert found["F: H"].mean == pytest.approx(model.emission_probabilities_[0, 0], rel=1e-12)
+
+
+def test_hidden_states_leave_maximum_likelihood_open() -> None:
+    model = sf.HiddenMarkovModel(2, emission=sf.Categorical(), prior=1.0, random_state=0).fit(["abab", "aabb", "bbab"])
+    found = estimates_of(model)
+    assert {one.mle for one in found} == {None}
+    at = {one.name: one for one in found}["0 → 1"]
+    assert at.map == pytest.approx(model.transitions_[0, 1], abs=1e-5)
+    assert "prior=None" in note_of(model, found)
+
+
+def test_means_of_features_have_the_curvature_of_the_posterior() -> None:
+    rows = {"a": [0, 0, 0, 1, 1, 1, 1, 0], "b": [0, 1, 0, 1, 1, 0, 1, 0]}
+    net = sf.MarkovNetwork([sf.Feature(("a", "b"), lambda a, b: a == b)], prior=sf.Normal(variance=0.5)).fit(rows)
+    (one,) = estimates_of(net)
+    odds = np.exp(net.weights_[0])
+    mean = odds / (1 + odds)
+    spread = mean * (1 - mean)
+    assert (one.mle, one.map) == pytest.approx((6 / 8, mean), rel=1e-9)
+    error = np.sqrt(spread**2 / (8 * spread + 2.0))
+    assert one.high - one.low == pytest.approx(2 * stats.norm.ppf(0.975) * error, rel=1e-9)
+    assert estimates_of(sf.MarkovNetwork([("a", "b")]).fit(rows)) == []
+
+
+def test_real_nodes_with_a_prior() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=40)
+    rows = {"x": x, "y": 1 + 2 * x + rng.normal(size=40)}
+    net = sf.BayesianNetwork([("x", "y")], prior={"y": sf.LinearGaussianPrior(2.0, 1.0)}).fit(rows)
+    found = {one.name: one for one in estimates_of(net, node="y")}
+    free = sf.BayesianNetwork([("x", "y")]).fit(rows).node("y")
+    assert found["y: x"].mle == pytest.approx(free.at()["x"], rel=1e-9)
+    assert found["y: x"].mean == pytest.approx(net.node("y").at()["x"], rel=1e-12)
+    low, high = net.node("y").credible_intervals()
+    assert (found["y: x"].low, found["y: x"].high) == (low.at(coefficient="x"), high.at(coefficient="x"))
+
+
+def test_tables_learned_from_rows_with_gaps_have_standard_errors() -> None:
+    rows = {"a": [0, 0, None, 1, 1, 0, 1, 0], "b": [0, 1, 1, None, 1, 0, 1, 0]}
+    net = sf.BayesianNetwork([("a", "b")], prior=1.0).fit(rows)
+    found = estimates_of(net)
+    assert [one.map for one in found[:2]] == pytest.approx(net.table("a").values.tolist(), rel=1e-12)
+    reach = stats.norm.ppf(0.975) * net.node("a").standard_errors_.values[0]
+    assert found[0].high - found[0].low == pytest.approx(2 * reach, rel=1e-9)
+    assert "Rows have gaps" in note_of(net, found)
+
+
+def test_coefficients_with_a_prior_stand_beside_the_likelihood() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 1))
+    y = rng.poisson(np.exp(0.3 + 0.5 * x[:, 0]))
+    found = estimates_of(sf.GLM("poisson", prior=sf.Normal(variance=0.01)).fit(x, y))
+    free = sf.GLM("poisson").fit(x, y)
+    assert found[1].mle == pytest.approx(free.coefficients_[0], rel=1e-6)
+    assert found[1].map is not None
+    assert abs(found[1].map) < abs(free.coefficients_[0])
+    separated = sf.GLM("binomial", prior=sf.Normal(variance=1.0)).fit(x, x[:, 0] > 0)
+    assert "no maximum" in note_of(separated, estimates_of(separated))
+
+
+def test_weights_of_a_crf_say_why_they_stand_alone() -> None:
+    model = sf.ChainCRF(prior=sf.Normal(variance=10.0)).fit([[{"w": "a"}, {"w": "b"}]], [["X", "Y"]])
+    assert estimates_of(model) == []
+    assert "prior=None" in note_of(model, [])
+    assert note_of(sf.ChainCRF(max_iter=3), []) == ""
+
+
+def test_long_names_take_two_lines() -> None:
+    assert name_lines("a=1 | b=2") == ["a=1 | b=2"]
+    long = "VENTLUNG=ZERO | INTUBATION=ESOPHAGEAL, KINKEDTUBE=TRUE, VENTTUBE=LOW"
+    assert " ".join(name_lines(long)) == long
+    first, second = name_lines("x" * 200)
+    assert "…" in first
+    assert "…" in second
+    assert text_width(first) <= 312

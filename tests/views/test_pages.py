@@ -59,8 +59,14 @@ def models() -> dict[str, Callable[[], Any]]:
         "regression": lambda: sf.GLM(family=sf.Poisson()).fit(VALUES[:, None], RNG.poisson(3, 60)),
         "hidden Markov": lambda: sf.HiddenMarkovModel(2, emission=sf.Categorical(), random_state=0).fit(words),
         "Gaussian hidden Markov": lambda: sf.HiddenMarkovModel(2, emission=sf.Normal(), random_state=0).fit([VALUES]),
-        "Markov chain": lambda: sf.MarkovChain().fit(words),
+        "hidden Markov of vectors": lambda: sf.HiddenMarkovModel(["u", "v"], emission=sf.MultivariateNormal()).fit(
+            [RNG.normal(size=(20, 2))], states=[["u", "v"] * 10]
+        ),
+        "Markov chain": lambda: sf.MarkovChain(prior=1.0).fit(words),
         "CRF": lambda: sf.ChainCRF(prior=sf.Normal(variance=10.0)).fit([[{"w": "a"}, {"w": "b"}]], [["X", "Y"]]),
+        "graph CRF": lambda: sf.GraphCRF(prior=sf.Normal(variance=10.0)).fit(
+            [sf.GraphExample.grid([[1.0, 0.9], [-1.0, 0.2]])], [[1, 1, 0, 1]]
+        ),
     }
 
 
@@ -74,15 +80,17 @@ EXPECTED = {
     "table network": ["graph", "laws", "tables", "certificate", "estimates", "receipt"],
     "mixed network": ["graph", "laws", "tables", "certificate", "receipt"],
     "Markov network": ["graph", "laws", "tables", "certificate", "receipt"],
-    "Gaussian graph": ["graph", "tables", "certificate", "receipt"],
-    "normal": ["tables", "certificate", "receipt"],
-    "categorical": ["tables", "certificate", "estimates", "receipt"],
+    "Gaussian graph": ["graph", "laws", "tables", "certificate", "receipt"],
+    "normal": ["laws", "tables", "certificate", "receipt"],
+    "categorical": ["laws", "tables", "certificate", "estimates", "receipt"],
     "multivariate normal": ["tables", "certificate", "receipt"],
     "regression": ["tables", "convergence", "certificate", "estimates", "receipt"],
-    "hidden Markov": ["tables", "convergence", "certificate", "receipt"],
-    "Gaussian hidden Markov": ["tables", "convergence", "certificate", "receipt"],
-    "Markov chain": ["tables", "certificate", "receipt"],
-    "CRF": ["tables", "convergence", "certificate", "receipt"],
+    "hidden Markov": ["laws", "tables", "convergence", "certificate", "receipt"],
+    "Gaussian hidden Markov": ["laws", "tables", "convergence", "certificate", "receipt"],
+    "hidden Markov of vectors": ["laws", "tables", "certificate", "receipt"],
+    "Markov chain": ["laws", "tables", "certificate", "estimates", "receipt"],
+    "CRF": ["laws", "tables", "convergence", "certificate", "estimates", "receipt"],
+    "graph CRF": ["laws", "tables", "convergence", "certificate", "estimates", "receipt"],
 }
 
 
@@ -91,6 +99,7 @@ def test_every_model_has_a_page(kind: str) -> None:
     model = fitted(kind)
     text = model.report_.to_html()
     assert sections(text) == EXPECTED[kind]
+    assert text.count('<circle class="point"') == len(model.matched_statistics().names)
     # The policy of the page forbids styles in attributes.
     assert "style" not in {name for _, attributes in Outline(text).tags for name in attributes}
     assert text.count("<tr><th>maximum exists</th>") == 2
@@ -165,6 +174,41 @@ def test_cells_are_coloured_by_their_probability(visit: Callable[..., Any]) -> N
     assert classes == ["heat5", "heat15", "heat20", "heat0"]
     colours = [cell.evaluate("cell => getComputedStyle(cell).backgroundColor") for cell in table.locator("td").all()]
     assert len(set(colours)) == 4
+
+
+def test_a_maximum_that_is_not_attained_is_said_once_and_explored(visit: Callable[..., Any]) -> None:
+    rows = {"A": [0, 0, 1, 1, 1], "B": [0, 0, 1, 1, 1], "C": [0, 1, 0, 1, 1], "D": [0, 1, 0, 1, 0]}
+    net = sf.MarkovNetwork([("A", "B"), ("B", "C"), ("C", "D"), ("D", "A")]).fit(rows)
+    page = visit(net)
+    warned = page.page.locator(".warnings li").all_inner_texts()
+    assert sum("maximum is not attained" in text for text in warned) == 1
+    assert all(text[0].isupper() for text in warned)
+    page.row("C", 1).click()
+    shown = page.shares()
+    for name, table in net.marginals({"C": 1}).items():
+        assert shown[name] == pytest.approx(table.values.tolist(), rel=1e-10, abs=1e-14)
+
+
+def test_wide_tables_take_the_whole_width(visit: Callable[..., Any]) -> None:
+    page = visit(fitted("regression"), width=1280)
+    assert page.page.evaluate(
+        "[...document.querySelectorAll('.tables .scroll')].every(part => part.scrollWidth <= part.clientWidth)"
+    )
+    cells = page.page.locator("#tables td").all()
+    assert [cell.get_attribute("class") for cell in cells[1:6]] == ["plain"] * 5
+    assert {cell.get_attribute("class") for cell in cells[::6]} & {"heat20", "low20"}
+
+
+def test_a_wide_graph_fits_where_that_is_asked_for(visit: Callable[..., Any]) -> None:
+    names = [f"variable {at}" for at in range(8)]
+    net = sf.BayesianNetwork([("top", name) for name in names]).fit({name: [0, 1] for name in ["top", *names]})
+    page = visit(net, width=390)
+    inside = (
+        "document.querySelector('#graph .scroll').scrollWidth <= document.querySelector('#graph .scroll').clientWidth"
+    )
+    assert not page.page.evaluate(inside)
+    page.page.locator("#fit").check()
+    assert page.page.evaluate(inside)
 
 
 def test_factors_are_coloured_to_both_sides_of_one() -> None:

@@ -74,8 +74,24 @@ def test_moments() -> None:
     drawn = np.asarray(ax.collections[0].get_offsets())
     assert drawn == pytest.approx(np.repeat([[VALUES.mean()], [np.mean(VALUES**2)]], 2, axis=1))
     assert ax.get_title().startswith("moment gap ")
+    assert len(ax.collections) == 1
     with pytest.raises(sf.OptionError, match="keeps no pairs"):
-        sf.plot.moments(sf.GLM(family=sf.Poisson()).fit(VALUES[:, None], RNG.poisson(2, 40)))
+        sf.plot.moments(sf.MarkovNetwork([("a", "b")], hidden={"b": 2}, random_state=0).fit({"a": [0, 0, 1]}))
+
+
+def test_moments_with_a_prior_and_with_sampled_expectations() -> None:
+    glm = sf.GLM(family=sf.Poisson(), prior=sf.Normal(variance=0.01)).fit(VALUES[:, None], RNG.poisson(2, 40))
+    matched: Any = glm.matched_statistics()
+    strokes, points = sf.plot.moments(glm).collections
+    assert np.asarray(points.get_offsets())[:, 0] == pytest.approx(matched.observed)
+    ends = np.array([segment[1, 0] for segment in strokes.get_segments()])
+    assert ends == pytest.approx(matched.expected, abs=1e-6)
+    rows = {"a": RNG.integers(0, 2, 40), "b": RNG.integers(0, 2, 40)}
+    net = sf.MarkovNetwork([("a", "b")], solver="sml", random_state=0).fit(rows)
+    bars = sf.plot.moments(net).collections[0].get_segments()
+    errors = net.matched_statistics().errors  # type: ignore[union-attr]
+    assert errors is not None
+    assert [bar[1, 1] - bar[0, 1] for bar in bars] == pytest.approx(4 * errors)
 
 
 def test_posterior() -> None:
@@ -111,6 +127,9 @@ def test_mle_vs_map_on_the_beginnings_of_rows() -> None:
     drawn = {line.get_label(): line.get_ydata() for line in ax.lines}
     assert drawn["maximum likelihood"] == pytest.approx([1 / 2, 3 / 5, 6 / 8])
     assert drawn["posterior mean"] == pytest.approx([2 / 4, 4 / 7, 7 / 10])
+    glm = sf.GLM(family=sf.Poisson(), prior=sf.Normal(variance=1.0)).fit(VALUES[:, None], RNG.poisson(2, 40))
+    with pytest.raises(sf.OptionError, match=r"keeps no statistics.*give data="):
+        sf.plot.mle_vs_map(glm)
     with pytest.raises(sf.OptionError, match="no parameter 'z'"):
         sf.plot.mle_vs_map(net, parameter="z")
 
@@ -133,6 +152,12 @@ def test_likelihood_surface_of_a_law() -> None:
     near = np.abs(line[:, 1] - variance) < 0.02 * variance
     assert np.abs(line[near, 0] - mean) == pytest.approx(np.full(near.sum(), np.sqrt(variance / 40)), rel=0.02)
     assert near.sum() >= 2
+
+
+def test_a_regression_has_no_likelihood_surface() -> None:
+    glm = sf.GLM(family=sf.Poisson()).fit(VALUES[:, None], RNG.poisson(2, 40))
+    with pytest.raises(sf.OptionError, match="needs a model of two statistics"):
+        sf.plot.likelihood_surface(glm)
 
 
 def test_likelihood_surface_of_two_features() -> None:
@@ -172,8 +197,33 @@ def test_states_of_a_hidden_markov_model() -> None:
     assert ["FL"[int(at)] for at in path.get_ydata()] == list(hmm.predict([words[0]])[0])
     assert list(truth.get_ydata()) == [0, 0, 1, 1, 1, 1, 0, 1, 0, 1]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["F", "L"]
+    with pytest.raises(sf.OptionError, match="draws one sequence; there are 2"):
+        sf.plot.states(hmm, words)
     with pytest.raises(sf.DataError, match="truth has 2 states"):
         sf.plot.states(hmm, words[0], truth=["F", "L"])
+
+
+def test_top_features() -> None:
+    X = [[{"w": "the"}, {"w": "dog"}], [{"w": "dogs"}, {"w": "bark"}]]
+    crf = sf.ChainCRF(prior=sf.Normal(variance=10.0), all_possible_states=True).fit(X, [["D", "N"], ["N", "V"]])
+    pairs = {
+        f"{f} → {y}": crf.state_weights_[i, j] for i, f in enumerate(crf.feature_names_) for j, y in enumerate("DNV")
+    }
+    largest = sorted(pairs.values(), key=abs)[-4:]
+    ax = sf.plot.top_features(crf, 4)
+    bars = dict(
+        zip([tick.get_text() for tick in ax.get_yticklabels()], [b.get_width() for b in ax.patches], strict=True)
+    )
+    assert sorted(bars.values()) == pytest.approx(sorted(largest))
+    assert bars == pytest.approx({name: pairs[name] for name in bars})
+    assert list(bars.values()) == sorted(bars.values(), reverse=True)
+    own = sf.plot.top_features(crf, label="D")
+    assert sorted(b.get_width() for b in own.patches) == pytest.approx(sorted(crf.state_weights_[:, 0]))
+    assert own.get_yticklabels()[0].get_text() == "w:the"
+    with pytest.raises(sf.DataError, match="'Q' is no label"):
+        sf.plot.top_features(crf, label="Q")
+    with pytest.raises(sf.OptionError, match="Normal has no weights of features"):
+        sf.plot.top_features(sf.Normal())
 
 
 def test_transitions() -> None:

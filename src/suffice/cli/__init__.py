@@ -24,8 +24,12 @@ INTERRUPTED, CLOSED_PIPE = 130, 141
 
 def main() -> None:
     """Run the command; a mistake is one sentence on stderr and exit code 2, and `--debug` shows where it arose."""
-    debug = "--debug" in sys.argv
-    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"] or ["--help"]
+    # Names may hold any letter, and a terminal may know few of them.
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    given = sys.argv[1:]
+    last = given.index("--") if "--" in given else len(given)  # What stands behind it is no option.
+    debug = "--debug" in given[:last]
+    arguments = [argument for argument in given[:last] if argument != "--debug"] + given[last:] or ["--help"]
     try:
         code = _run(arguments)
         sys.stdout.flush()

@@ -25,6 +25,10 @@ Weight = Annotated[str | None, typer.Option(help="Column of weights of the rows.
 Group = Annotated[str | None, typer.Option(help="Column that tells sequences apart (chain, hmm).")]
 Column = Annotated[list[str] | None, typer.Option(help="Column to read (chain, hmm, glm); may be repeated.")]
 Response = Annotated[str | None, typer.Option(help="Column of the response (glm).")]
+Hidden = Annotated[
+    list[str] | None,
+    typer.Option(help="Hidden variable as NAME=NUMBER, NAME=a,b,c or NAME=real; may be repeated."),
+]
 States = Annotated[
     list[str] | None,
     typer.Option(help="States of a variable as NAME=a,b,c (or =real), or a JSON file of them; may be repeated."),
@@ -64,21 +68,34 @@ def root(
 def rows(data: Sequence[str]) -> Iterator[Any]:
     """The data as the library opens them: paths, or the sum of summaries.
 
-    ``-`` is CSV from stdin, kept in a file for the time of the command.
+    ``-`` is CSV from stdin, plain or gzipped, kept in a file for the time of the command.
     """
     given = list(data)
-    if given == ["-"]:
+    if "-" in given:
         import tempfile
 
+        from suffice.errors import SufficeError
+
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "stdin.csv"
-            path.write_bytes(sys.stdin.buffer.read())
-            yield str(path)
+            path = str(_stdin(Path(folder)))
+            found = [path if item == "-" else item for item in given]
+            try:
+                yield path if len(found) == 1 else found
+            except SufficeError as error:
+                raise type(error)(str(error).replace(repr(path), "that came from stdin")) from None
         return
     if are_summaries(given):
         yield summed(given)
         return
     yield given[0] if len(given) == 1 else given
+
+
+def _stdin(folder: Path) -> Path:
+    """The bytes of stdin in a file whose ending tells whether they are gzipped."""
+    found = sys.stdin.buffer.read()
+    path = folder / ("stdin.csv.gz" if found.startswith(b"\x1f\x8b") else "stdin.csv")
+    path.write_bytes(found)
+    return path
 
 
 def are_summaries(data: Sequence[str]) -> bool:
@@ -103,8 +120,11 @@ def summed(paths: Sequence[str | Path]) -> Any:
 def read_model(path: Path) -> Any:
     """The model in a file; the factors of a UAI file become the Markov network of their product."""
     import suffice as sf
+    from suffice.errors import OptionError
     from suffice.formats.networks import FactorNetwork
 
+    if not path.suffix and not path.exists():  # Else its ending would be called unknown.
+        raise OptionError(f"There is no file {str(path)!r}. Check the path and the folder it is read from.")
     found = sf.read(path)
     if not isinstance(found, FactorNetwork):
         return found

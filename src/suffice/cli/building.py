@@ -58,11 +58,13 @@ def as_value(text: str) -> Any:
 
 def pairs(items: Sequence[str], what: str) -> dict[str, str]:
     """``name=value`` items by name."""
-    found = {}
+    found: dict[str, str] = {}
     for item in items:
         name, equals, value = item.partition("=")
         if not (name and equals):
             raise OptionError(f"{what} {item!r}: expected name=value.")
+        if name in found:
+            raise OptionError(f"{what} says {name!r} twice: {found[name]!r} and {value!r}. Say it once.")
         found[name] = value
     return found
 
@@ -78,12 +80,20 @@ def read_states(items: Sequence[str]) -> dict[str, Any]:
     for item in items:
         if "=" not in item:
             found |= _states_file(Path(item))
-            continue
-        ((name, text),) = pairs([item], "--states").items()
-        whole = as_value(text)
-        parts = whole if isinstance(whole, list) else [as_value(part.strip()) for part in text.split(",")]
-        found[name] = text if text in ("real", "count") else parts
+    for name, text in pairs([item for item in items if "=" in item], "--states").items():
+        found[name] = text if text in ("real", "count") else _listed(text)
     return found
+
+
+def _listed(text: str) -> list[Any]:
+    """The values in a JSON list, or between commas."""
+    whole = as_value(text)
+    return whole if isinstance(whole, list) else [as_value(part.strip()) for part in text.split(",")]
+
+
+def hidden_states(text: str) -> Any:
+    """What ``--hidden NAME=`` says: a number of states, their names, or real."""
+    return _listed(text) if "," in text else as_value(text)
 
 
 def _states_file(path: Path) -> dict[str, Any]:
@@ -135,17 +145,21 @@ def _with_states(options: dict[str, Any], wish: Wish) -> dict[str, Any]:
 
 
 def _with_hidden(options: dict[str, Any], wish: Wish) -> dict[str, Any]:
-    found = {name: as_value(value) for name, value in wish.hidden.items()}
+    found = {name: hidden_states(text) for name, text in wish.hidden.items()}
     return options | {"hidden": found} if found else options
+
+
+#: Options that no text can spell.
+_IN_PYTHON = ("structure", "callback")
 
 
 def made(cls: Any, *arguments: Any, **options: Any) -> Any:
     """The model; an option that it does not have is a mistake of the user."""
-    unknown = set(options) - set(cls._option_names())
+    known = [name for name in cls._option_names() if name not in _IN_PYTHON]
+    unknown = sorted(set(options) - set(known))
     if unknown:
-        raise OptionError(
-            f"{cls.__name__} has no option {sorted(unknown)[0]!r}; it has {', '.join(cls._option_names())}."
-        )
+        flag = f"--{unknown[0]}" if unknown[0] in ("estimate", "solver", "prior") else f"--option {unknown[0]}"
+        raise OptionError(f"A {cls.__name__} takes no {flag}; its options are {', '.join(known)}.")
     return cls(*arguments, **options)
 
 
@@ -185,9 +199,11 @@ def domain_of(data: Any, names: Sequence[Any]) -> sf.Domain:
 
 
 def _bayesian(structure: Structure, wish: Wish) -> Any:
-    options = _with_hidden(_with_states(wish.options(prior=counts_prior(wish.prior)), wish), wish)
-    if wish.prior is not None and ":" in wish.prior:
-        options["equivalent_sample_size"] = float(wish.prior.partition(":")[2])
+    prior = wish.prior
+    found = _linear_prior(prior) if prior is not None and prior.startswith("linear:") else counts_prior(prior)
+    options = _with_hidden(_with_states(wish.options(prior=found), wish), wish)
+    if prior is not None and ":" in prior and isinstance(found, str):
+        options["equivalent_sample_size"] = _rows_of_prior(prior)
     source: Any = structure.model
     if source is None:
         parents: dict[str, list[str]] = {name: [] for name in structure.alone}
@@ -196,6 +212,23 @@ def _bayesian(structure: Structure, wish: Wish) -> Any:
             parents.setdefault(child, []).append(parent)
         source = parents
     return made(sf.BayesianNetwork, source, **options)
+
+
+def _linear_prior(text: str) -> Any:
+    """``linear:ALPHA:BETA``: shape and scale of the variance of real nodes, whose weights are normal around 0."""
+    try:
+        alpha, beta = map(float, text.split(":")[1:])
+    except ValueError:
+        raise OptionError(f"--prior {text!r}: expected two numbers, shape and scale, as in linear:2:1.") from None
+    return sf.LinearGaussianPrior(alpha, beta)
+
+
+def _rows_of_prior(text: str) -> float:
+    """The weight in rows that stands behind the colon."""
+    try:
+        return float(text.partition(":")[2])
+    except ValueError:
+        raise OptionError(f"--prior {text!r}: expected a number of rows behind the colon, as in bdeu:10.") from None
 
 
 def counts_prior(text: str | None) -> Any:

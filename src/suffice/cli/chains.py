@@ -14,6 +14,7 @@ from suffice.cli.building import Wish, counts_prior, made
 from suffice.cli.texts import columns_in_memory, files_of, lines_of
 from suffice.cli.ways import Columns, Form, Way
 from suffice.errors import OptionError
+from suffice.sources.sequences import open_sequences
 
 #: `show` prints no more cells than this.
 SMALL = 400
@@ -27,6 +28,15 @@ def fit(files: list[str], wish: Wish, form: Form) -> sf.MarkovChain:
     model: sf.MarkovChain = made(sf.MarkovChain, **options)
     data, form_of = read_sequences(files, form, model.get_params(deep=False)["tokens"])
     return model.fit(data, form.weight, **form_of)
+
+
+def summary_of(files: list[str], wish: Wish, form: Form) -> sf.Summary:
+    """The counts that a chain of this order learns from."""
+    wish.check("chain")
+    form.check("--model chain", "weight", "group", "columns")
+    model: sf.MarkovChain = made(sf.MarkovChain, **wish.options())
+    data, form_of = read_sequences(files, form, model.get_params(deep=False)["tokens"])
+    return sf.summarize(model, open_sequences(data, **form_of) if form_of else data, form.weight)
 
 
 def read_sequences(files: Sequence[str], form: Form, tokens: Any) -> tuple[Any, dict[str, Any]]:
@@ -74,8 +84,6 @@ class ChainWay(Way):
         return {"next": [states[at] for at in best], "probability": shares[np.arange(len(best)), best]}
 
     def _paths(self, data: Sequence[str], form: Form) -> list[list[Hashable]]:
-        from suffice.sources.sequences import open_sequences
-
         if form.group or form.columns or any(name.lower().endswith(_TABLES) for name in data):
             found, form_of = read_sequences(data, form, self._tokens)
             sequences = open_sequences(found, **form_of).single()
@@ -103,7 +111,7 @@ class ChainWay(Way):
             raise OptionError(f"The chain has no state {unknown[0]!r}; ask for 'initial', 'transitions' or a history.")
         return self.model.row([words[word] for word in history])
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self, *, for_programs: bool = False) -> dict[str, Any]:
         """Order and number of states."""
         return {"order": self.model.order, "states": len(self.model.states_)}
 

@@ -41,16 +41,34 @@ def _nodes(model: Any) -> tuple[Hashable, ...]:
 
 
 def evidence(model: Any, given: Sequence[str]) -> dict[Hashable, Any]:
-    """What is known, by variable: the state that is printed as the text, or the number."""
+    """What is known, by variable: the state that is printed as the text, the number, or weights of states."""
     found: dict[Hashable, Any] = {}
-    for text, value in pairs(given, "--given").items():
-        name = named(model, text)
+    for item in given:
+        name, value = _cut(model, item)
+        if name in found:
+            raise OptionError(f"--given says {name!r} twice. Say it once; weights of states are NAME=a:0.8,b:0.2.")
         found[name] = _value(model, name, value)
     return found
 
 
+def _cut(model: Any, item: str) -> tuple[Hashable, str]:
+    """Variable and value of ``name=value``, where the name may hold the sign too: the longest known name counts."""
+    parts = item.split("=")
+    names = {str(node): node for node in _nodes(model)}
+    for at in range(len(parts) - 1, 0, -1):
+        name = "=".join(parts[:at])
+        if name in names:
+            return named(model, name), "=".join(parts[at:])
+    ((first, value),) = pairs([item], "--given").items()
+    return named(model, first), value
+
+
 def _value(model: Any, name: Hashable, text: str) -> Any:
+    """A state, a number, or (``a:0.8,b:0.2``) the likelihood of each state, which is evidence short of certainty."""
     states = _states(model, name)
+    if states and ":" in text and not any(str(state) == text for state in states):
+        weights = dict(_weighed(name, part) for part in text.split(","))
+        return {_value(model, name, state): weight for state, weight in weights.items()}
     if not states:
         try:
             return float(text)
@@ -60,6 +78,14 @@ def _value(model: Any, name: Hashable, text: str) -> Any:
     if len(alike) != 1:
         raise OptionError(f"{name!r} has no state {text!r}; it has {listing(states, 20)}.")
     return alike[0]
+
+
+def _weighed(name: Hashable, part: str) -> tuple[str, float]:
+    state, _, weight = part.strip().rpartition(":")
+    try:
+        return state, float(weight)
+    except ValueError:
+        raise OptionError(f"{name!r}: {part!r} is not a state and its weight, as in yes:0.8.") from None
 
 
 def _states(model: Any, name: Hashable) -> tuple[Hashable, ...]:
@@ -104,8 +130,11 @@ class GraphWay(Way):
             raise OptionError(f"{self.who} has no tables; show prints its partial correlations.")
         return self.model.table(named(self.model, name))
 
-    def structure(self) -> dict[str, Any]:
-        """Sizes and edges."""
+    def structure(self, *, for_programs: bool = False) -> dict[str, Any]:
+        """Sizes and edges: all of them for programs, the first for people."""
+        if for_programs:
+            nodes, edges = self.model.nodes, self.model.edges
+            return {"variables": len(nodes), "edges": len(edges), "structure": {"nodes": nodes, "edges": edges}}
         edges, mark = self.model.edges, " -> " if isinstance(self.model, sf.BayesianNetwork) else " -- "
         shown = "; ".join(mark.join(map(str, edge)) for edge in edges[:EDGES])
         rest = f"; ... ({len(edges) - EDGES} more)" if len(edges) > EDGES else ""

@@ -131,21 +131,29 @@ class HiddenChainWay(Way):
             return sf.Table(Domain([states, symbols]), model.emission_probabilities_)
         raise OptionError(f"A HiddenMarkovModel has the tables initial, transitions and emissions, not {name!r}.")
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self, *, for_programs: bool = False) -> dict[str, Any]:
         """The hidden states."""
-        return {"states": ", ".join(map(str, self.model.states_))}
+        return {"states": self.model.states_ if for_programs else ", ".join(map(str, self.model.states_))}
 
     def figures(self) -> Any:
         """Where it begins, how it moves, and the law of each state."""
         laws = zip(self.model.states_, self.model.emissions_, strict=True)
         found = {name: self.table(name) for name in ("initial", "transitions")}
-        return found | {"emissions": {state: str(law) for state, law in laws}}
+        return found | {"emissions": {state: _numbers(law) for state, law in laws}}
 
     def parameters(self) -> str:
         """The same, to be read."""
-        found = self.figures()
-        emitted = "\n".join(f"{state}: {law}" for state, law in found["emissions"].items())
-        return f"{found['initial']}\n\n{found['transitions']}\n\n{emitted}"
+        laws = zip(self.model.states_, self.model.emissions_, strict=True)
+        emitted = "\n".join(f"{state}: {law}" for state, law in laws)
+        return f"{self.table('initial')}\n\n{self.table('transitions')}\n\n{emitted}"
+
+
+def _numbers(law: Any) -> dict[str, Any]:
+    """The parameters of a law by name, and the laws that it is made of."""
+    found = {"law": type(law).__name__, **law.parameters_}
+    options = law.get_params(deep=False)
+    parts = options.get("laws", options.get("components"))
+    return found if parts is None else found | {"laws": [_numbers(part) for part in parts]}
 
 
 def _order(groups: NDArray[Any] | None, n: int) -> NDArray[np.intp]:

@@ -10,8 +10,8 @@ import typer
 
 from suffice.cli.application import (
     Column,
-    Data,
     Group,
+    Hidden,
     Json,
     Output,
     Response,
@@ -62,12 +62,12 @@ def fit(
         str | None, typer.Option(help="bayes, markov, gaussian, glm, chain, hmm or crf; else as the structure says.")
     ] = None,
     prior: Annotated[
-        str | None, typer.Option(help="1, bdeu:10, k2; on weights a variance, normal:10, laplace:1.")
+        str | None, typer.Option(help="1, bdeu:10, k2; linear:2:1 of real nodes; on weights normal:10, laplace:1.")
     ] = None,
     estimate: Annotated[str | None, typer.Option(help="mean or map, with a prior.")] = None,
     solver: Annotated[str | None, typer.Option(help="Method, where the model has several.")] = None,
     weight: Weight = None,
-    hidden: Annotated[list[str] | None, typer.Option(help="Hidden variable, as NAME=STATES; may be repeated.")] = None,
+    hidden: Hidden = None,
     states: States = None,
     response: Response = None,
     group: Group = None,
@@ -97,20 +97,31 @@ def fit(
         progress=sys.stderr.isatty() if progress is None else progress,
     )
     form = Form(weight=weight, response=response, group=group, columns=tuple(column or ()), label=label)
-    _check_targets(output, report)
+    _check_targets(output, report, model)
     _finish(_fitted(files, wish, form), output, report, json)
 
 
-def _check_targets(output: Path | None, report: Path | None) -> None:
+def _check_targets(output: Path | None, report: Path | None, kind: str | None) -> None:
     """Refuse before the work what could not be written after it."""
-    from suffice.errors import OptionError
-    from suffice.formats import FORMATS
+    import os
 
-    if output is not None and not output.name.lower().endswith(tuple(FORMATS)):
-        raise OptionError(f"{str(output)!r} has no known ending; known: {', '.join(FORMATS)}.")
+    from suffice.errors import OptionError
+    from suffice.formats import check_writable
+
+    if output is not None:
+        check_writable(output)
+        if ".arpa" in output.suffixes and kind != "chain":
+            raise OptionError(f"{str(output)!r}: ARPA files hold n-grams, which come from --model chain.")
     for path in (output, report):
-        if path is not None and not path.absolute().parent.is_dir():
+        if path is None:
+            continue
+        folder = path.absolute().parent
+        if not folder.is_dir():
             raise OptionError(f"There is no folder {str(path.parent)!r} to write {path.name!r} into.")
+        if path.is_dir():
+            raise OptionError(f"{str(path)!r} is a folder; name a file to write.")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise OptionError(f"{str(path)!r} cannot be written: permission denied.")
 
 
 def _fitted(files: list[str], wish: Any, form: Any) -> Any:
@@ -148,29 +159,61 @@ def _finish(fitted: Any, output: Path | None, report: Path | None, json: bool) -
 
 @app.command()
 def summarize(
-    structure: Structure,
-    data: Data,
+    files: Annotated[list[str], typer.Argument(metavar="[STRUCTURE] DATA...", help="Structure, and rows.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="File of the summary, .json or .suffice.")],
     weight: Weight = None,
     states: States = None,
+    hidden: Hidden = None,
+    model: Annotated[str | None, typer.Option(help="chain, of sequences; else as the structure says.")] = None,
+    group: Group = None,
+    column: Column = None,
+    option: Annotated[list[str] | None, typer.Option(help="Option of a chain, as NAME=VALUE: order, ...")] = None,
     json: Json = False,
 ) -> None:
     """Write the statistics that a fit needs.
 
     Sites can share them in place of rows; `merge` adds them up, and `fit` takes them as data.
     """
-    import suffice as sf
-    from suffice.cli.building import Wish, build_graph, read_states
+    from suffice.cli.building import Wish, pairs, read_states
     from suffice.cli.showing import say
-    from suffice.cli.structures import read_structure
+    from suffice.cli.ways import Form
     from suffice.formats import write
 
-    wish = Wish(states=read_states(states or []), progress=sys.stderr.isatty())
-    with rows(data) as found:
-        summary = sf.summarize(build_graph(read_structure(structure), wish, found), found, weight)
+    wish = Wish(
+        kind=model,
+        hidden=pairs(hidden or [], "--hidden"),
+        states=read_states(states or []),
+        further=pairs(option or [], "--option"),
+        progress=sys.stderr.isatty(),
+    )
+    summary = _summary(files, wish, Form(weight=weight, group=group, columns=tuple(column or ())))
     write(summary, output)
-    said = {"rows": summary.rows, "weight": summary.weight, "statistics": len(summary.answers), "file": str(output)}
-    say(said, as_json=json, text=f"{summary.rows:,} rows in {len(summary.answers)} statistics, written to {output}")
+    answers = len(summary.answers)
+    said = {"rows": summary.rows, "weight": summary.weight, "statistics": answers, "file": str(output)}
+    kept = f"{summary.rows:,} rows in {answers} statistic{'s' * (answers != 1)}, written to {output}"
+    say(said, as_json=json, text=kept)
+
+
+def _summary(files: list[str], wish: Any, form: Any) -> Any:
+    import suffice as sf
+    from suffice.cli.building import GRAPHS, build_graph
+    from suffice.cli.structures import read_structure
+    from suffice.errors import OptionError
+
+    if wish.kind == "chain":
+        from suffice.cli.chains import summary_of
+
+        return summary_of(files, wish, form)
+    if wish.kind is not None and wish.kind not in GRAPHS:
+        raise OptionError(
+            f"--model {wish.kind!r}: a summary holds counts and sums; expected {', '.join(GRAPHS)} or chain."
+        )
+    form.check("A network or a graph", "weight")
+    if len(files) < 2:
+        raise OptionError(f"Expected STRUCTURE and DATA; found only {files[0]!r}.")
+    structure = read_structure(files[0])
+    with rows(files[1:]) as found:
+        return sf.summarize(build_graph(structure, wish, found), found, form.weight)
 
 
 @app.command()
@@ -200,24 +243,30 @@ def plan(
         list[str] | None,
         typer.Option(help="As in fit; a number is that of the states of each variable of which nothing is known."),
     ] = None,
+    hidden: Hidden = None,
+    model: Annotated[str | None, typer.Option(help="bayes, markov or gaussian; else as the structure says.")] = None,
     json: Json = False,
 ) -> None:
     """Say how large a fit would be, without fitting.
 
     Width of the junction tree, bytes, and the method that would be chosen.
     """
-    from suffice.cli.building import read_states
+    from suffice.cli.building import GRAPHS, Wish, pairs, read_states
     from suffice.cli.planning import describe_plan
     from suffice.cli.showing import lines, say
     from suffice.cli.structures import read_structure
+    from suffice.errors import OptionError
 
     numbers = [int(text) for text in states or [] if text.isdigit()]
     declared = read_states([text for text in states or [] if not text.isdigit()])
     each = numbers[-1] if numbers else 2
+    if model is not None and model not in GRAPHS:
+        raise OptionError(f"--model {model!r}: expected one of {', '.join(GRAPHS)}; the others have no plan.")
+    wish = Wish(kind=model, states=declared, hidden=pairs(hidden or [], "--hidden"))
     opened = read_structure(structure)
     if not data:
-        found = describe_plan(opened, None, declared, each)
+        found = describe_plan(opened, None, wish, each)
     else:
         with rows(data) as given:
-            found = describe_plan(opened, given, declared, each)
+            found = describe_plan(opened, given, wish, each)
     say(found, as_json=json, text=lines(found))

@@ -42,16 +42,17 @@ def description(model: Any, *, for_programs: bool = False) -> dict[str, Any]:
 
     found: dict[str, Any] = {"model": type(model).__name__}
     if isinstance(model, sf.Summary):
-        asked = ", ".join(str(statistic) for statistic in model.answers)
-        return found | {"rows": model.rows, "weight": model.weight, "statistics": asked}
+        asked = [str(statistic) for statistic in model.answers]
+        shown = asked if for_programs else ", ".join(asked)
+        return found | {"rows": model.rows, "weight": model.weight, "statistics": shown}
     way = way_of(model)
-    found |= way.structure()
+    found |= way.structure(for_programs=for_programs)
     size = _size(model)
     if size is not None:
         found |= {"n_params": size, "parameters": way.figures() if for_programs else way.parameters()}
     notes = tuple(getattr(model, "notes_", ()))
     if notes:
-        found["notes"] = "; ".join(map(str, notes))
+        found["notes"] = notes if for_programs else "; ".join(map(str, notes))
     if "report_" in vars(model) or "_to_report" in vars(model):
         found["report"] = model.report_
     return found

@@ -1,44 +1,73 @@
-"""How large a model would be, and how it would be learned, from its structure alone."""
+"""How large a model would be, and how it would be learned, before any fit."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import suffice as sf
-from suffice.cli.building import Wish, build_graph, domain_of
+from suffice.cli.building import Wish, build_graph, hidden_states
 from suffice.cli.structures import Structure
-from suffice.domain import declare
+from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import plan_tree
 from suffice.engines.memory import default_limit, in_words
+from suffice.errors import listing
 from suffice.graphs.decomposition import decompose
 
 #: A plan is described whatever its size.
 _NO_LIMIT = 1 << 4096
+_FLOAT = 8
 
 
-def describe_plan(structure: Structure, data: Any, declared: Mapping[str, Any], each: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Known:
+    """What is known of the variables: those with states and how many, those that are real, those with gaps."""
+
+    cards: dict[Hashable, int]
+    real: tuple[Hashable, ...] = ()
+    gaps: tuple[Hashable, ...] = ()
+    assumed: tuple[Hashable, ...] = field(default=())
+
+
+def describe_plan(structure: Structure, data: Any, wish: Wish, each: int) -> dict[str, Any]:
     """Width, memory and method; states are declared, come from the file or the rows, or are `each` for a variable."""
-    model = build_graph(structure, Wish(states=declared), data)
+    model = build_graph(structure, wish, data)
     found: dict[str, Any] = {"model": type(model).__name__, "variables": len(model.nodes), "edges": len(model.edges)}
     if isinstance(model, sf.GaussianGraph):
-        return found | {
-            "method": "closed form: the graph is chordal" if model.is_chordal else "regressions of each node"
-        }
-    cards, assumed = _cards(model, data, each)
+        return found | _gaussian(model)
+    known = _known(model, data, wish, each)
     scopes = _scopes(model)
-    tree = plan_tree(cards, scopes, limit_bytes=_NO_LIMIT)
-    fits = tree.bytes <= default_limit()
-    found |= {
-        "width": max(tree.width, 0),
-        "largest table": tree.largest,
-        "bytes": tree.bytes,
-        "memory": in_words(tree.bytes),
-    }
-    found["method"] = _method(model, scopes, cards, fits)
-    if assumed:
-        found["assumed"] = f"{each} states of {len(assumed)} variables; give rows, or a file with states, to know"
+    if known.real:
+        found["real variables"] = len(known.real)
+    parts = [tuple(name for name in scope if name in known.cards) for scope in scopes]
+    if known.cards:
+        tree = plan_tree(known.cards, [part for part in parts if part], limit_bytes=_NO_LIMIT)
+        found |= {"width": max(tree.width, 0), "largest table": tree.largest}
+    size = (tree.bytes if known.cards else 0) + _moments(scopes, known)
+    fits = size <= default_limit()
+    found |= {"bytes": size, "memory": in_words(size)}
+    hidden = tuple(wish.hidden)
+    if isinstance(model, sf.BayesianNetwork):
+        found["method"] = _directed(known, hidden, fits)
+    else:
+        found["method"] = _undirected(parts, known, hidden, fits)
+    if known.assumed:
+        found["assumed"] = (
+            f"{each} states of {listing(known.assumed, 5)}; give rows, --states, or a file with states, to know"
+        )
     return found
+
+
+def _gaussian(model: Any) -> dict[str, Any]:
+    """Of a Gaussian graph: the width of its triangulation, and two matrices."""
+    scopes = [*((node,) for node in model.nodes), *model.edges]
+    tree = plan_tree(dict.fromkeys(model.nodes, 2), scopes, limit_bytes=_NO_LIMIT)
+    size = 2 * _FLOAT * len(model.nodes) ** 2
+    way = "closed form: the graph is chordal" if model.is_chordal else "regression of each node on its neighbours"
+    return {"width": max(tree.width, 0), "bytes": size, "memory": in_words(size), "method": way}
 
 
 def _scopes(model: Any) -> list[tuple[Hashable, ...]]:
@@ -47,32 +76,80 @@ def _scopes(model: Any) -> list[tuple[Hashable, ...]]:
     return [term if isinstance(term, tuple) else term.variables for term in model.terms]
 
 
-def _cards(model: Any, data: Any, each: int) -> tuple[dict[Hashable, int], list[Hashable]]:
-    """Number of states of each variable, and those for which it is assumed."""
-    known: Mapping[Any, Any] = model._declared() if callable(model._declared) else model._declared
-    variables = {name: declare(name, found) for name, found in known.items()}
-    cards = {name: variable.card for name, variable in variables.items() if variable.card}
+def _known(model: Any, data: Any, wish: Wish, each: int) -> Known:
+    """What declarations and rows tell about the variables."""
+    declared: Mapping[Any, Any] = model._declared() if callable(model._declared) else model._declared
+    variables: dict[Hashable, Variable] = {name: declare(name, found) for name, found in declared.items()}
+    variables |= {name: _hidden(name, text) for name, text in wish.hidden.items()}
+    gaps: tuple[Hashable, ...] = ()
     if data is not None:
-        cards |= _seen(data, [name for name in model.nodes if name not in cards])
-    assumed = [name for name in model.nodes if name not in cards]
-    return {name: cards.get(name, each) for name in model.nodes}, assumed
+        named = [name for name in model.nodes if name not in wish.hidden]
+        domain, gaps = _seen(data, named, variables)
+        variables |= {name: domain[name] for name in named}
+    real = tuple(name for name in model.nodes if name in variables and _is_real(variables[name]))
+    cards = {name: variable.card for name, variable in variables.items() if variable.card and name not in real}
+    assumed = tuple(name for name in model.nodes if name not in cards and name not in real)
+    whole = {name: cards.get(name, each) for name in model.nodes if name not in real}
+    return Known(whole, real, gaps, assumed)
 
 
-def _seen(data: Any, names: list[Hashable]) -> dict[Hashable, int]:
-    """Number of states of some columns of the rows, where they hold states."""
-    domain = domain_of(data, names)
-    discrete = [name for name in names if name in domain and domain[name].kind == "discrete"]
-    if not isinstance(data, sf.Summary) and discrete:
-        domain = sf.summarize([sf.Counts((name,)) for name in discrete], data).domain
-    return {name: max(len(domain[name].states), 1) for name in discrete}
+def _hidden(name: Hashable, text: str) -> Variable:
+    found = hidden_states(text)
+    return declare(name, list(range(found)) if isinstance(found, int) else found)
 
 
-def _method(model: Any, scopes: list[Any], cards: Mapping[Any, int], fits: bool) -> str:
-    if isinstance(model, sf.BayesianNetwork):
-        return "closed form for complete rows" + ("" if fits else "; exact queries and EM do not fit in memory")
-    found = decompose(scopes, cards)
-    if found.tree is not None:
-        return "closed form: the model is decomposable"
+def _is_real(variable: Variable) -> bool:
+    return variable.kind != "discrete"
+
+
+def _seen(
+    data: Any, names: Sequence[Hashable], declared: Mapping[Hashable, Variable]
+) -> tuple[Domain, tuple[Hashable, ...]]:
+    """What some columns of the rows hold, and those of them with gaps."""
+    from suffice.fitting import settled_domain
+    from suffice.sources import open_source
+
+    if isinstance(data, sf.Summary):
+        return data.domain, ()
+    source, gaps = open_source(data), set()
+    source.check_columns(names)
+    domain = settled_domain(source, {name: declared.get(name) for name in names})
+    for batch in source.batches(domain):
+        domain = batch.domain
+        for name, codes in zip(batch.discrete, batch.codes, strict=True):
+            gaps |= {name} if (codes >= domain[name].card).any() else set()
+        gaps |= {name for name, reals in zip(batch.real, batch.reals, strict=True) if np.isnan(reals).any()}
+    return domain, tuple(name for name in names if name in gaps)
+
+
+def _moments(scopes: Sequence[tuple[Hashable, ...]], known: Known) -> int:
+    """Bytes of the cross products of real families, one matrix for each state of their discrete parents."""
+    total, real = 0, set(known.real)
+    for scope in scopes:
+        numbers = sum(name in real for name in scope)
+        if numbers:
+            states = [known.cards[name] for name in scope if name not in real]
+            total += _FLOAT * (numbers + 1) ** 2 * int(np.prod(states, dtype=object))
+    return total
+
+
+def _directed(known: Known, hidden: Sequence[Hashable], fits: bool) -> str:
+    if hidden or known.gaps:
+        why = [f"{listing(hidden, 3)} hidden"] * bool(hidden) + [f"gaps in {listing(known.gaps, 3)}"] * bool(known.gaps)
+        return f"EM with exact expectations ({'; '.join(why)})" + ("" if fits else "; which do not fit in memory")
+    way = "closed form for complete rows"
+    if known.real:
+        way += ": cross products of all real families in one pass, then least squares for each node"
+    return way + ("" if fits else "; exact queries and EM do not fit in memory")
+
+
+def _undirected(scopes: list[Any], known: Known, hidden: Sequence[Hashable], fits: bool) -> str:
+    from suffice.models.markov.learning import TITLES
+
     if not fits:
         return "stochastic maximum likelihood (solver='sml') or pseudo-likelihood: exact inference does not fit"
-    return f"iterative: {found.reason}"
+    found = decompose(scopes, known.cards)
+    key, why = ("closed-form", "the model is decomposable") if found.tree is not None else ("ipf", str(found.reason))
+    if hidden or known.gaps:
+        return f"EM with exact expectations; each step by {TITLES[key]} (chosen: {why})"
+    return f"{TITLES[key]} (chosen: {why})"

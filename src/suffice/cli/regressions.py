@@ -73,7 +73,7 @@ class RegressionWay(Way):
     def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
         """Mean log-likelihood of a row."""
         form.check(self.who, "weight", "response", "further")
-        response = form.response or self._response()
+        response = form.response or self.model.response_
         if response is None:
             raise OptionError("Say which column is the response with --response; the model does not keep its name.")
         with rows(data) as found:
@@ -83,16 +83,10 @@ class RegressionWay(Way):
     def _rows(self, found: Any) -> Any:
         return _with_rows(found) if self.model.get_params(deep=False)["formula"] is None else _in_memory(found)
 
-    def _response(self) -> str | None:
-        """The response that a formula names."""
-        formula = self.model.get_params(deep=False)["formula"]
-        side = None if formula is None else formula.partition("~")[0].strip()
-        return side if side and re.fullmatch(_NAME, side) else None
-
     def predict(self, data: Sequence[str], form: Form) -> Columns:
         """Means, or the likeliest label of a response with labels; with `proba` the probabilities of labels."""
         form.check(self.who, "proba", "further")
-        labels = self.model.classes_ if self.model.family_name_ in ("binomial", "multinomial") else None
+        labels = self.model.classes_ if self.model.family_name_ in ("binomial", "multinomial", "ordinal") else None
         with rows(data) as given:
             found = self._rows(given)
             if form.proba:
@@ -129,7 +123,7 @@ class RegressionWay(Way):
         """The table of coefficients."""
         return self.model.summary()
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self, *, for_programs: bool = False) -> dict[str, Any]:
         """Family and link."""
         return {"family": self.model.family_name_, "link": self.model.link_}
 

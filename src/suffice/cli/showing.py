@@ -17,16 +17,19 @@ from suffice.table import Table
 
 
 def plain(value: Any) -> Any:
-    """The value in the types of JSON; a Table as its variables, states and nested values."""
+    """The value in the types of JSON; a Table as its variables, states and nested values.
+
+    JSON has no infinite numbers: NaN becomes null, and the others the texts "inf" and "-inf".
+    """
     if isinstance(value, Table):
         states = {str(name): [plain(state) for state in value.states[name]] for name in value.variables}
-        return {"variables": [plain(n) for n in value.variables], "states": states, "values": value.values.tolist()}
+        return {"variables": [plain(n) for n in value.variables], "states": states, "values": plain(value.values)}
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float):
-        return value if np.isfinite(value) else str(value)
+        return value if np.isfinite(value) else None if np.isnan(value) else str(value)
     if isinstance(value, str | int | bool) or value is None:
         return value
     if isinstance(value, Mapping):
@@ -51,7 +54,7 @@ def lines(values: Mapping[str, Any]) -> str:
 def say(value: Any, *, as_json: bool, text: str | None = None) -> None:
     """Print a result: as JSON, or as the given text, or as it prints itself."""
     if as_json:
-        print(json.dumps(plain(value), ensure_ascii=False))
+        print(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
     else:
         print(_text(value) if text is None else text)
 
@@ -64,11 +67,12 @@ def _text(value: Any) -> str:
     head = ["weight", *(f"mean of {name}" for name in named), *(f"sd of {name}" for name in named)]
     spreads = np.sqrt(np.diagonal(value.covariances, axis1=1, axis2=2))
     table = np.column_stack([value.weights, value.means, spreads])
-    whole = [1.0, *value.mean, *np.sqrt(np.diagonal(value.covariance))]
-    rows = [head, *([f"{number:.6g}" for number in row] for row in [*table, whole])]
+    whole = [[1.0, *value.mean, *np.sqrt(np.diagonal(value.covariance))]] if len(table) > 1 else []
+    rows = [head, *([f"{number:.6g}" for number in row] for row in [*table, *whole])]
     widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
     shown = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join([f"mixture of {len(table)} normal laws; the last line is that of all of them", *shown])
+    said = f"mixture of {len(table)} normal laws; the last line is that of all of them" if whole else "a normal law"
+    return "\n".join([said, *shown])
 
 
 def write_rows(columns: Mapping[Any, Any], output: Path | None, *, as_json: bool) -> None:
@@ -92,7 +96,7 @@ def write_rows(columns: Mapping[Any, Any], output: Path | None, *, as_json: bool
 
 def _write_json(stream: TextIO, names: Sequence[str], values: Sequence[Sequence[Any]]) -> None:
     for row in zip(*values, strict=True):
-        stream.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n")
+        stream.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _write_csv(stream: TextIO, names: Sequence[str], values: Sequence[Sequence[Any]]) -> None:

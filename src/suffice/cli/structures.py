@@ -16,7 +16,7 @@ from suffice.errors import OptionError
 from suffice.formats.networks import FactorNetwork
 
 #: Endings that hold a model of this library or of others.
-_MODELS = (".bif", ".bifxml", ".xmlbif", ".net", ".uai", ".dsl", ".xdsl", ".suffice", ".json")
+_MODELS = (".bif", ".bifxml", ".xmlbif", ".xml", ".net", ".uai", ".dsl", ".xdsl", ".suffice", ".json")
 EXPECTED = (
     "Expected a file (.bif, .xmlbif, .net, .uai, .dsl, .xdsl, .json, .suffice, or .csv and .txt with edges), or edges "
     "such as 'A->B; B->C' (directed), 'A--B; B--C' (not directed), '{A, B, C}' (a clique)"
@@ -53,11 +53,13 @@ class Structure:
 def read_structure(text: str) -> Structure:
     """The structure in a file, or in the text itself."""
     path = Path(text)
+    if text == "-":
+        raise OptionError("STRUCTURE cannot come from stdin; name a file, or write the edges. DATA can, as '-'.")
     if os.path.isfile(text):  # Edges may be longer than any path, which this takes for no file.
         return _from_file(path)
     if any(mark in text for mark in ("->", "--", "{", "<-")):
         return parse_edges(text)
-    if path.suffix or "/" in text:
+    if path.suffix or "/" in text or path.is_dir():
         raise OptionError(f"There is no file {text!r}. {EXPECTED}.")
     return parse_edges(text)
 
@@ -74,7 +76,19 @@ def _from_file(path: Path) -> Structure:
         return _numbered(sf.read(path))
     if name.endswith(_MODELS):
         return Structure(model=sf.read(path))
-    return parse_edges(path.read_text(encoding="utf-8"))
+    return parse_edges(_text_of(path))
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file, without the mark that some editors put first."""
+    import gzip
+
+    opened = gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(encoding="utf-8-sig")
+    with opened as stream:
+        try:
+            return stream.read()
+        except UnicodeDecodeError as error:
+            raise OptionError(f"{path} is not text in UTF-8 (byte {error.start + 1}). {EXPECTED}.") from None
 
 
 def _numbered(found: Any) -> Structure:
@@ -91,8 +105,8 @@ def _numbered(found: Any) -> Structure:
 def _plain_json(path: Path) -> Structure | None:
     """Edges or parents in a JSON file that is not one of this library's; None where it is."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        found = json.loads(_text_of(path))
+    except json.JSONDecodeError as error:
         raise OptionError(f"{path} is not JSON: {error}.") from None
     if isinstance(found, list) and all(isinstance(edge, list) for edge in found):
         return Structure(arrows=tuple(_pair(edge, path) for edge in found))
@@ -100,6 +114,9 @@ def _plain_json(path: Path) -> Structure | None:
         return None
     if isinstance(found.get("edges"), list):
         directed = found.get("directed", True)
+        wrong = [edge for edge in found["edges"] if not isinstance(edge, list)]
+        if wrong:
+            raise OptionError(f'{path} holds the edge {wrong[0]!r}; expected a list of names, as in ["A", "B"].')
         edges = tuple(tuple(map(str, edge)) for edge in found["edges"])
         alone = tuple(map(str, found.get("nodes", ())))
         if directed:
@@ -118,12 +135,14 @@ def _pair(edge: list[Any], path: Path) -> tuple[str, str]:
 
 
 def _from_csv(path: Path) -> Structure:
-    """Two columns, from and to, or three with ``->`` or ``--`` in the last; a line of these words is a header."""
-    import gzip
+    """Two columns, from and to, or three with ``->`` or ``--`` in the last; a line of these words is a header.
 
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as stream:
-        rows = [[cell.strip() for cell in row] for row in csv.reader(stream) if any(cell.strip() for cell in row)]
+    Cells are told apart by commas, semicolons or tabs, whichever the first line has.
+    """
+    text = _text_of(path)
+    mark = next((mark for mark in (",", ";", "\t") if mark in text.partition("\n")[0]), ",")
+    read = csv.reader(text.splitlines(), delimiter=mark)
+    rows = [[cell.strip() for cell in row] for row in read if any(cell.strip() for cell in row)]
     if rows and [cell.lower() for cell in rows[0][:2]] in (["from", "to"], ["parent", "child"], ["source", "target"]):
         rows = rows[1:]
     arrows: list[tuple[str, str]] = []
@@ -155,6 +174,7 @@ def parse_edges(text: str) -> Structure:
             continue
         parts = re.split(r"(->|<-|--)", statement)
         names = [name.strip() for name in parts[::2]]
+        _check_names(names, statement)
         if not all(names):
             raise OptionError(f"The statement {statement!r} names no variable at one end. {EXPECTED}.")
         if len(names) == 1:
@@ -167,3 +187,19 @@ def parse_edges(text: str) -> Structure:
     if not (arrows or cliques or alone):
         raise OptionError(f"The structure {text!r} is empty. {EXPECTED}.")
     return Structure(tuple(arrows), tuple(cliques), tuple(alone))
+
+
+#: What others write, which here would be taken for letters of a name.
+_FOREIGN = re.compile("^>|<$|\u2192|\u2190|\u2014|\u2013|^-|-$| - |[{}]")
+
+
+def _check_names(names: list[str], statement: str) -> None:
+    """Refuse a statement that is written in another way and would give variables with odd names."""
+    joined = len(names) > 1
+    if any(_FOREIGN.search(name) for name in names) or (joined and any("," in name for name in names)):
+        raise OptionError(
+            f"The statement {statement!r} is not written as edges are here: 'A -> B', 'A <- B' or 'A -- B', several "
+            "apart by semicolons or lines, and '{A, B, C}' for a clique by itself."
+        )
+    if statement.startswith("[") and statement.endswith("]"):
+        raise OptionError(f"{statement!r} looks like [child|parents], which is not read here. {EXPECTED}.")

@@ -87,9 +87,10 @@ class TaggingWay(Way):
         axes = [sf.Variable.discrete(axis, self.model.labels_) for axis in ("label", "next")]
         return sf.Table(sf.Domain(axes), self.model.transition_weights_)
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self, *, for_programs: bool = False) -> dict[str, Any]:
         """Labels and features."""
-        return {"labels": ", ".join(map(str, self.model.labels_)), "features": len(self.model.feature_names_)}
+        labels = self.model.labels_ if for_programs else ", ".join(map(str, self.model.labels_))
+        return {"labels": labels, "features": len(self.model.feature_names_)}
 
     def figures(self) -> Any:
         """All weights that are not 0, by name."""

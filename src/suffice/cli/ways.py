@@ -94,8 +94,8 @@ class Way:
         """A table of parameters."""
         raise OptionError(f"{self.who} has no tables.")
 
-    def structure(self) -> dict[str, Any]:
-        """What the model is about, in a few words."""
+    def structure(self, *, for_programs: bool = False) -> dict[str, Any]:
+        """What the model is about, in a few words, or whole for programs."""
         return {}
 
     def figures(self) -> Any:

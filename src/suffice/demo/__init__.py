@@ -9,14 +9,14 @@ import shlex
 from pathlib import Path
 
 import suffice as sf
-from suffice.demo import infections, sequences, visits, ward
+from suffice.demo import alarm, infections, sequences, visits
 from suffice.demo.exhibits import Exhibit, Say, unpack
 from suffice.demo.page import index_page
 
 EXHIBITS = (
-    ward.bayesian_network,
+    alarm.bayesian_network,
     infections.gaps,
-    ward.markov_network,
+    alarm.markov_network,
     sequences.random_field,
     sequences.hidden_markov,
     visits.regression,
@@ -48,11 +48,11 @@ def try_next(folder: Path) -> list[str]:
         return shlex.quote(str(folder / name))
 
     return [
-        f"suffice query {at('ward.json')} heart_failure embolism --given blood_pressure=low",
+        f"suffice query {at('alarm.json')} HYPOVOLEMIA ANAPHYLAXIS --given BP=LOW",
         f"suffice predict {at('notes.json')} {at('data/notes-test.txt')}",
-        f"suffice fit {at('data/ward.bif')} {at('data/ward.csv')} --prior bdeu:10 -o {at('mine.json')}"
+        f"suffice fit {at('data/alarm.bif')} {at('data/alarm.csv')} --prior bdeu:10 -o {at('mine.json')}"
         f" --report {at('mine.html')}",
         f"suffice fit 'visits ~ age + smoker' {at('data/visits.csv')} --model glm --option family=poisson",
         f"suffice fit {at('data/casino.csv')} --model hmm --option states=2 --group game --column roll",
-        f"suffice plan {at('data/ward.bif')}",
+        f"suffice plan {at('data/alarm.bif')}",
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from suffice.graphs.nodes import Node
 from suffice.kernels.junction_tree import Beliefs
 from suffice.kernels.junction_tree_layout import Layout
 from suffice.kernels.junction_tree_numpy import project
+from suffice.records import record
 
 IMPOSSIBLE = (
     "The evidence has probability 0 under the model, so there is no law given it. "
@@ -22,7 +22,7 @@ IMPOSSIBLE = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Calibration:
     """The law of all variables given evidence; made by `JunctionTree.condition`.
 

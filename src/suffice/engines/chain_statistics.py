@@ -35,7 +35,8 @@ def diagonal_log_densities(x: Floats, means: Floats, variances: Floats) -> Float
     """Log density (n, K) of rows x (n, d) under normal laws of independent columns, means and variances (K, d)."""
     found = np.empty((len(x), len(means)))
     for law, (mean, variance) in enumerate(zip(means, variances, strict=True)):
-        square = ((x - mean) ** 2) @ (1.0 / variance)
+        with np.errstate(over="ignore"):  # The square of a huge number is inf, and its density 0.
+            square = ((x - mean) ** 2) @ (1.0 / variance)
         found[:, law] = -0.5 * (square + np.log(variance).sum() + x.shape[1] * _LOG_2PI)
     return found
 
@@ -48,8 +49,13 @@ def diagonal_potentials(
     out (n, K) is memory that may be used for the answer.
     """
     found = kernels.normal_potentials(x, means, variances, out, calls=REPEATED)
-    if found is not None:
-        return found
-    logs = diagonal_log_densities(x, means, variances)
-    shift = logs.max(axis=1)
-    return np.exp(logs - shift[:, None]), shift
+    if found is None:
+        logs = diagonal_log_densities(x, means, variances)
+        shift = logs.max(axis=1)
+        with np.errstate(invalid="ignore"):
+            found = np.exp(logs - shift[:, None]), shift
+    potentials, shift = found
+    if not np.isfinite(shift.min(initial=0.0)):
+        none = ~np.isfinite(shift)  # Too far from every law: no state emits such a step.
+        potentials[none], shift[none] = 0.0, 0.0
+    return potentials, shift

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from suffice.kernels.junction_tree import Likelihoods, calibrate, log_sum, maxim
 from suffice.kernels.junction_tree_layout import Layout, arrange
 from suffice.kernels.junction_tree_numpy import project
 from suffice.kernels.junction_tree_potentials import Potentials, Scaled
+from suffice.records import record, replace
 
 # One question needs none of these: they load with the first of many rows, or the first gradient.
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def plan_tree(
     return plan
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class TreePlan:
     """A junction tree for some scopes; `str` tells its size, `describe` lists the cliques.
 
@@ -232,7 +232,7 @@ class TreeMoments:
         return answer
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class JunctionTree:
     """A plan with its factors; made by `TreePlan.load`. constant: log of the factors without variables."""
 

@@ -23,6 +23,7 @@ from suffice.kernels.label_scores import Matrix as Matrix
 from suffice.kernels.label_scores import Packing as Packing
 from suffice.kernels.label_scores import label_pairs as label_pairs
 from suffice.kernels.label_scores import ranges
+from suffice.kernels.label_steps import SequenceSteps as SequenceSteps
 from suffice.kernels.threads import run
 
 Floats = NDArray[np.float64]

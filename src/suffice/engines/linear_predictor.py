@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.kernels.dense_rows import BLAS
+from suffice.kernels.dense_rows import RowProducts as RowProducts
+from suffice.kernels.dense_rows import row_products as row_products
 from suffice.kernels.row_laws import logistic_rows as logistic_rows
 from suffice.kernels.threads import blas_threads, one_blas_thread, run, thread_count
 from suffice.kernels.weighted_gram import WeightedGram, block_rows
@@ -149,10 +152,10 @@ class Curvature:
         )
 
 
-def linear_predictor(layout: Layout, block: Block, beta: Floats) -> Floats:
+def linear_predictor(layout: Layout, block: Block, beta: Floats, products: RowProducts = BLAS) -> Floats:
     """Eta of each row: (n,) for beta (k,), (n, m) for beta (k, m)."""
     constant = int(layout.constant)
-    eta = block.dense @ beta[constant : constant + layout.dense]
+    eta = products.forward(block.dense, beta[constant : constant + layout.dense])
     if constant:
         eta += beta[0]
     if layout.sparse:
@@ -164,10 +167,10 @@ def linear_predictor(layout: Layout, block: Block, beta: Floats) -> Floats:
     return eta
 
 
-def transpose_product(layout: Layout, block: Block, values: Floats) -> Floats:
+def transpose_product(layout: Layout, block: Block, values: Floats, products: RowProducts = BLAS) -> Floats:
     """X' values (k,) for values (n,)."""
     parts = [] if not layout.constant else [np.atleast_1d(values.sum())]
-    parts.append(values @ block.dense)
+    parts.append(products.back(values, block.dense))
     if layout.sparse:
         parts.append(block.sparse.T @ values)
     if block.codes is not None:
@@ -175,15 +178,15 @@ def transpose_product(layout: Layout, block: Block, values: Floats) -> Floats:
     return np.concatenate(parts)
 
 
-def slope_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], Curvature]:
+def slope_task(layout: Layout, law: Law, beta: Floats, products: RowProducts = BLAS) -> Callable[[Block], Curvature]:
     """Value and gradient only."""
 
     def task(block: Block) -> Curvature:
         value, gradient = 0.0, np.zeros(layout.size)
         for part in layout.parts(block):
-            terms, score, _ = law(linear_predictor(layout, part, beta), part.y)
+            terms, score, _ = law(linear_predictor(layout, part, beta, products), part.y)
             value += weighted_sum(terms, part.weights)
-            gradient += transpose_product(layout, part, weighted(score, part.weights))
+            gradient += transpose_product(layout, part, weighted(score, part.weights), products)
         return Curvature(value, gradient)
 
     return task
@@ -299,7 +302,7 @@ def _piece_rows(block: Block) -> int:
     """Rows of a piece; pieces are equal, so that no thread waits for the last one."""
     columns = max(1, block.dense.shape[1])
     most = min(PIECE_ROWS, max(LEAST_PIECE, _PIECE // columns, _ROWS_A_COLUMN * columns))
-    return -(-block.rows // max(1, -(-block.rows // most)))
+    return int(-(-block.rows // max(1, -(-block.rows // most))))
 
 
 def with_one_blas_thread(call: Callable[[], Answer]) -> Answer:

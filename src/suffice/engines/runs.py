@@ -7,25 +7,57 @@ longest: the suffix of a run is the child, by the same word, of the suffix of it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.kernels.ngrams import find_children
+from suffice.kernels.ngrams import Places, find_children
 
+Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-Links = tuple[Integers, Integers, Integers]
+Links = tuple[Places, Codes, Places]
 """History, word and suffix of each run; histories and suffixes are places one level up."""
 
+#: Runs that are looked at together where many are gone through: what is made on the way stays small, and near.
+BLOCK = 1 << 18
 
-def sums_by(groups: Integers, values: Floats, size: int) -> Floats:
+
+def blocks(size: int) -> Iterator[slice]:
+    """The numbers 0 to ``size - 1`` in pieces."""
+    for begin in range(0, size, BLOCK):
+        yield slice(begin, min(begin + BLOCK, size))
+
+
+def sums_by(groups: Places, values: NDArray[Any], size: int) -> Floats:
     """Sums of values by group (size,)."""
-    return np.asarray(np.bincount(groups, values, minlength=size), dtype=np.float64)
+    if len(groups) <= BLOCK:
+        return np.asarray(np.bincount(groups, values, minlength=size), dtype=np.float64)
+    found = np.zeros(size)
+    for part in blocks(len(groups)):
+        np.add.at(found, groups[part].astype(np.intp), values[part].astype(np.float64, copy=False))
+    return found
+
+
+def starts_of(groups: Places, size: int) -> Places:
+    """Where each group (size,) begins in sorted groups, and at last where they end."""
+    found = np.zeros(size + 1, _kind(max(len(groups), size)))
+    for part in blocks(len(groups)):
+        mine = groups[part]
+        low = int(mine[0])
+        each = np.bincount(mine - mine[0])
+        found[low + 1 : low + 1 + len(each)] += each.astype(found.dtype)
+    np.cumsum(found, out=found)
+    return found
+
+
+def _kind(size: int) -> Any:
+    """The type of places among so many runs."""
+    return np.int32 if size < 2**31 - 1 else np.int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +65,7 @@ class _Runs:
     """Runs of one length in lexicographic order: keys of their histories, and their last words."""
 
     history: Keys
-    word: Integers
+    word: Codes
 
     @property
     def heads(self) -> Integers:
@@ -42,36 +74,39 @@ class _Runs:
 
 
 def link_runs(
-    windows: NDArray[Any], weights: Floats, card: int, *, first_events: bool
+    columns: list[Codes], weights: Floats, card: int, *, first_events: bool
 ) -> tuple[list[Links], list[Floats]]:
     """The runs of every length in lexicographic order, and their counts, level by level.
 
-    windows: (m, order + 1) words, 0 to ``card - 1``, with start marks `card` before the first word; weights (m,).
+    columns: ``order + 1`` of them, of words 0 to ``card - 1`` with start marks `card` before the first word; they are
+    taken off the list, so that they need not be held beside the runs. weights: (m,), of each window.
     first_events: whether the first word of a sequence counts at level 1; in a plain chain it is no transition.
     """
-    order = windows.shape[1] - 1
+    order = len(columns) - 1
     bits = card.bit_length()
+    if order == 0:
+        flat = np.zeros(card + 1, np.int32)
+        return [(flat, np.arange(card + 1, dtype=np.int32), flat)], [sums_by(columns.pop(), weights, card + 1)]
     if order * bits > 64:
-        return _wide_runs(windows.astype(np.int64), weights, card, first_events=first_events)
+        windows = np.stack(columns, axis=1).astype(np.int64)
+        columns.clear()
+        return _wide_runs(windows, weights, card, first_events=first_events)
     # A run begins with one start mark at most: windows with more are shorter runs.
-    short = _short_runs(windows, weights, card, bits)
-    whole = windows[:, 1] != card if order > 1 else np.ones(len(windows), dtype=np.bool_)
-    if not whole.all():
-        windows, weights = windows[whole], weights[whole]
-    top, counts = _sorted_runs(windows, weights, card, bits)
-    del windows, weights
+    short = _short_runs(columns, weights, card, bits)
+    top, counts = _sorted_runs(columns, weights, card, bits)
     runs, keys = _runs_by_length(top, order, bits, [found for found, _ in short])
+    del top
     levels = _linked(runs, keys, card)
     return levels, _totals(levels, counts, keys, short, card, first_events=first_events)
 
 
-def _short_runs(windows: NDArray[Any], weights: Floats, card: int, bits: int) -> list[tuple[Keys, Floats]]:
+def _short_runs(columns: list[Codes], weights: Floats, card: int, bits: int) -> list[tuple[Keys, Floats]]:
     """For n = 2 to `order`, the keys and weights of the runs of n words that begin with the start mark."""
-    order = windows.shape[1] - 1
-    if order == 1:
+    order = len(columns) - 1
+    if order <= 1:
         return []
-    rows = np.flatnonzero(windows[:, 1] == card)
-    some, mine = windows[rows], weights[rows]
+    rows = np.flatnonzero(columns[1] == card)
+    some, mine = np.stack([column[rows] for column in columns], axis=1), weights[rows]
     marks = (some[:, :-1] == card).sum(axis=1)
     found = []
     for n in range(2, order + 1):
@@ -80,27 +115,26 @@ def _short_runs(windows: NDArray[Any], weights: Floats, card: int, bits: int) ->
     return found
 
 
-def _packed(columns: Sequence[NDArray[Any]], bits: int) -> Keys:
+def _packed(columns: Sequence[Codes], bits: int) -> Keys:
     """One word a row, in the order of the rows."""
     keys = columns[0].astype(np.uint64)
     for column in columns[1:]:
-        keys <<= np.uint64(bits)
-        keys |= column.astype(np.uint64)
+        np.left_shift(keys, np.uint64(bits), out=keys)
+        np.bitwise_or(keys, column.view(np.uint32), out=keys)
     return keys
 
 
-def _sorted_runs(windows: NDArray[Any], weights: Floats, card: int, bits: int) -> tuple[_Runs, Floats]:
-    """The longest runs, each once, and their weights.
+def _sorted_runs(columns: list[Codes], weights: Floats, card: int, bits: int) -> tuple[_Runs, Floats]:
+    """The longest runs, each once, and their weights; the columns are let go.
 
     Counts come in the order of the words; the start mark, though, is the last of all words here.
     """
-    width = windows.shape[1]
-    history, word = _packed([windows[:, place] for place in range(width - 1)], bits), windows[:, -1].astype(np.int64)
-    if _ascending(history, word):
-        return _Runs(history, word), weights
-    begins = windows[:, 0] == card
-    turned = np.concatenate([np.flatnonzero(~begins), np.flatnonzero(begins)])
-    history, word, weights = history[turned], word[turned], weights[turned]
+    parts = _start_last(columns, card)
+    if len(parts) > 1 or (parts and isinstance(parts[0], np.ndarray)):
+        weights = np.concatenate([weights[part] for part in parts])
+    history = np.concatenate([_packed([c[part] for c in columns[:-1]], bits) for part in parts])
+    word = np.concatenate([columns[-1][part] for part in parts])
+    columns.clear()
     if _ascending(history, word):
         return _Runs(history, word), weights
     ordered = np.lexsort((word, history))
@@ -110,10 +144,27 @@ def _sorted_runs(windows: NDArray[Any], weights: Floats, card: int, bits: int) -
     return _Runs(history[first], word[first]), np.add.reduceat(weights[ordered], first)
 
 
-def _ascending(history: Keys, word: Integers) -> bool:
+def _start_last(columns: list[Codes], card: int) -> list[Any]:
+    """The windows that are runs of full length, those after the start mark at the end: slices, and places of these."""
+    size = len(columns[0])
+    begun = np.flatnonzero(columns[0] == card)
+    if len(begun) == 0:
+        return [slice(0, size)]
+    whole = begun if len(columns) == 2 else begun[columns[1][begun] != card]
+    first, last = int(begun[0]), int(begun[-1]) + 1
+    if last - first == len(begun):
+        return [slice(0, first), slice(last, size), whole]
+    return [np.flatnonzero(columns[0] != card), whole]
+
+
+def _ascending(history: Keys, word: Codes) -> bool:
     """Whether every run comes after the one before."""
-    later = (history[1:] > history[:-1]) | ((history[1:] == history[:-1]) & (word[1:] > word[:-1]))
-    return bool(later.all())
+    for part in blocks(max(len(word) - 1, 0)):
+        after = slice(part.start + 1, part.stop + 1)
+        equal = history[after] == history[part]
+        if not ((history[after] > history[part]) | (equal & (word[after] > word[part]))).all():
+            return False
+    return True
 
 
 def _runs_by_length(top: _Runs, order: int, bits: int, short: list[Keys]) -> tuple[list[_Runs], list[Keys]]:
@@ -121,34 +172,51 @@ def _runs_by_length(top: _Runs, order: int, bits: int, short: list[Keys]) -> tup
     runs, keys = [top], []
     for n in range(order, 1, -1):
         above = runs[-1]
-        mask = np.uint64((1 << (n - 1) * bits) - 1)
-        suffix = ((above.history & mask) << np.uint64(bits)) | above.word.astype(np.uint64)
-        # Histories that were taken out by weight may lack a count of their own; they keep their place.
-        found = np.concatenate([suffix, above.history[above.heads], short[n - 2]])
+        found = np.empty(len(above.word) + len(short[n - 2]), np.uint64)
+        suffix = found[: len(above.word)]
+        np.bitwise_and(above.history, np.uint64((1 << (n - 1) * bits) - 1), out=suffix)
+        np.left_shift(suffix, np.uint64(bits), out=suffix)
+        np.bitwise_or(suffix, above.word.view(np.uint32), out=suffix)
+        found[len(above.word) :] = short[n - 2]
         del suffix
-        found.sort()
-        found = found[np.concatenate([[True], found[1:] != found[:-1]])[: len(found)]]
+        found = _distinct_keys(found)
+        # Histories of whole sequences are among these; one that was taken out by weight may not be, and keeps a place.
+        heads = above.history[above.heads]
+        at = np.minimum(np.searchsorted(found, heads), max(len(found) - 1, 0))
+        lost = heads[found[at] != heads] if len(found) else heads
+        if len(lost):
+            found = _distinct_keys(np.concatenate([found, lost]))
         keys.append(found)
         last = np.uint64((1 << bits) - 1)
-        runs.append(_Runs(found >> np.uint64(bits), (found & last).astype(np.int64)))
+        runs.append(_Runs(found >> np.uint64(bits), (found & last).astype(np.int32)))
     return runs[::-1], keys[::-1]
 
 
+def _distinct_keys(keys: Keys) -> Keys:
+    """Each key once, ascending; the array is sorted in place."""
+    keys.sort()
+    new = np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)]
+    return np.asarray(keys[new], dtype=np.uint64)
+
+
 def _linked(runs: list[_Runs], keys: list[Keys], card: int) -> list[Links]:
-    """History, word and suffix of the runs of each length, as places one level up."""
-    flat = np.zeros(card + 1, np.int64)
-    levels = [(flat, np.arange(card + 1), flat)]
-    for n, mine in enumerate(runs, start=2):
-        if n == 2:
-            history = mine.history.astype(np.int64)
-            levels.append((history, mine.word, mine.word))
-            continue
+    """History, word and suffix of the runs of each length, as places one level up; `runs` are let go."""
+    flat = np.zeros(card + 1, np.int32)
+    levels: list[Links] = [(flat, np.arange(card + 1, dtype=np.int32), flat)]
+    first = runs.pop(0)
+    levels.append((first.history.astype(np.int32), first.word, first.word))
+    starts = starts_of(levels[1][0], card + 1)
+    del first
+    for known in keys:
+        mine = runs.pop(0)
         heads = mine.heads
-        above = np.searchsorted(keys[n - 3], mine.history[heads])
+        above = np.searchsorted(known, mine.history[heads]).astype(_kind(len(mine.word)))
         history = np.repeat(above, np.diff(heads, append=len(mine.word)))
-        up_history, up_word, up_suffix = levels[-1]
-        starts = np.searchsorted(up_history, np.arange(len(levels[-2][1]) + 1))
-        levels.append((history, mine.word, find_children(up_suffix, starts, up_word, history, mine.word)))
+        word = mine.word
+        del mine, heads, above
+        begins = starts_of(history, len(levels[-1][1]))
+        levels.append((history, word, find_children(levels[-1][2], starts, levels[-1][1], begins, word)))
+        starts = begins
     return levels
 
 
@@ -211,11 +279,11 @@ def _wide_runs(
             sums[: len(distinct)][began] = 0.0 if not began.all() else counts[n][began]
     unigrams = sums_by(runs[:, 0], sums, card + 1)
     suffixes[2] = cells[2][:, 1]
-    flat = np.zeros(card + 1, np.int64)
-    levels = [(flat, np.arange(card + 1), flat)]
+    flat = np.zeros(card + 1, np.int32)
+    levels: list[Links] = [(flat, np.arange(card + 1, dtype=np.int32), flat)]
     for n in range(2, order + 2):
         history = cells[2][:, 0] if n == 2 else _places(cells[n - 1], cells[n][:, :-1])
-        levels.append((history, cells[n][:, -1].copy(), suffixes[n]))
+        levels.append((history, cells[n][:, -1].astype(np.int32), suffixes[n]))
     return levels, [unigrams, *counts[2:]]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,12 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import DataError, OptionError, listing
 from suffice.graphs.nodes import Node, numbered
+from suffice.records import record
 
 Floats = NDArray[np.float64]
 Scope = tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Space:
     """Discrete variables: cards gives the number of states of each, in the order in which answers list them."""
 

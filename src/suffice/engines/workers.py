@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 from suffice.errors import OptionError
 
 
@@ -11,6 +13,6 @@ def worker_count(threads: int | None) -> int:
 
     if threads is None:
         return thread_count()
-    if threads < 1:
+    if isinstance(threads, bool) or not isinstance(threads, SupportsIndex) or threads.__index__() < 1:
         raise OptionError(f"threads is {threads!r}; expected a whole number of at least 1, or None for all cores.")
-    return threads
+    return threads.__index__()

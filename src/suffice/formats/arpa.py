@@ -110,8 +110,6 @@ def load(path: FilePath) -> MarkovChain:
 def _parsed(stream: IO[str], name: str) -> MarkovChain:
     lines = _Lines(stream, name)
     sizes = _sizes(lines)
-    if len(sizes) < 2:
-        raise lines.wrong("a model of single words has no histories; expected runs of at least two words")
     numbers: dict[str, int] = {}
     sections = []
     for n, size in enumerate(sizes, start=1):

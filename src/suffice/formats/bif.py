@@ -20,7 +20,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +28,25 @@ import numpy as np
 from suffice.formats import streams
 from suffice.formats.networks import NAMELESS, Draft, Floats, TableNetwork, faulty_row, row_label
 from suffice.formats.tokens import Scanner, Token, quoted, shortened
+from suffice.records import record
 
 if TYPE_CHECKING:
     from suffice.formats.labels import TextNode
 
 MARKS = ",;{}()[]|"
-# A row with plain labels, whole: the case of nearly all rows of large files.
+# What most files consist of, each by one match: a variable without properties, behind the word ``variable``; the names
+# of a block; a row. Labels that need care do not match, or fail a check, and are then read token by token.
+_VARIABLE = re.compile(
+    rf'\s*+([^\s"{re.escape(MARKS)}]++)\s*+\{{\s*+type\s++discrete\s*+\[\s*+([0-9]{{1,9}})\s*+\]'
+    r'\s*+\{([^"{}()\[\];|]*+)\}\s*+;\s*+\}'
+)
+_FAMILY = re.compile(r'\s*+\(([^"(){};|,\[\]]*+)(?:\|([^"(){};|\[\]]*+))?\)\s*+\{')
 _ROW = re.compile(r'\s*+\(([^()"{};|]*+)\)([-+0-9.eE,\s]*+);')
 _BODY = re.compile(r'[^{}"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^{}"]*+)*+', re.DOTALL)
-_PLAIN = re.compile(rf'(?:[^\s"{re.escape(MARKS)}/]|/(?![/*]))+')
+# Patterns of the writer, which `re` compiles when they are first used.
+_PLAIN = rf'(?:[^\s"{re.escape(MARKS)}/]|/(?![/*]))+'
 # pyAgrum takes a property only when it starts with a word and has no quotes.
-_PLAIN_PROPERTY = re.compile(r'\w[^\s";{}/]*+(?: [^\s";{}/]++)*+')
+_PLAIN_PROPERTY = r'\w[^\s";{}/]*+(?: [^\s";{}/]++)*+'
 
 
 def load(source: streams.Source) -> TableNetwork:
@@ -57,29 +64,31 @@ def save(path: streams.FilePath, network: TableNetwork) -> None:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@record()
 class _Block:
-    """A probability block: its header, and where its body is."""
+    """A probability block: where it and its names begin, and its body; `plain` are its names, where they look plain."""
 
-    header: list[Token]
     at: int
+    names: int
+    plain: tuple[str, str | None] | None
     start: int
+    end: int
+    about: list[str]
     node: str = ""
     parents: tuple[str, ...] = ()
     shape: tuple[int, ...] = ()
-    about: list[str] = field(default_factory=list)
 
 
-@dataclass
 class _Rows:
     """What the body of a block gives: values by row, by default, or all at once."""
 
-    index: list[int] = field(default_factory=list)
-    at: list[int] = field(default_factory=list)
-    cells: list[str] = field(default_factory=list)
-    spans: list[tuple[int, int]] = field(default_factory=list)
-    default: Floats | None = None
-    table: Floats | None = None
+    def __init__(self) -> None:
+        self.index: list[int] = []
+        self.at: list[int] = []
+        self.cells: list[str] = []
+        self.spans: list[tuple[int, int]] = []
+        self.default: Floats | None = None
+        self.table: Floats | None = None
 
     @cached_property
     def places(self) -> dict[int, int]:
@@ -123,6 +132,11 @@ def _read_property(scanner: Scanner, token: Token) -> str:
 
 
 def _read_variable(scanner: Scanner, draft: Draft, about: dict[str, Any]) -> None:
+    match = _VARIABLE.match(scanner.text, scanner.position)
+    if match is not None and (plain := _plain(match[3])) and len(plain) == int(match[2]):
+        scanner.position = match.end()
+        draft.declare(match[1], plain, match.start(1))
+        return
     header = scanner.until("{", "},;")
     if not header:
         raise scanner.wrong(scanner.peek(), "the name of a variable before '{'")
@@ -165,6 +179,12 @@ def _read_type(scanner: Scanner, name: str) -> list[str]:
     return states
 
 
+def _plain(text: str) -> list[str]:
+    """Labels of one word each with commas between them; none at all where the text is not so plain."""
+    labels = [label.strip() for label in text.split(",")]
+    return labels if all(len(label.split()) == 1 for label in labels) else []
+
+
 def _groups(tokens: list[Token]) -> list[list[Token]]:
     """Tokens between commas; nothing between two commas is no group."""
     groups: list[list[Token]] = [[]]
@@ -196,34 +216,60 @@ def _has_string(tokens: list[Token]) -> bool:
 
 
 def _skip_block(scanner: Scanner, at: int) -> _Block:
-    """The header of a probability block; the body waits until all variables are known."""
-    scanner.expect("(")
-    header = scanner.until(")", "{};(")
-    if not header:
+    """The names of a probability block; they and the body wait until all variables are known."""
+    names, plain = scanner.position, None
+    match = _FAMILY.match(scanner.text, names)
+    if match is not None and match[1].strip():
+        plain = (match[1], match[2])
+        scanner.position = match.end()
+    elif _header(scanner):
+        scanner.expect("{")
+    else:
         raise scanner.error("the block names no variable; expected 'probability ( node | parents )'", at)
-    scanner.expect("{")
     body = _BODY.match(scanner.text, scanner.position)
     assert body is not None  # The pattern matches nothing as well.
     start, scanner.position = body.span()
     scanner.expect("}")
-    return _Block(header, at, start)
+    return _Block(at, names, plain, start, body.end(), [])
+
+
+def _header(scanner: Scanner) -> list[Token]:
+    scanner.expect("(")
+    return scanner.until(")", "{};(")
 
 
 def _read_block(scanner: Scanner, draft: Draft, block: _Block) -> None:
-    bar = next((place for place, token in enumerate(block.header) if token.is_mark("|")), None)
-    names = _names(scanner, draft, block.header[:bar])
-    if bar is not None:
-        if len(names) != 1:
-            raise scanner.error(f"found {len(names)} variables before '|'; expected one", block.header[0].start)
-        names += _names(scanner, draft, block.header[bar + 1 :])
+    names = _plain_family(draft, block) or _family(scanner, draft, block)
     block.node, block.parents = names[0], tuple(names[1:])
     block.shape = draft.family(block.node, block.parents, block.at)
-    rows = _read_body(scanner, draft, block)
+    rows = _plain_rows(scanner, draft, block) or _read_body(scanner, draft, block)
     if rows.table is not None:
         draft.define(block.node, block.parents, _whole_table(scanner, block, rows), block.at)
     else:
         table = _table_of_rows(scanner, draft, block, rows)
         draft.define(block.node, block.parents, table, block.at, rows_at=rows.places)
+
+
+def _plain_family(draft: Draft, block: _Block) -> list[str]:
+    """Node and parents, where each is one word and the name of a variable; else nothing."""
+    if block.plain is None:
+        return []
+    node, parents = block.plain
+    names = _plain(node if parents is None else f"{node},{parents}")
+    return names if all(name in draft for name in names) else []
+
+
+def _family(scanner: Scanner, draft: Draft, block: _Block) -> list[str]:
+    """Node and parents, token by token."""
+    scanner.position = block.names
+    header = _header(scanner)
+    bar = next((place for place, token in enumerate(header) if token.is_mark("|")), None)
+    names = _names(scanner, draft, header[:bar])
+    if bar is not None:
+        if len(names) != 1:
+            raise scanner.error(f"found {len(names)} variables before '|'; expected one", header[0].start)
+        names += _names(scanner, draft, header[bar + 1 :])
+    return names
 
 
 def _names(scanner: Scanner, draft: Draft, tokens: list[Token]) -> list[str]:
@@ -241,6 +287,31 @@ def _names(scanner: Scanner, draft: Draft, tokens: list[Token]) -> list[str]:
     if not names:
         raise scanner.error("found no variable; expected a name", tokens[0].start if tokens else scanner.position)
     return names
+
+
+def _plain_rows(scanner: Scanner, draft: Draft, block: _Block) -> _Rows | None:
+    """The rows of a body that lists every row once, with plain labels, and nothing else; else None."""
+    found = list(_ROW.finditer(scanner.text, block.start, block.end))
+    codes = [draft.codes(parent) for parent in block.parents]
+    # Before the labels of all rows are made: a small file may declare any number of rows.
+    if len(found) != math.prod(block.shape[:-1]) or any("," in str(state) for code in codes for state in code):
+        return None
+    places = {", ".join(map(str, states)): row for row, states in enumerate(itertools.product(*codes))}
+    ends = [block.start, *(match.end() for match in found)]
+    cells = [match[2].replace(",", " ").split() for match in found]
+    rows = _Rows()
+    rows.index = [places[match[1]] for match in found if match[1] in places]
+    if (
+        len(set(rows.index)) != len(found)
+        or [match.start() for match in found] != ends[:-1]
+        or scanner.text[ends[-1] : block.end].strip()
+        or any(len(part) != block.shape[-1] for part in cells)
+    ):
+        return None
+    rows.at = [match.start(1) - 1 for match in found]
+    rows.spans = [match.span(2) for match in found]
+    rows.cells = list(itertools.chain.from_iterable(cells))
+    return rows
 
 
 def _read_body(scanner: Scanner, draft: Draft, block: _Block) -> _Rows:
@@ -324,6 +395,8 @@ def _whole_table(scanner: Scanner, block: _Block, rows: _Rows) -> Floats:
     assert rows.table is not None
     if rows.index or rows.default is not None:
         raise scanner.error(f"node {block.node!r} has a 'table' beside rows or a 'default'; expected one", block.at)
+    if not block.parents:
+        return rows.table
     card = block.shape[-1]
     table = np.ascontiguousarray(np.moveaxis(rows.table.reshape(card, *block.shape[:-1]), 0, -1))
     if faulty_row(table.reshape(-1, card)) and not faulty_row(rows.table.reshape(-1, card)):
@@ -391,8 +464,8 @@ def _block_lines(node: TextNode) -> list[str]:
 
 
 def _word(label: str) -> str:
-    return label if _PLAIN.fullmatch(label) else quoted(label)
+    return label if re.fullmatch(_PLAIN, label) else quoted(label)
 
 
 def _property(text: str) -> str:
-    return text if _PLAIN_PROPERTY.fullmatch(text) else quoted(text)
+    return text if re.fullmatch(_PLAIN_PROPERTY, text) else quoted(text)

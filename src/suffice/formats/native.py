@@ -10,14 +10,16 @@ import importlib
 import os
 from typing import Any
 
-from suffice.domain import Domain
+import numpy as np
+
+from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError, listing
-from suffice.formats.networks import TableNetwork
+from suffice.formats.networks import FactorNetwork, TableNetwork
 from suffice.models.bayesian.network import BayesianNetwork
 
 FilePath = str | os.PathLike[str]
 
-_NETWORKS = {".bif": "bif", ".bifxml": "xmlbif", ".xmlbif": "xmlbif", ".net": "net", ".uai": "uai"}
+_NETWORKS = {".bif": "bif", ".bifxml": "xmlbif", ".xmlbif": "xmlbif", ".xml": "xmlbif", ".net": "net", ".uai": "uai"}
 _READ_ONLY = {".dsl": "dsl", ".xdsl": "xdsl"}
 
 #: Ending -> the module that reads and writes it, imported on first use.
@@ -56,12 +58,23 @@ def write(model: Any, path: FilePath) -> None:
 
     The file is replaced whole: after a crash the old one is still there.
     """
+    module = check_writable(path)
+    if not hasattr(module, "render"):
+        module.save(path, model)
+    elif module.__name__.endswith(".uai") and hasattr(model, "potential"):
+        module.save(path, to_factor_network(model))
+    else:
+        module.save(path, to_table_network(model))
+
+
+def check_writable(path: FilePath) -> Any:
+    """The module that writes files of this ending; one that is unknown, or only read, is refused."""
     module = _format_of(path)
     if not hasattr(module, "save"):
         raise OptionError(
             f"{os.fspath(path)!r}: this format can be read but not written. Choose '.json' or '.suffice'."
         )
-    module.save(path, to_table_network(model) if hasattr(module, "render") else model)
+    return module
 
 
 def from_table_network(network: TableNetwork) -> BayesianNetwork:
@@ -75,7 +88,8 @@ def to_table_network(model: Any) -> TableNetwork:
     """The tables of a network, for the formats that hold tables only."""
     if not isinstance(model, BayesianNetwork):
         raise OptionError(
-            f"This format holds Bayesian networks; a {type(model).__name__} goes to '.json' or '.suffice'."
+            f"This format holds Bayesian networks; a {type(model).__name__} goes to '.json' or '.suffice', and a "
+            "Markov network to '.uai' as well."
         )
     real = [node for node in model.nodes if model.node(node).domain[node].kind != "discrete"]
     if real:
@@ -86,6 +100,15 @@ def to_table_network(model: Any) -> TableNetwork:
     tables = {node: model.table(node).values for node in model.nodes}
     domain = Domain(model.node(node).domain[node] for node in model.nodes)
     return TableNetwork(domain, {node: model.parents(node) for node in model.nodes}, tables)
+
+
+def to_factor_network(model: Any) -> FactorNetwork:
+    """The potentials of a Markov network, whose product is its law up to a constant, for the format that holds them."""
+    nodes = list(model.nodes)
+    if set(nodes) == set(range(len(nodes))):
+        nodes.sort()  # The file names variables by their places, which these names are.
+    domain = Domain(Variable.discrete(node, model.states(node)) for node in nodes)
+    return FactorNetwork(domain, tuple((table.variables, np.asarray(table.values)) for table in model.factors()))
 
 
 def _reader_of(path: FilePath) -> Any:

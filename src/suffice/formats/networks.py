@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, listing
+from suffice.records import record
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ NAMELESS = "unknown"
 MOST_AXES = 64
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class TableNetwork:
     """A directed network of tables.
 
@@ -52,11 +52,23 @@ class TableNetwork:
     domain: Domain
     parents: dict[Hashable, tuple[Hashable, ...]]
     tables: dict[Hashable, Floats]
-    notes: tuple[str, ...] = ()
-    properties: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...]
+    properties: dict[str, Any]
+
+    def __init__(
+        self,
+        domain: Domain,
+        parents: dict[Hashable, tuple[Hashable, ...]],
+        tables: dict[Hashable, Floats],
+        notes: tuple[str, ...] = (),
+        properties: dict[str, Any] | None = None,
+    ) -> None:
+        """See the class."""
+        found = {} if properties is None else properties
+        self.__dict__.update(domain=domain, parents=parents, tables=tables, notes=notes, properties=found)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class FactorNetwork:
     """An undirected network: the product of non-negative tables, not normalised.
 
@@ -78,7 +90,8 @@ class Places(Protocol):
         """The error for what stands at a place, with the name of the file, the line and the column."""
 
 
-class _Definition(NamedTuple):
+@record(frozen=True, eq=False)
+class _Definition:
     parents: tuple[Hashable, ...]
     table: Floats
     at: int
@@ -248,18 +261,21 @@ class Draft:
         for node in self._variables:
             definition = self._definitions[node]
             rows = definition.table.reshape(-1, definition.table.shape[-1])
-            self._check(node, rows)
-            sums = rows.sum(axis=1)
-            off = np.abs(sums - 1.0)
-            wrong = np.flatnonzero(off > EXACT)
+            with np.errstate(invalid="ignore", over="ignore"):
+                sums = rows.sum(axis=1)
+                off = np.abs(sums - 1.0)
+            most = off.max()  # NaN if any is.
+            if not (most <= ROUNDED and rows.min() >= 0.0):
+                self._check(node, rows)
             total += len(rows)
-            rescaled += len(wrong)
-            if len(wrong):
+            if most > EXACT:
+                wrong = np.flatnonzero(off > EXACT)
+                rescaled += len(wrong)
                 rows = rows.copy()
                 rows[wrong] /= sums[wrong, None]
-                row = int(off.argmax())
-                if off[row] > worst[0]:
-                    worst = (float(off[row]), row_name(node, self._parents(node), row), float(sums[row]))
+                if most > worst[0]:
+                    row = int(off.argmax())
+                    worst = (float(most), row_name(node, self._parents(node), row), float(sums[row]))
             tables[node] = rows.reshape(definition.table.shape)
         if not rescaled:
             return tables, ()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 import os
-from dataclasses import replace
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 from suffice.errors import FileFormatError
 from suffice.formats.networks import FactorNetwork, TableNetwork
+from suffice.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ def decoded(content: Content) -> tuple[str, tuple[str, ...]]:
     try:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return data.decode("utf-16"), ()
-        return data.decode("utf-8-sig"), ()
+        return data.removeprefix(codecs.BOM_UTF8).decode("utf-8"), ()
     except UnicodeDecodeError as error:
         if error.encoding.startswith("utf-16"):
             raise FileFormatError(f"{content.name}: the text is no UTF-16, as it says: {error.reason}.") from error

@@ -22,9 +22,10 @@ from suffice.formats.networks import Floats
 # take each character once, so that no input makes them slow.
 _INNER = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 _NUMBERS = re.compile(r"[-+0-9.eE,\s]*+")
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_PARTS = re.compile(r"[^\s,()]+")
-_ESCAPE = re.compile(r'\\(["\\])')
+# Patterns for what is rare, which `re` compiles when they are first used.
+_NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_PARTS = r"[^\s,()]+"
+_ESCAPE = r'\\(["\\])'
 
 #: What starts a comment -> the pattern of the whole comment.
 COMMENTS = {
@@ -135,7 +136,7 @@ class Scanner:
         if kind == "string":
             if not match["close"]:
                 raise self.error("the string that starts here does not end; expected '\"'", start)
-            found = _ESCAPE.sub(r"\1", found[1:-1])
+            found = re.sub(_ESCAPE, r"\1", found[1:-1])
         self._ahead_of, self._ahead = self.position, Token(kind, found, start, end)
         return self._ahead
 
@@ -204,7 +205,8 @@ class Scanner:
         values = as_floats(parts)
         if values is not None:
             return values
-        found = itertools.chain.from_iterable(_PARTS.finditer(self.text, *span) for span in spans)
+        pattern = re.compile(_PARTS)
+        found = itertools.chain.from_iterable(pattern.finditer(self.text, *span) for span in spans)
         match = next(itertools.islice(found, first_wrong(parts), None))
         raise self.error(f"found {shortened(match[0])!r}; expected a number", match.start())
 
@@ -222,4 +224,4 @@ def as_floats(parts: list[str]) -> Floats | None:
 
 def first_wrong(parts: list[str]) -> int:
     """The position of the first word that is no decimal number."""
-    return next(place for place, part in enumerate(parts) if not _NUMBER.fullmatch(part))
+    return next(place for place, part in enumerate(parts) if not re.fullmatch(_NUMBER, part))

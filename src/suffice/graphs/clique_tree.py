@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from suffice.graphs.nodes import Node, node_key, numbered
 from suffice.graphs.triangulation import Triangulation
+from suffice.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CliqueTree:
     """Cliques, and the parent of each in a rooted forest, -1 for a root; one tree for each connected component.
 

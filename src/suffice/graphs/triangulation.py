@@ -10,13 +10,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from suffice.errors import OptionError
 from suffice.graphs.nodes import Node, numbered
 from suffice.graphs.undirected import Graph
+from suffice.records import record
 
 Rule = Literal["fill", "weighted-fill", "boundary", "size", "degree"]
 RULES: tuple[Rule, ...] = ("fill", "weighted-fill", "boundary", "size", "degree")
@@ -28,7 +28,7 @@ _MOST_WORK = 500_000  # Pairs of neighbours that all tries together may look at.
 _ABOVE = 64.0  # Keeps scores with noise above 0, the score of a node that adds nothing.
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Triangulation:
     """An elimination order, and for each node of it the neighbours that it had when it was eliminated."""
 

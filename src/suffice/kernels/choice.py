@@ -13,7 +13,6 @@ The environment variable `SUFFICE_KERNELS` overrides the rule: `numpy`, `compile
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections import defaultdict
 from collections.abc import Iterator
@@ -41,14 +40,13 @@ def use_compiled(kernel: str, seconds: float, *, calls: int | None = None) -> bo
     alone, and the account of the process is left as it is.
     """
     mode = _mode()
-    if mode == "numpy" or not numba_installed():
-        return False
-    if mode == "compiled":
-        return True
-    if calls is not None:
-        return seconds * calls > PRICE
-    _spent[kernel] += seconds
-    return _spent[kernel] > PRICE
+    if mode == "auto":
+        if calls is None:
+            _spent[kernel] += seconds
+        wanted = (_spent[kernel] if calls is None else seconds * calls) > PRICE
+    else:
+        wanted = mode == "compiled"
+    return wanted and numba_installed()
 
 
 @contextmanager
@@ -76,4 +74,6 @@ def _checked(mode: str) -> str:
 @cache
 def numba_installed() -> bool:
     """Whether there is anything to compile with; Numba ships no wheels for some platforms."""
-    return importlib.util.find_spec("numba") is not None and os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
+    from importlib.util import find_spec
+
+    return find_spec("numba") is not None and os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -98,24 +99,27 @@ class CountPlan:
         return tuple(found)
 
     @cached_property
-    def spread(self) -> tuple[NDArray[np.intp], NDArray[np.intp], tuple[tuple[slice, tuple[int, ...]], ...]] | None:
-        """All families in one sum: the cells to take one after the other, where each sum begins, and each table in it.
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of the table of each family."""
+        return tuple(tuple(self.cards[variable] for variable in family) for family in self.families)
+
+    @cached_property
+    def spread(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        """All families in one sum: the cells to take one after the other, and where each sum begins.
 
         None where the cells to take are so many that a sum for each family is as fast.
         """
         if sum(self.sizes[home] for home in self.homes) > _SPREAD:
             return None
-        taken, begins, places = [], [0], []
-        for (place, shape, gone, order), family in zip(self.views, self.families, strict=True):
+        taken, begins = [], [0]
+        for (place, shape, gone, order), own in zip(self.views, self.shapes, strict=True):
             numbers = np.arange(place.start, place.stop).reshape(shape)
             axes = [axis for axis in range(len(shape)) if axis not in gone]
             kept = axes if order is None else [axes[at] for at in order]
             taken.append(numbers.transpose(*kept, *gone).ravel())
-            own = tuple(self.cards[variable] for variable in family)
-            places.append((slice(len(begins) - 1, len(begins) - 1 + math.prod(own)), own))
             step = len(taken[-1]) // math.prod(own)
             begins += [begins[-1] + step * (cell + 1) for cell in range(math.prod(own))]
-        return np.concatenate(taken) if taken else np.empty(0, np.intp), np.array(begins[:-1], np.intp), tuple(places)
+        return np.concatenate(taken) if taken else np.empty(0, np.intp), np.array(begins[:-1], np.intp)
 
     @cached_property
     def block(self) -> int:
@@ -175,14 +179,25 @@ def tables(plan: CountPlan, cells: NDArray[Any], *, whole: bool = False) -> list
 
     With `whole` the cells are whole numbers, whose sums do not depend on the order of the terms.
     """
-    if whole and plan.spread is not None and plan.families:
-        taken, begins, places = plan.spread
-        flat = np.add.reduceat(cells[taken], begins)
-        return [flat[place].reshape(shape) for place, shape in places]
+    if whole and (flat := spread_cells(plan, cells)) is not None:
+        ends = accumulate(map(math.prod, plan.shapes), initial=0)
+        return [flat[begin:end].reshape(shape) for (begin, end), shape in zip(pairwise(ends), plan.shapes, strict=True)]
     found = []
     for place, shape, gone, order in plan.views:
         table = cells[place].reshape(shape)
         found.append(table if order is None else np.array(table.sum(axis=gone).transpose(order), order="C"))
+    return found
+
+
+def spread_cells(plan: CountPlan, cells: NDArray[Any]) -> NDArray[Any] | None:
+    """The cells of the tables of all families, one after the other, from those of the super-tables, whole numbers.
+
+    None where there are so many that each table is made by itself as fast.
+    """
+    if plan.spread is None or not plan.families:
+        return None
+    taken, begins = plan.spread
+    found: NDArray[Any] = np.add.reduceat(cells[taken], begins)
     return found
 
 
@@ -192,7 +207,7 @@ def count_cells(codes: Codes, plan: CountPlan, weights: Weights = None, *, threa
     weights = _checked_weights(weights, codes.shape[1])
     cells = np.zeros(plan.cells, np.int64 if weights is None else np.float64)
     if codes.shape[1]:
-        kernel = f"count {codes.dtype} {'rows' if weights is None else 'weights'}"
+        kernel = f"count uint{8 * codes.itemsize} {'rows' if weights is None else 'weights'}"
         if use_compiled(kernel, _SECONDS * codes.shape[1] * len(plan.groups)):
             _compiled_narrow(codes, plan, weights, cells, threads)
             _compiled_wide(codes, plan, weights, cells, threads)
@@ -339,7 +354,7 @@ def _compiled_narrow(codes: Codes, plan: CountPlan, weights: Weights, cells: NDA
     step = _CHUNK * plan.block
     threads = min(threads, math.ceil(codes.shape[1] / step))
     tables = np.zeros((threads, layout[3][-1]), np.uint32 if weights is None else np.float64)
-    sums = np.zeros((0 if weights is None else threads, 2, int(layout[4].sum())))
+    sums = np.zeros((0, 2, 0) if weights is None else (threads, 2, int(layout[4].sum())))
 
     def task(start: int, worker: int) -> None:
         stop = min(start + step, codes.shape[1])
@@ -354,7 +369,8 @@ def _compiled_narrow(codes: Codes, plan: CountPlan, weights: Weights, cells: NDA
         run(task, range(start, min(start + _FOLD_ROWS, codes.shape[1]), step), threads)
         if weights is None:
             fold_counts(tables, layout, cells)
-            tables[:] = 0
+            if start + _FOLD_ROWS < codes.shape[1]:
+                tables[:] = 0
     if weights is not None:
         _place(plan, rounded(reduce(add, sums)), cells)
 

@@ -40,6 +40,11 @@ def fused(loop: Loop) -> Loop:
     return _compiled(loop, {**_OPTIONS, "fastmath": {"contract"}})
 
 
+def reordered(loop: Loop) -> Loop:
+    """As `fused`, for sums whose order is free, as it is in BLAS: the processor adds several terms at a time."""
+    return _compiled(loop, {**_OPTIONS, "fastmath": {"contract", "reassoc", "nsz"}})
+
+
 def _compiled(loop: Loop, options: dict[str, Any]) -> Loop:
     try:
         return cast(Loop, numba.njit(cache=True, **options)(loop))

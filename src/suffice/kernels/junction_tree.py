@@ -8,9 +8,9 @@ for that, which the floors of the tree tell, it is done again with logarithms.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,11 @@ from suffice.kernels.junction_tree_numpy import (
     distribute,
 )
 from suffice.kernels.junction_tree_potentials import Potentials, Scaled
-from suffice.kernels.junction_tree_program import Program, Wiring, program_for
+from suffice.records import record
+
+# Small work never comes to it.
+if TYPE_CHECKING:
+    from suffice.kernels.junction_tree_program import Program
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +46,7 @@ Likelihoods = Mapping[int, Scaled]
 """Evidence: for some variables, how likely it is in each of their states."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Beliefs:
     """Result of a calibration: the law of each clique, axes in the order of its variables.
 
@@ -160,6 +164,7 @@ def _calibrate_logs(potentials: Potentials, likelihoods: Likelihoods) -> Beliefs
 def _run(potentials: Potentials, likelihoods: Likelihoods, *, both: bool) -> tuple[Program, Floats, float]:
     """Follow the program in a fresh buffer; returns the program, the buffer and the least floor."""
     from suffice.kernels.compiled import junction_tree as loops
+    from suffice.kernels.junction_tree_program import Wiring, program_for
 
     layout, factors = potentials.layout, len(potentials.scopes)
     program = program_for(layout, Wiring(1, (*potentials.scopes, *layout.singles), layout.singles))

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from suffice.records import record
 
 Scope = tuple[int, ...]
 
@@ -44,7 +45,7 @@ def other_axes(clique: Sequence[int], scope: Sequence[int]) -> tuple[int, ...]:
     return tuple([axis for axis, variable in enumerate(clique) if variable not in scope])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Edge:
     """How the tables at the ends of an edge, each with lanes as its last axis, meet their separator.
 
@@ -72,7 +73,7 @@ class Edge:
         return cls(child, parent, *axes, alignment(separator, below)[1], (*order, lane), index, (*back, lane))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Layout:
     """A rooted forest of cliques.
 
@@ -246,7 +247,7 @@ def _by_depth(cliques: Sequence[Sequence[int]], order: Sequence[int]) -> list[in
     return list(reversed(dict.fromkeys(variable for index in reversed(order) for variable in cliques[index])))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Meeting:
     """How the cells of a table T over C meet those of a table S over some of its variables.
 

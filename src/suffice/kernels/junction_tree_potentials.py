@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,13 +10,14 @@ from numpy.typing import NDArray
 
 from suffice.kernels.junction_tree_layout import Layout, Scope
 from suffice.kernels.junction_tree_numpy import aligned, clique_tables
+from suffice.records import record
 
 Floats = NDArray[np.float64]
 
 _KEPT = 1 << 22  # Products of up to this many cells are kept between calls.
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Scaled:
     """Numbers divided by exp(shift), so that the largest lies in [0.5, 1]; `least` is the least one above 0.
 

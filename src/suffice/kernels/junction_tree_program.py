@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.kernels.junction_tree_layout import Layout, Scope
+from suffice.records import record
 
 Numbers = NDArray[np.uint64]
 
@@ -20,7 +20,7 @@ _HEADER = 13
 _MESSAGE = 21
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Wiring:
     """What a program reads and writes besides messages; each scope lies in some clique.
 

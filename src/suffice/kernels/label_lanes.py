@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,8 +24,8 @@ MOST_BYTES = 64_000_000
 OUTSIDE = 300
 #: Sums that are kept apart until the end: at most this many, and this many numbers in all.
 MOST_SLOTS, SLOT_NUMBERS = 8, 4_000_000
-#: Steps whose entries are sorted out at once.
-STEPS = 16384
+#: Steps that are sorted out at once, and entries.
+STEPS, ENTRIES = 4096, 65536
 #: A scaled row with less mass than this sends its sequence to log space: what underflows is smaller still.
 LEAST = 1e-200
 
@@ -113,56 +114,74 @@ def _packed(design: Matrix, packing: Packing, width: int, steps: Ints) -> tuple[
     Weights lie in the order in which the steps need them first, so that those of rare features come one after another.
     """
     many = 3 * np.diff(packing.pointers) >= width
-    parts = [_entries(design, packing, many, steps[at : at + STEPS]) for at in range(0, len(steps), STEPS)]
-    counts, features, values, single_counts, single, single_values = zip(*parts, strict=True)
+    counts, features, values, single_counts, single, single_values = _entries(design, packing, many, steps)
     base, whole = int(many.sum()) * width, many[packing.features]
     row_of = _by_first_use(features, np.flatnonzero(many), len(many)) * width
     order = _by_first_use(single, np.flatnonzero(~whole), len(whole))
     places = np.where(whole, row_of[packing.features] + packing.labels, base + order)
-    entries = (
-        _ends(counts),
-        np.concatenate([row_of[part].astype(np.uint32) for part in features]),
-        np.concatenate(values),
-        _ends(single_counts),
-        np.concatenate([places[part].astype(np.uint32) for part in single]),
-        np.concatenate([packing.labels[part].astype(np.uint16) for part in single]),
-        np.concatenate(single_values),
-    )
+    labels = np.empty(len(single), np.uint16)
+    for part in _blocks(len(single), ENTRIES):
+        labels[part] = packing.labels[single[part]]
+        single[part] = places[single[part]]
+    for part in _blocks(len(features), ENTRIES):
+        features[part] = row_of[features[part]]
+    entries = (_ends(counts), features, values, _ends(single_counts), single, labels, single_values)
     return places, entries, base + int((~whole).sum())
 
 
 def _entries(design: Matrix, packing: Packing, many: NDArray[np.bool_], steps: Ints) -> tuple[Any, ...]:
-    """Entries of some steps: numbers by step, features and values of whole rows; the same of single weights."""
-    sizes = np.diff(design.indptr)[steps]
-    at = ranges(design.indptr[steps], sizes)
-    found, owner = design.indices[at], np.repeat(np.arange(len(steps)), sizes)
-    values = design.values[at] if len(design.values) else design.values
-    rows = many[found]
-    few = found[~rows]
-    kept = np.diff(packing.pointers)[few]
-    some = len(values) > 0
-    return (
-        np.bincount(owner[rows], minlength=len(steps)),
-        found[rows],
-        values[rows] if some else values,
-        np.bincount(owner[~rows], kept, minlength=len(steps)),
-        ranges(packing.pointers[few], kept).astype(np.uint32),
-        np.repeat(values[~rows], kept) if some else values,
-    )
+    """Entries of the steps: numbers by step, features and values of whole rows; the same of single weights.
+
+    They are written to where they stay, some steps at a time: lists of parts would take the memory twice.
+    """
+    sizes, some = np.diff(packing.pointers), len(design.values) > 0
+    uses = np.zeros(design.columns, np.int64)
+    for part in _blocks(len(design.indices), ENTRIES):
+        uses += np.bincount(design.indices[part], minlength=design.columns)
+    most = int(uses[many].sum()), int((uses * sizes)[~many].sum())
+    counts = np.zeros((2, len(steps)), np.uint32)
+    found = [np.empty(number, np.uint32) for number in most]
+    values = [np.empty(number if some else 0) for number in most]
+    ends = [0, 0]
+    for part in _blocks(len(steps), STEPS):
+        here = design.indptr[steps[part]]
+        lengths = design.indptr[steps[part] + 1] - here
+        at, owner = ranges(here, lengths), np.repeat(np.arange(len(lengths)), lengths)
+        columns, rows = design.indices[at], many[design.indices[at]]
+        kept = sizes[columns[~rows]]
+        counts[0, part] = np.bincount(owner[rows], minlength=len(lengths))
+        counts[1, part] = np.bincount(owner[~rows], kept, minlength=len(lengths))
+        fresh = (columns[rows], ranges(packing.pointers[columns[~rows]], kept))
+        own = design.values[at] if some else design.values
+        amounts = (own[rows], np.repeat(own[~rows], kept)) if some else (own, own)
+        for place in range(2):
+            first, ends[place] = ends[place], ends[place] + len(fresh[place])
+            found[place][first : ends[place]] = fresh[place]
+            values[place][first : ends[place] if some else 0] = amounts[place]
+    few = [(counts[i], found[i][: ends[i]], values[i][: ends[i]]) for i in range(2)]
+    return (*few[0], *few[1])
 
 
-def _ends(counts: tuple[Ints, ...]) -> NDArray[np.uint32]:
+def _blocks(length: int, size: int) -> Iterator[slice]:
+    """Ranges of at most some steps or entries."""
+    return (slice(at, min(at + size, length)) for at in range(0, length, size))
+
+
+def _ends(counts: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Where the entries of each step end, after a 0."""
-    return np.concatenate(([0], np.cumsum(np.concatenate(counts)))).astype(np.uint32)
+    found = np.zeros(len(counts) + 1, np.uint32)
+    np.cumsum(counts, out=found[1:])
+    return found
 
 
-def _by_first_use(parts: tuple[Ints, ...], others: Ints, size: int) -> Ints:
+def _by_first_use(used: NDArray[Any], others: NDArray[Any], size: int) -> Ints:
     """The rank of each of `size` things by where it is used first; then the others, then what is left."""
     first, at = np.full(size, np.iinfo(np.int64).max), 0
-    for used in (*parts, others):
-        fresh = np.flatnonzero(first[used] == np.iinfo(np.int64).max)[::-1]
-        first[used[fresh]] = at + fresh
-        at += len(used)
+    parts = [used[block] for block in _blocks(len(used), ENTRIES)]
+    for part in [*parts, others]:
+        fresh = np.flatnonzero(first[part] == np.iinfo(np.int64).max)[::-1]
+        first[part[fresh]] = at + fresh
+        at += len(part)
     ranks = np.empty(size, np.int64)
     ranks[np.argsort(first, kind="stable")] = np.arange(size)
     return ranks

@@ -166,16 +166,18 @@ def add_features(design: Matrix, packing: Packing, rows: Floats, span: Span, out
 
 def count_labels(design: Matrix, packing: Packing, codes: Ints, weights: Floats) -> Floats:
     """Packed sums (p,) of feature times weight (steps,) at the label that each step has; pairs without one drop out."""
-    cells = design.columns * packing.size
+    cells, size = design.columns * packing.size, np.int64(packing.size)
+    table = None
     if cells <= TABLE * max(len(design.indices), 1):
-        table = np.zeros(cells)
-        for rows, columns, values in design.entries((0, design.rows)):
-            share = weights[rows] if values is None else weights[rows] * values
-            table += np.bincount(columns * np.int64(packing.size) + codes[rows], share, minlength=cells)
-        return np.asarray(table[packing.features * packing.size + packing.labels])
+        table = np.full(cells, -1, np.int32)
+        table[packing.features * size + packing.labels] = np.arange(len(packing.labels), dtype=np.int32)
     found = np.zeros(len(packing.labels))
     for rows, columns, values in design.entries((0, design.rows)):
-        places = packing.places(columns.astype(np.int64), codes[rows])
+        labels = codes[rows]
+        if table is None:
+            places = packing.places(columns.astype(np.int64), labels)
+        else:
+            places = table[columns * size + labels]
         there = places >= 0
         share = weights[rows[there]] if values is None else weights[rows[there]] * values[there]
         found += np.bincount(places[there], share, minlength=len(found))

@@ -22,6 +22,8 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
+Places = NDArray[Any]
+"""Places among runs: 32 bits wherever there are not too many runs for that, else 64."""
 
 _SECONDS = 4e-8  # NumPy path: a step and a code of its window.
 _SECONDS_FOUND = 2e-7  # NumPy path: a run.
@@ -116,22 +118,26 @@ def _end_to_end(parts: list[Part]) -> tuple[Codes, Integers, Floats | None]:
     return codes, whole, np.concatenate(weights)
 
 
-def find_children(above: Integers, starts: Integers, words: Integers, history: Integers, word: Integers) -> Integers:
-    """Where each word (m,) is among the children of the node ``above[history]``, which has it.
+def find_children(above: Places, starts: Places, words: Codes, begins: Places, word: Codes) -> Places:
+    """Where each word (m,) is among the children of the node ``above[h]``, which has it, h being its history.
 
-    Node v has the children ``starts[v]`` to ``starts[v + 1]``, whose `words` ascend. Runs with one history come
-    together, their words ascending.
+    Node v has the children ``starts[v]`` to ``starts[v + 1]``, whose `words` ascend; history h has the runs
+    ``begins[h]`` to ``begins[h + 1]``.
     """
+    kind = begins.dtype
+    base = int(max(words.max(initial=0), word.max(initial=0))) + 1
     if use_compiled("children", _SECONDS_FOUND * len(word)):
         from suffice.kernels.compiled import ngrams as loops
 
-        found = np.empty(len(word), np.int64)
-        children = (frozen(starts), frozen(words))
-        loops.find_children(frozen(above), *children, frozen(history), frozen(word), found)
+        above = frozen(above, kind)
+        turns = np.empty(len(above), kind)
+        loops.put_in_order(above, np.zeros(len(starts) + 1, kind), turns)
+        nodes = (above, frozen(starts, kind), frozen(words, np.int32))
+        found, room = np.empty(len(word), kind), np.empty(base, kind)
+        loops.find_children(*nodes, frozen(begins), frozen(word, np.int32), frozen(turns), room, found)
         return found
-    base = int(max(words.max(initial=0), word.max(initial=0))) + 1
     keys = np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * base + words
-    return np.searchsorted(keys, above[history] * base + word)
+    return np.searchsorted(keys, np.repeat(above.astype(np.int64), np.diff(begins)) * base + word).astype(kind)
 
 
 def with_ends(codes: Codes, offsets: Integers, end: int) -> tuple[Codes, Integers]:

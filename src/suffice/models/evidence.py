@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, MissingColumnError, OptionError, SufficeError, listing
+from suffice.records import record
 
 Floats = NDArray[np.float64]
 #: The largest likelihood of soft evidence: products and sums of larger ones would leave the range of floats.
@@ -23,7 +23,7 @@ MOST_CELLS = 2**24
 BY_SAMPLES = "Ask approximately, by weighted samples: query(..., engine='sampling')."
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Evidence:
     """Codes of discrete nodes, values of real ones, and likelihoods (card,) of the states of discrete ones."""
 

@@ -11,7 +11,7 @@ much, as those of rare and common cells do: see `indicator_scale`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import mul
 
@@ -36,6 +36,12 @@ Floats = NDArray[np.float64]
 #: The distance to stationarity, from x and the gradient, where it is not the gradient's largest component.
 Gap = Callable[[Floats, Floats], float] | None
 
+#: Vectors (k,); and steps and changes of minus the gradient, the oldest first. They are shared by states, not copied.
+Vectors = Sequence[Floats] | Floats
+Pairs = tuple[Vectors, Vectors]
+
+#: Components of long vectors that are multiplied at once: those of all pairs fit into the cache.
+COMPONENTS = 8192
 #: Halvings of a step before plain ascent or OWL-QN counts as stalled.
 HALVINGS = 60
 #: A change of the gradient whose square is below this tells nothing: further products of it would be 0.
@@ -69,7 +75,7 @@ def lbfgs(
         found = search(objective, point, direction, size, magnitude=state.memory["magnitude"])
         if found is None and len(kept[0]):
             # The remembered changes may be noise: once more, straight up the gradient.
-            kept = kept[0][:0], kept[1][:0]
+            kept = [], []
             direction = diagonal * point.gradient
             size = _first_step(point, direction, scale)
             found = search(objective, point, direction, size, magnitude=state.memory["magnitude"])
@@ -80,8 +86,7 @@ def lbfgs(
 
     if memory < 1:
         raise OptionError(f"memory is {memory}; L-BFGS remembers at least 1 change of the gradient.")
-    nothing = np.zeros((0, len(first.x)))
-    start_state = _measured(_first_state(first, steps=nothing, changes=nothing), gap, first.gradient)
+    start_state = _measured(_first_state(first, steps=[], changes=[]), gap, first.gradient)
     return iterate(step, start_state, control, problem=problem)
 
 
@@ -186,15 +191,14 @@ def owlqn(
         point, kept = replace(_point(state), value=float(state.memory["smooth"])), _pairs(state)
         found = _orthant_step(objective, point, kept, (weights, diagonal_at(point)), state, scale)
         if found is None and len(kept[0]):
-            kept = kept[0][:0], kept[1][:0]
+            kept = [], []
             found = _orthant_step(objective, point, kept, (weights, diagonal_at(point)), state, scale)
         if found is None:
             return _stalled(state)
         steps, changes = remember(kept, found.point.x - point.x, point.gradient - found.point.gradient, memory)
         return state_of(found.point, state, steps=steps, changes=changes)
 
-    nothing = np.zeros((0, len(first.x)))
-    return iterate(step, state_of(first, None, steps=nothing, changes=nothing), control, problem=problem)
+    return iterate(step, state_of(first, None, steps=[], changes=[]), control, problem=problem)
 
 
 def indicator_scale(observed: ArrayLike, *, least: float = 1e-8) -> Callable[[Floats, Floats], Floats]:
@@ -220,45 +224,67 @@ def pseudo_gradient(x: Floats, gradient: Floats, penalty: Floats) -> Floats:
     return np.where(x == 0.0, at_zero, gradient - penalty * np.sign(x))
 
 
-def inverse_product(pairs: tuple[Floats, Floats], gradient: Floats, diagonal: Floats) -> Floats:
-    """The inverse of minus the Hessian that the pairs tell of, times the gradient (k,): the two-loop recursion.
-
-    pairs: steps and changes of minus the gradient (m, k), the oldest first.
-    """
+def inverse_product(pairs: Pairs, gradient: Floats, diagonal: Floats) -> Floats:
+    """The inverse of minus the Hessian that the pairs tell of, times the gradient (k,): the two-loop recursion."""
     steps, changes = pairs
     if not len(steps):
         return diagonal * gradient
-    # With the products of the pairs at hand the loops run over numbers, and long vectors meet in a few matrix products.
-    products = steps @ changes.T
+    if len(gradient) <= COMPONENTS:
+        steps, changes = np.array(steps), np.array(changes)
+    # With the products of the pairs at hand the loops run over numbers, and each long vector is read a few times.
+    products = _products(steps, changes)
     rows, columns = products.tolist(), products.T.tolist()
     count = len(rows)
-    ahead = (steps @ gradient).tolist()
+    ahead = [float(step @ gradient) for step in steps]
     for i in reversed(range(count)):
         ahead[i] = (ahead[i] - sum(map(mul, rows[i][i + 1 :], ahead[i + 1 :]))) / rows[i][i]
-    rest = diagonal * (gradient - np.array(ahead) @ changes)
+    rest = diagonal * (gradient - _combined(ahead, changes))
     rest *= rows[-1][-1] / float(changes[-1] @ (diagonal * changes[-1]))
-    back = (changes @ rest).tolist()
+    back = [float(change @ rest) for change in changes]
     for i in range(count):
         back[i] = ahead[i] - (back[i] + sum(map(mul, columns[i][:i], back[:i]))) / rows[i][i]
-    return np.asarray(rest + np.array(back) @ steps)
+    return np.asarray(rest + _combined(back, steps))
 
 
-def remember(pairs: tuple[Floats, Floats], step: Floats, change: Floats, most: int) -> tuple[Floats, Floats]:
-    """Add a step and its change of minus the gradient to the pairs (m, k), and forget the oldest beyond `most`."""
+def _products(left: Vectors, right: Vectors) -> Floats:
+    """All products of vectors (k,), as a matrix; some components at a time, so that no copy of all is made."""
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return np.asarray(left @ right.T)
+    found = np.zeros((len(left), len(right)))
+    for at in range(0, len(left[0]), COMPONENTS):
+        part = slice(at, at + COMPONENTS)
+        found += np.array([vector[part] for vector in left]) @ np.array([vector[part] for vector in right]).T
+    return found
+
+
+def _combined(shares: list[float], vectors: Vectors) -> Floats:
+    """The sum of shares times vectors (k,)."""
+    if isinstance(vectors, np.ndarray):
+        return np.asarray(np.array(shares) @ vectors)
+    found = shares[0] * vectors[0]
+    for share, vector in zip(shares[1:], vectors[1:], strict=True):
+        found += share * vector
+    return found
+
+
+def remember(pairs: Pairs, step: Floats, change: Floats, most: int) -> Pairs:
+    """Add a step and its change of minus the gradient to the pairs, and forget the oldest beyond `most`."""
     product, square = float(step @ change), float(change @ change)
     if not (square > UNDERFLOW and product > CURVATURE * math.sqrt(float(step @ step) * square)):
         return pairs
     kept = slice(max(0, len(pairs[0]) - most + 1), None)
-    return np.concatenate((pairs[0][kept], step[None])), np.concatenate((pairs[1][kept], change[None]))
+    return [*pairs[0][kept], step], [*pairs[1][kept], change]
 
 
-def _among(pairs: tuple[Floats, Floats], free: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _among(pairs: Pairs, free: NDArray[np.bool_]) -> Pairs:
     """The pairs as far as they concern free components; those that show no curvature there are left out."""
-    steps, changes = pairs[0][:, free], pairs[1][:, free]
-    products = np.einsum("ij,ij->i", steps, changes)
-    lengths = np.einsum("ij,ij->i", steps, steps) * np.einsum("ij,ij->i", changes, changes)
-    curved = products > CURVATURE * np.sqrt(lengths)
-    return steps[curved], changes[curved]
+    steps, changes = [], []
+    for step, change in zip(*pairs, strict=True):
+        own, moved = step[free], change[free]
+        if float(own @ moved) > CURVATURE * math.sqrt(float(own @ own) * float(moved @ moved)):
+            steps.append(own)
+            changes.append(moved)
+    return steps, changes
 
 
 def _conjugate(old: Floats, new: Floats, direction: Floats, diagonal: Floats) -> Floats:
@@ -279,7 +305,7 @@ def _conjugate(old: Floats, new: Floats, direction: Floats, diagonal: Floats) ->
 def _orthant_step(
     objective: Objective,
     point: Point,
-    pairs: tuple[Floats, Floats],
+    pairs: Pairs,
     weighing: tuple[Floats, Floats],
     state: State,
     scale: Scale,
@@ -342,5 +368,5 @@ def _point(state: State) -> Point:
     return Point(state.parameters, state.objective, state.memory["gradient"])
 
 
-def _pairs(state: State) -> tuple[Floats, Floats]:
+def _pairs(state: State) -> Pairs:
     return state.memory["steps"], state.memory["changes"]

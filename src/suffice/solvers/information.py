@@ -6,11 +6,15 @@ Schur complement ``A - C D^-1 C'`` solves it in time linear in the number of lev
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from suffice.errors import SufficeError
 
 Floats = NDArray[np.float64]
 
@@ -81,6 +85,10 @@ class Information:
         return Information(
             self.body * factor, cross, levels, None if self.root is None else self.root * np.sqrt(factor)
         )
+
+    def lasting(self) -> Information:
+        """The information without anything that it is made from; of size 0 where it cannot be made any more."""
+        return self
 
     def part(self, kept: NDArray[np.intp]) -> Information:
         """The rows and columns of some coefficients."""
@@ -197,3 +205,64 @@ class Information:
         if self._factor is None:
             return -np.inf
         return float(2.0 * np.log(np.diagonal(self._factor)).sum() - 2.0 * np.log(self._scale).sum())
+
+
+class LaterInformation(Information):
+    """An information of known size that is made when it is first asked for. Copies and files hold it made."""
+
+    def __init__(self, make: Callable[[], Information], size: int) -> None:
+        """Keep what makes it, and with it all that this needs, until then."""
+        self.__dict__.update(_make=make, _size=size, _found=None)
+
+    @property
+    def made(self) -> Information:
+        """The information itself."""
+        found: Information | None = self.__dict__["_found"]
+        if found is None:
+            make = self.__dict__["_make"]
+            # Another thread may have made it meanwhile.
+            found = self.__dict__["_found"] if make is None else make()
+            self.__dict__.update(_found=found)
+            self.__dict__.update(_make=None)
+        return found
+
+    @property
+    def body(self) -> Floats:
+        """See `Information`."""
+        return self.made.body
+
+    @property
+    def cross(self) -> Floats | None:
+        """See `Information`."""
+        return self.made.cross
+
+    @property
+    def levels(self) -> Floats | None:
+        """See `Information`."""
+        return self.made.levels
+
+    @property
+    def root(self) -> Floats | None:
+        """See `Information`."""
+        return self.made.root
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return int(self.__dict__["_size"])
+
+    def times(self, factor: float) -> Information:
+        """Every entry times a factor, when it is made."""
+        return LaterInformation(lambda: self.made.times(factor), self.size)
+
+    def lasting(self) -> Information:
+        """See `Information`: a copy or a file of a model is worth having without it."""
+        try:
+            return self.made
+        except SufficeError:
+            return Information(np.zeros((0, 0)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As the information that it is."""
+        found = self.lasting()
+        return Information, (found.body, found.cross, found.levels, found.root)

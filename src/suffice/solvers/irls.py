@@ -62,6 +62,7 @@ def irls(
     control: Control,
     *,
     slope_of: Slope | None = None,
+    short: float = SHORT,
     keep: bool = False,
     problem: str = "",
 ) -> Fitted:
@@ -70,7 +71,7 @@ def irls(
     The gap is the decrement ``sqrt(g' I^-1 g)``, in standard errors: no coefficient is further from its optimum than
     about so many of its standard errors. Steps are halved while the value falls. A decrement that the rounding of the
     coefficients alone may cause counts as 0. With `slope_of`, which is cheaper than `evaluate`, steps shorter than
-    `SHORT` keep the information of the point they leave, as long as the decrement falls by `GAIN`.
+    `short` keep the information of the point they leave, as long as the decrement falls by `GAIN`.
     """
     iterates: list[Floats] = []
     seen: list[Last] = []
@@ -100,7 +101,7 @@ def irls(
     def step(state: State) -> State:
         slack = SLACK * (1.0 + abs(state.objective))
         size = 1.0
-        if slope_of is not None and state.gap < SHORT and seen[-1].beta is state.parameters:
+        if slope_of is not None and state.gap < short and seen[-1].beta is state.parameters:
             moved = short_step(state)
             if moved is not None:
                 return moved

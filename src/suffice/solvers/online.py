@@ -6,6 +6,7 @@ each row's gradient what that row gave at a snapshot and adds the whole gradient
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -24,12 +25,19 @@ Schedule = Callable[[int], float]
 def step_sizes(step: Any, decay: float = 0.0) -> Schedule:
     """The step of update t = 0, 1, ...: ``step / (1 + t)^decay`` for a number, or the function given."""
     if callable(step):
-        return lambda t: float(step(t))
-    if not (isinstance(step, int | float | np.number) and step > 0.0):
+        return lambda t: _given(step(t), t)
+    if not (isinstance(step, int | float | np.number) and 0.0 < step < math.inf):
         raise OptionError(f"step_size is {step!r}; expected a positive number or a function of the update's number.")
-    if not 0.0 <= decay <= 1.0:
+    if not (isinstance(decay, int | float | np.number) and 0.0 <= decay <= 1.0):
         raise OptionError(f"decay is {decay!r}; expected a number from 0 (constant steps) to 1 (steps of 1 / t).")
     return lambda t: float(step) / (1.0 + t) ** decay
+
+
+def _given(value: Any, t: int) -> float:
+    """What a function said about the step of update t: a number, and not one that goes down."""
+    if not (np.ndim(value) == 0 and np.asarray(value).dtype.kind in "fiu" and 0.0 <= value < math.inf):
+        raise OptionError(f"step_size gives {value!r} at update {t}; expected a finite number of at least 0.")
+    return float(value)
 
 
 def corrected_ascent(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import operator
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -69,8 +68,7 @@ class NumberColumn(Column):
         self, name: Hashable, values: NDArray[Any], gaps: NDArray[np.bool_] | None = None, start: int = 0
     ) -> None:
         """Keep the array."""
-        super().__init__(name, start)
-        self.values = values
+        self.name, self.start, self.values = name, start, values
         self.gaps = gaps if gaps is not None and gaps.any() else None
 
     def __len__(self) -> int:
@@ -95,8 +93,7 @@ class NumberColumn(Column):
 
     def as_codes(self, variable: Variable) -> NDArray[np.uint8] | None:
         """Small whole numbers, where the states are 0, 1, 2, ..."""
-        plain = self.gaps is None and self.values.dtype.char == "B"
-        return self.values if plain and all(map(operator.is_, variable.states, range(variable.card))) else None
+        return self.values if variable.counts_up and self.gaps is None and self.values.dtype.char == "B" else None
 
     def _code_floats(self) -> Coded:
         """Floats that are whole numbers (often integers that a gap has widened) are coded as such."""

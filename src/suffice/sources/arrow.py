@@ -37,6 +37,11 @@ class ArrowColumn(Column):
         """Number of rows."""
         return len(self.array)
 
+    @property
+    def ordered(self) -> bool:
+        """As a dictionary says."""
+        return kind_of(self.name, self.array.type) == "category" and bool(self.array.type.ordered)
+
     def infer(self) -> Variable:
         """By type; a dictionary brings its values as categories."""
         if kind_of(self.name, self.array.type) == "category":
@@ -136,6 +141,8 @@ def variable_of(name: Hashable, type_: Any) -> Variable:
 
 def category(name: Hashable, labels: list[Any]) -> Variable:
     """A categorical variable; a gap among the categories is left out, a repeated one kept once."""
+    if set(map(type, labels)) == {str} and len(set(labels)) == len(labels):
+        return Variable.discrete(name, labels, "category")
     distinct: dict[Hashable, Any] = {}
     for label in labels:
         if not is_gap(label):

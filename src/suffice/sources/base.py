@@ -43,7 +43,7 @@ class Batch:
     `codes` (discrete, rows) is C-contiguous uint8, uint16 or uint32; the code ``card`` of a variable is a gap. `reals`
     (real, rows) is float64 and holds real and count variables; NaN is a gap. `weights` is (rows,) or None. `start` is
     the number of the first row, from 0. `domain` has the states filled in; in data that is read once they are the
-    states seen so far.
+    states seen so far. `complete` says that no code is a gap; where it is false, that is not known yet.
     """
 
     domain: Domain
@@ -54,6 +54,7 @@ class Batch:
     weights: Floats | None
     rows: int
     start: int = 0
+    complete: bool = False
 
     @classmethod
     def empty(cls, domain: Domain) -> Batch:
@@ -68,8 +69,9 @@ Piece = Callable[[], Batch]
 
 def by_kind(domain: Domain) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
     """Names of the discrete variables, and of the real and count variables, in order."""
-    discrete = tuple(v.name for v in domain.variables if v.kind == "discrete")
-    return discrete, tuple(v.name for v in domain.variables if v.kind != "discrete")
+    if not domain.numbers:
+        return domain.names, ()
+    return tuple(v.name for v in domain.variables if v.kind == "discrete"), domain.numbers
 
 
 class Source(ABC):
@@ -83,6 +85,8 @@ class Source(ABC):
         """Keep the names; they must differ."""
         self.columns = tuple(columns)
         self.passes = 0
+        #: Whether the rows have weights.
+        self.weighted = False
         #: Columns of floats that are read as whole numbers; see `narrow`.
         self.whole: frozenset[Hashable] = frozenset()
         check_names(self.columns)
@@ -120,7 +124,10 @@ class Source(ABC):
         """
         wanted = self.columns if names is None else tuple(names)
         self.check_columns((*wanted, *declared))
-        return Domain(self._settled(name, declared.get(name)) for name in wanted)
+        said = [declared.get(name) for name in wanted]
+        return Domain.of(
+            [v if v is not None and v.states else self._settled(n, v) for n, v in zip(wanted, said, strict=True)]
+        )
 
     def _settled(self, name: Hashable, declared: Variable | None) -> Variable:
         """As declared, but a discrete variable declared without states takes the categories that the column brings."""
@@ -177,10 +184,10 @@ class Source(ABC):
 
     def check_columns(self, names: Iterable[Hashable]) -> None:
         """Raise unless there are columns of these names."""
-        known = set(self.columns)
-        missing = [name for name in dict.fromkeys(names) if name not in known]
+        asked = dict.fromkeys(names)
+        missing = asked.keys() - self.columns
         if missing:
-            raise missing_columns(missing, self.columns)
+            raise missing_columns([name for name in asked if name in missing], self.columns)
 
 
 def check_names(names: tuple[Hashable, ...]) -> None:

@@ -77,6 +77,11 @@ class Column(ABC):
     def infer(self) -> Variable:
         """The variable this column holds, by its type."""
 
+    @property
+    def ordered(self) -> bool:
+        """Whether the type of the column says that its labels are in order."""
+        return False
+
     @abstractmethod
     def code(self) -> Coded:
         """The dictionary form of all rows."""

@@ -70,4 +70,5 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, EOFError) as error:
-        raise DataError(f"Cannot read the file {path!r}: {error} It may be damaged or of another format.") from error
+        said = str(error).rstrip(".")
+        raise DataError(f"Cannot read the file {path!r}: {said}. It may be damaged or of another format.") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Hashable
 from functools import cached_property
 from typing import Any
@@ -95,6 +94,11 @@ class PandasCategory(PandasValues):
         found: list[Any] = self._values.categories.tolist()
         return found
 
+    @property
+    def ordered(self) -> bool:
+        """As the categories say."""
+        return bool(self._values.ordered)
+
     def infer(self) -> Variable:
         """All categories, in their order."""
         return category(self.name, self._labels)
@@ -110,8 +114,7 @@ class PandasCategory(PandasValues):
     def as_codes(self, variable: Variable) -> NDArray[np.uint8] | None:
         """The codes that pandas keeps, where the states are the categories; a gap, -1, is then the largest code."""
         codes = self._values.codes
-        same = codes.dtype.char == "b" and len(self._labels) == variable.card
-        return codes.view(np.uint8) if same and all(map(operator.is_, self._labels, variable.states)) else None
+        return codes.view(np.uint8) if codes.dtype.char == "b" and variable.lists(self._labels) else None
 
 
 def _from_signed(found: NDArray[Any], labels: list[Any]) -> Coded:
@@ -176,6 +179,13 @@ class PolarsCategory(Column):
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.series)
+
+    @property
+    def ordered(self) -> bool:
+        """The categories of an Enum are."""
+        import polars as pl
+
+        return isinstance(self.series.dtype, pl.Enum)
 
     def infer(self) -> Variable:
         """The categories of an Enum."""

@@ -55,9 +55,10 @@ class MemorySource(Source):
 
     def column(self, name: Hashable) -> Column:
         """The column of a name."""
-        if name not in self._made:
-            self._made[name] = self._make(name)
-        return self._made[name]
+        found = self._made.get(name)
+        if found is None:
+            found = self._made[name] = self._make(name)
+        return found
 
     def _infer(self, name: Hashable) -> Variable:
         return self.column(name).infer()
@@ -73,7 +74,8 @@ class MemorySource(Source):
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         discrete, real = by_kind(domain)
         if not real and 0 < self._rows < base.BATCH_ROWS and (codes := self._codes_of(domain)) is not None:
-            yield partial(Batch, domain, discrete, codes, real, np.empty((0, self._rows)), self._weights, self._rows)
+            numbers = np.empty((0, self._rows))
+            yield lambda: Batch(domain, discrete, codes, real, numbers, self._weights, self._rows, complete=True)
             return
         # Coding one column after the other is as fast as threads while there is little to code.
         small = self._rows < base.BATCH_ROWS
@@ -93,12 +95,11 @@ class MemorySource(Source):
 
         Columns by themselves cost more than their rows while there are few, so all are looked at together.
         """
-        columns = []
+        columns: list[Any] = []
         for variable in domain.variables:
-            codes = None if variable.name in self.whole else self.column(variable.name).as_codes(variable)
-            if codes is None:
+            columns.append(None if self.whole else self.column(variable.name).as_codes(variable))
+            if columns[-1] is None:
                 return None
-            columns.append(codes)
         found: Codes = np.concatenate(columns).reshape(len(columns), self._rows)
         fits = all(map(operator.lt, found.max(axis=1).tolist(), domain.shape(domain.names)))
         return found if fits else None
@@ -106,15 +107,15 @@ class MemorySource(Source):
 
 def columns_source(columns: Mapping[Hashable, Column]) -> MemorySource:
     """A source from columns of equal length."""
-    lengths = {name: len(column) for name, column in columns.items()}
-    first = next(iter(lengths), None)
-    for name, length in lengths.items():
-        if length != lengths[first]:
+    lengths = list(map(len, columns.values()))
+    rows = lengths[0] if lengths else 0
+    for name, length in zip(columns, lengths, strict=True) if lengths.count(rows) < len(lengths) else ():
+        if length != rows:
             raise DataError(
-                f"Column {first!r} has {lengths[first]} rows and column {name!r} has {length}; "
+                f"Column {next(iter(columns))!r} has {rows} rows and column {name!r} has {length}; "
                 "all columns must be equally long."
             )
-    return MemorySource(tuple(columns), columns.__getitem__, lengths[first] if lengths else 0)
+    return MemorySource(tuple(columns), columns.__getitem__, rows)
 
 
 def matrix_source(matrix: NDArray[Any], names: Sequence[Hashable] | None) -> MemorySource:

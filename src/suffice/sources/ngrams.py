@@ -11,7 +11,7 @@ import gzip
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import CountTable
-from suffice.domain import Domain, Variable, is_gap, sort_states, state_key
+from suffice.domain import Domain, Origin, Variable, is_gap, sort_states, state_key
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.kernels.ngrams import Part, count_parts, count_windows, windows, with_ends
 from suffice.kernels.words import WordNumbers
@@ -43,7 +43,8 @@ _START, _END, _WORDS = 0, 1, 2
 class Layout:
     """What is counted: windows of ``order + 1`` states, with marks before the first and after the last step.
 
-    `states` are the declared ones, or None for those seen; `end` is None where the end of a sequence is no event.
+    `states` are the declared ones or those of a category, as `origin` says, or None for those seen; `end` is None where
+    the end of a sequence is no event.
     """
 
     order: int
@@ -51,6 +52,7 @@ class Layout:
     end: Hashable | None = None
     states: tuple[Hashable, ...] | None = None
     prefix: str = ""
+    origin: Origin = "declared"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,8 +75,8 @@ class Layout:
                 raise _marked(mark)
         ends = () if self.end is None else (self.end,)
         if self.states is not None:
-            before = [Variable.discrete(name, (self.start, *found)) for name in self.names[:-1]]
-            return Domain([*before, Variable.discrete(self.names[-1], (*found, *ends))])
+            before = [Variable.discrete(name, (self.start, *found), self.origin) for name in self.names[:-1]]
+            return Domain([*before, Variable.discrete(self.names[-1], (*found, *ends), self.origin)])
         past = Variable.discrete(self.names[0], sort_states((self.start, *found)), origin="seen")
         future = Variable.discrete(self.names[-1], sort_states((*found, *ends)), origin="seen")
         return self._over(past, future)
@@ -108,6 +110,8 @@ class Layout:
 
     def _over(self, past: Variable, future: Variable) -> Domain:
         """The variables of a window, of which those before the last share their states."""
+        if self.order == 0:
+            return Domain([future])
         return Domain([past, *(_renamed(past, name) for name in self.names[1:-1]), future])
 
 
@@ -133,7 +137,12 @@ def _renamed(variable: Variable, name: Hashable) -> Variable:
 def count_sequences(sequences: Sequences, layout: Layout, weights: Any = None) -> Summary:
     """The summary of sequences in memory; `weights` (n_sequences,) counts a sequence of weight 2 as two."""
     single = sequences.single()
-    codes, states = code_states(single.values, layout.states)
+    typed = None if single.variables is None else single.variables[0]
+    if layout.states is None and typed is not None:
+        codes, states = code_states(single.values, typed)
+        layout = replace(layout, states=states, origin=typed.origin)
+    else:
+        codes, states = code_states(single.values, layout.states)
     if (codes < 0).any():
         step = int(np.argmax(codes < 0))
         place = int(np.searchsorted(single.offsets, step, side="right")) - 1
@@ -294,8 +303,10 @@ class _Counter:
         domain = layout.domain(labels)
         past, future = domain[layout.names[0]], domain[layout.names[-1]]
         end = -1 if layout.end is None else future.index(layout.end)
-        before = [past.index(layout.start), -1, *(past.index(label) for label in labels)]
         after = [-1, end, *(future.index(label) for label in labels)]
+        if layout.order == 0:
+            return domain, (np.array(after, dtype=np.int32),) * 2
+        before = [past.index(layout.start), -1, *(past.index(label) for label in labels)]
         return domain, (np.array(before, dtype=np.int32), np.array(after, dtype=np.int32))
 
 
@@ -316,7 +327,11 @@ def check_marks(bounds: Any) -> tuple[Hashable, Hashable | None]:
     if bounds is True:
         return "<s>", "</s>"
     marks = tuple(bounds) if isinstance(bounds, list | tuple) else ()
-    if len(marks) != 2 or state_key(marks[0]) == state_key(marks[1]):
+    if (
+        len(marks) != 2
+        or not all(isinstance(mark, Hashable) for mark in marks)
+        or state_key(marks[0]) == state_key(marks[1])
+    ):
         raise OptionError(f"bounds is {bounds!r}; expected True, False or two different marks, (start, end).")
     return marks[0], marks[1]
 

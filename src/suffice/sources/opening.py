@@ -49,6 +49,7 @@ def open_source(data: Any, *, columns: Any = None, sample_weight: Any = None) ->
         source.weigh_by(weight)
     elif sample_weight is not None:
         source.weigh(any_column("sample_weight", sample_weight))
+    source.weighted = sample_weight is not None
     if names is not None:
         source.columns = tuple(name for name in names if name in source.columns)
     if not source.columns:

@@ -16,12 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Variable, is_gap
-from suffice.errors import DataError, MissingColumnError, OptionError, listing
+from suffice.errors import DataError, OptionError, listing
 from suffice.sources.arrays import array_column
-from suffice.sources.base import Source
-from suffice.sources.columns import Coded, Column
-from suffice.sources.opening import any_column, open_source
+from suffice.sources.columns import Coded, holds_whole_numbers, with_whole_labels
+from suffice.sources.opening import any_column
+from suffice.sources.sequence_tables import (
+    concatenated,
+    has_names,
+    is_table,
+    read_steps,
+    table_columns,
+    type_of_columns,
+    values_of,
+)
 from suffice.sources.states import places, settle
+
+__all__ = ["Sequences", "code_states", "flat_values", "is_table", "open_sequences", "table_columns"]
 
 Integers = NDArray[np.int64]
 
@@ -36,12 +46,14 @@ class Sequences:
     """The steps of all sequences end to end.
 
     `values` is (steps,) for one observation a step, or (steps, width); sequence i holds the steps ``offsets[i]`` to
-    ``offsets[i + 1] - 1``. `columns` are the names of the observations where the data have names.
+    ``offsets[i + 1] - 1``. `columns` are the names of the observations where the data have names. `variables` hold the
+    states, in order, of the observations whose type brings them (categories), None for others; None where none does.
     """
 
     values: NDArray[Any]
     offsets: Integers
     columns: list[Hashable] | None = None
+    variables: tuple[Variable | None, ...] | None = None
 
     @property
     def n_sequences(self) -> int:
@@ -88,7 +100,7 @@ class Sequences:
                 f"Each step holds {self.values.shape[1]} observations{named}; expected one state a step. Name the "
                 "column to use by columns=, or, where each row of a matrix is a sequence, give list(matrix)."
             )
-        return Sequences(self.values[:, 0], self.offsets, self.columns)
+        return Sequences(self.values[:, 0], self.offsets, self.columns, self.variables)
 
 
 def open_sequences(data: Any, *, lengths: Any = None, group: Hashable | None = None, columns: Any = None) -> Sequences:
@@ -96,9 +108,9 @@ def open_sequences(data: Any, *, lengths: Any = None, group: Hashable | None = N
 
     Args:
         data: a list of sequences, each a list, tuple, text (its characters), 1-D or 2-D array, Series or frame; one
-            1-D or 2-D array (or Series, or flat list) of all steps; a pandas, polars or Arrow table or anything else
-            with named columns; or `Sequences`, returned as they are. One array or table without `lengths` and `group`
-            is a single sequence.
+            1-D or 2-D array (or Series, or flat list) of all steps; a pandas, polars or Arrow table, a Parquet or CSV
+            file, a DuckDB relation, a lazy frame or anything else with named columns; or `Sequences`, returned as they
+            are. One array or table without `lengths` and `group` is a single sequence.
         lengths: number of steps of each sequence, in order; they must add up to the number of steps.
         group: name of the column that tells the sequences of a table apart. Rows of one group keep their order, need
             not be neighbours, and groups come in the order of their first rows.
@@ -110,18 +122,27 @@ def open_sequences(data: Any, *, lengths: Any = None, group: Hashable | None = N
         return data
     if data is None:
         raise DataError(f"The data are None. {_ACCEPTED}")
-    if isinstance(data, str | bytes):
+    if isinstance(data, str | bytes) and not is_table(data):
         raise DataError(
             f"The data are the text {_shortened(data)}; give [text] for the sequence of its characters. {_ACCEPTED}"
         )
     if lengths is not None and group is not None:
         raise OptionError("Give either lengths= or group=, not both: each says where sequences end.")
-    if _has_names(data):
+    if is_table(data):
         return _from_table(data, lengths, group, columns)
     if group is not None:
         raise OptionError(f"group={group!r} names a column, but the data ({type(data).__name__}) have no column names.")
     values, offsets = _from_values(data, lengths)
-    return Sequences(values, offsets, _checked_names(columns, values))
+    return Sequences(values, offsets, _checked_names(columns, values), _typed(data))
+
+
+def _typed(data: Any) -> tuple[Variable, ...] | None:
+    """The states that a column of categories brings, or all columns of a list of sequences."""
+    items = [data] if _is_column(data) else data if isinstance(data, list | tuple) else []
+    if not items or not _is_column(items[0]) or not all(map(_is_column, items)):
+        return None
+    found = type_of_columns([any_column("state", item) for item in items])
+    return None if found is None else (found,)
 
 
 def code_states(
@@ -129,7 +150,8 @@ def code_states(
 ) -> tuple[NDArray[np.int32], tuple[Hashable, ...]]:
     """Codes (steps,) of discrete values, -1 for a gap, and the states in order.
 
-    Without `states` those seen, sorted. Given states are closed: any other value is an error that names it.
+    Without `states` those seen, sorted. Given states are closed: any other value is an error that names it; those of a
+    variable are closed where they were declared. Floats that are whole numbers and gaps are whole numbers.
     """
     if isinstance(states, Variable):
         variable = states
@@ -137,7 +159,10 @@ def code_states(
         variable = Variable(name, "discrete")
     else:
         variable = Variable.discrete(name, states)
-    coded = array_column(name, values).code()
+    column = array_column(name, values)
+    coded = column.code()
+    if values.dtype.kind == "f" and holds_whole_numbers(column):
+        coded = with_whole_labels(coded)
     settled = settle(variable, coded)
     return _translated(settled, coded), settled.states
 
@@ -153,73 +178,17 @@ def _translated(variable: Variable, coded: Coded) -> NDArray[np.int32]:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _has_names(data: Any) -> bool:
-    """Whether the data are a table with named columns."""
-    if isinstance(data, dict | Source):
-        return True
-    if isinstance(data, np.ndarray):
-        return data.dtype.names is not None
-    if isinstance(data, list | tuple):
-        return bool(len(data)) and all(isinstance(row, dict) for row in data)
-    return hasattr(data, "columns") or (hasattr(data, "schema") and hasattr(data, "column"))
-
-
 def _from_table(data: Any, lengths: Any, group: Hashable | None, columns: Any) -> Sequences:
-    source = open_source(data)
-    names = _observation_names(source, group, columns)
-    found = [_values_of(_memory_column(source, name)) for name in names]
-    rows = len(found[0])
+    steps = read_steps(data, group, columns)
     # One column is one value a step, as in a list; several make a matrix.
-    values = found[0] if len(found) == 1 else _side_by_side(found)
-    if group is None:
-        return Sequences(values, _offsets(lengths, rows), names)
-    coded = _memory_column(source, group).code()
-    if bool((coded.indices == len(coded.labels)).any()):
-        row = int(np.argmax(coded.indices == len(coded.labels)))
-        raise DataError(f"The group column {group!r} holds a gap (row {row}); every row must belong to a sequence.")
-    order, offsets = _grouped(_by_first_row(coded))
-    return Sequences(values if order is None else values[order], offsets, names)
+    values = steps.columns[0] if len(steps.columns) == 1 else _side_by_side(steps.columns)
+    offsets = _offsets(lengths, len(values)) if steps.offsets is None else steps.offsets
+    ordered = values if steps.order is None else values[steps.order]
+    return Sequences(ordered, offsets, steps.names, _some(steps.variables))
 
 
-def _observation_names(source: Source, group: Hashable | None, columns: Any) -> list[Hashable]:
-    known = list(source.columns)
-    if group is not None and group not in known:
-        raise MissingColumnError(f"There is no group column {group!r}; the table has {listing(known)}.")
-    if columns is None:
-        names = [name for name in known if name != group]
-    else:
-        names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
-    for name in names:
-        if name not in known:
-            raise MissingColumnError(f"There is no column {name!r}; the table has {listing(known)}.")
-    if not names:
-        raise DataError(f"The only column, {group!r}, tells the sequences apart; none holds observations.")
-    return names
-
-
-def _memory_column(source: Source, name: Hashable) -> Column:
-    """One column of a table in memory."""
-    opened = getattr(source, "column", None)
-    if opened is None:
-        raise DataError(
-            f"Sequences are read from tables in memory; a {type(source).__name__} is not. Read it first, for example "
-            "with pandas or polars."
-        )
-    found: Column = opened(name)
-    return found
-
-
-def _values_of(column: Column) -> NDArray[Any]:
-    """The values of a column: numbers as they are (NaN for gaps), anything else as objects (None for gaps)."""
-    plain = getattr(column, "values", None)
-    if isinstance(plain, np.ndarray) and plain.dtype.kind in "biuf" and getattr(column, "gaps", None) is None:
-        return plain
-    if column.infer().kind == "real":
-        return column.floats(slice(0, len(column)))
-    coded = column.code()
-    labels = np.empty(len(coded.labels) + 1, dtype=object)
-    labels[:-1] = list(coded.labels)
-    return labels[coded.indices]
+def _some(variables: tuple[Variable | None, ...]) -> tuple[Variable | None, ...] | None:
+    return variables if any(variable is not None for variable in variables) else None
 
 
 def _side_by_side(found: list[NDArray[Any]]) -> NDArray[Any]:
@@ -233,24 +202,6 @@ def _side_by_side(found: list[NDArray[Any]]) -> NDArray[Any]:
     return matrix
 
 
-def _by_first_row(coded: Coded) -> Integers:
-    """The group of each row, numbered in the order of first rows."""
-    found, first, inverse = np.unique(coded.indices, return_index=True, return_inverse=True)
-    rank = np.empty(len(found), np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(found))
-    return rank[inverse]
-
-
-def _grouped(group: Integers) -> tuple[Integers | None, Integers]:
-    """The order of rows that puts groups together (None where they are), and the offsets of the groups."""
-    lengths = np.bincount(group)
-    if len(group) == 0:
-        raise DataError("There are no sequences: the table has no rows.")
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    together = bool((np.diff(group) >= 0).all())
-    return (None if together else np.argsort(group, kind="stable")), offsets
-
-
 # --------------------------------------------------------------------------------------------------------------------
 # Lists and arrays
 # --------------------------------------------------------------------------------------------------------------------
@@ -262,7 +213,7 @@ def _from_values(data: Any, lengths: Any) -> tuple[NDArray[Any], Integers]:
     if isinstance(data, np.ndarray) and not (data.dtype == object and data.ndim == 1 and _is_nested(data)):
         return _checked_array(data), _offsets(lengths, len(data))
     if _is_column(data):
-        values = _values_of(any_column("state", data))
+        values = values_of(any_column("state", data))
         return values, _offsets(lengths, len(values))
     if not isinstance(data, Iterable):
         raise DataError(f"Cannot read sequences from {type(data).__name__}. {_ACCEPTED}")
@@ -272,6 +223,11 @@ def _from_values(data: Any, lengths: Any) -> tuple[NDArray[Any], Integers]:
     if lengths is not None or not _is_nested(items):
         return _flat(items, lengths)
     return _joined(items)
+
+
+def flat_values(values: Any) -> NDArray[Any]:
+    """One value a step, each as it is: a text is one value and no sequence of letters."""
+    return _plain_array(list(values))
 
 
 def _flat(items: Any, lengths: Any) -> tuple[NDArray[Any], Integers]:
@@ -294,7 +250,7 @@ def _is_column(data: Any) -> bool:
 
 
 def _is_sequence(item: Any) -> bool:
-    return isinstance(item, list | tuple | str | np.ndarray) or _is_column(item) or _has_names(item)
+    return isinstance(item, list | tuple | str | np.ndarray) or _is_column(item) or has_names(item)
 
 
 def _is_nested(items: Any) -> bool:
@@ -330,7 +286,7 @@ def _joined(items: Any) -> tuple[NDArray[Any], Integers]:
             f"Sequence 0 has {_described(shape[0])} and sequence {at} has {_described(shape[at])}; all sequences must "
             "have the same number of observations a step."
         )
-    return _concatenated(parts), offsets
+    return concatenated(parts), offsets
 
 
 def _described(width: int | None) -> str:
@@ -346,10 +302,10 @@ def _one_sequence(item: Any, place: int) -> NDArray[Any]:
     """The steps of one sequence (steps,) or (steps, width)."""
     if isinstance(item, np.ndarray):
         return _checked_array(item, f"sequence {place}")
-    if _has_names(item):
+    if has_names(item):
         return _from_table(item, None, None, None).values
     if _is_column(item):
-        return _values_of(any_column("state", item))
+        return values_of(any_column("state", item))
     if isinstance(item, str):
         return np.array(list(item), dtype=str)
     if any(isinstance(step, list | np.ndarray) for step in item):
@@ -410,14 +366,6 @@ def _objects(values: list[Any]) -> NDArray[Any]:
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found
-
-
-def _concatenated(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """End to end; numbers with numbers, text with text, and anything mixed as objects."""
-    kinds = {"number" if part.dtype.kind in "iuf" else part.dtype.kind for part in parts}
-    if len(kinds) == 1:
-        return np.concatenate(parts)
-    return np.concatenate([part.astype(object) for part in parts])
 
 
 def _offsets(lengths: Any, steps: int) -> Integers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
@@ -65,7 +64,7 @@ def settle(variable: Variable, coded: Coded, start: int = 0) -> Variable:
 
 def _in_order(variable: Variable, coded: Coded) -> bool:
     """Whether the labels are the states themselves, so that indices are codes already."""
-    return len(coded.labels) == variable.card and all(map(operator.is_, coded.labels, variable.states))
+    return variable.lists(coded.labels)
 
 
 def _first_row(coded: Coded, chosen: NDArray[np.bool_]) -> int:

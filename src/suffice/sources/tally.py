@@ -7,6 +7,7 @@ import operator
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -16,13 +17,24 @@ from suffice.answers import DENSE_CELLS, MOST_AXES, Answer, CountTable, MomentSu
 from suffice.domain import Domain
 from suffice.errors import DataError, MissingValueError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
-from suffice.kernels.counting import CountPlan, count_cells, count_sparse, plan_counts, tables
+from suffice.kernels.counting import CountPlan, count_cells, count_sparse, plan_counts, spread_cells, tables
 from suffice.kernels.grouped_moments import grouped_moment_sums
 from suffice.kernels.moments import column_sums, moment_sums
 from suffice.kernels.patterns import distinct_rows, label_codes
 from suffice.precise import pair
 from suffice.sources.base import Batch, Progress, Source, missing_columns
-from suffice.statistics import FUNCTIONS, Counts, Moments, MomentsBy, Patterns, Statistic, Summary, Sums, empty_summary
+from suffice.statistics import (
+    FUNCTIONS,
+    Counts,
+    FamilyCounts,
+    Moments,
+    MomentsBy,
+    Patterns,
+    Statistic,
+    Summary,
+    Sums,
+    empty_summary,
+)
 
 Floats = NDArray[np.float64]
 Missing = Literal["raise", "available"]
@@ -46,11 +58,10 @@ def summarize_source(
     variables are complete (``"available"``). Patterns keep their gaps.
     """
     task = Tally(tuple(statistics), missing)
-    names = dict.fromkeys(name for statistic in statistics for name in statistic.columns)
-    unknown = [name for name in names if name not in domain]
-    if unknown:
-        raise missing_columns(unknown, domain.names)
-    needed = domain.select(name for name in domain if name in names) if names else domain
+    names = dict.fromkeys(chain.from_iterable([statistic.columns for statistic in statistics]))
+    if names.keys() - domain.names:
+        raise missing_columns([name for name in names if name not in domain], domain.names)
+    needed = domain.select([name for name in domain.names if name in names]) if names else domain
     # Columns that no statistic asks for are not read; the summary still knows the whole domain.
     found = source.reduce(task, needed, threads=threads, progress=progress)
     whole = domain.merge(found.domain)
@@ -79,15 +90,17 @@ def tally(batch: Batch, statistics: Sequence[Statistic], missing: Missing = "rai
 
     Rows of weight 0 count as rows read and are otherwise as if they were not there.
     """
-    for statistic in statistics:
-        if batch.domain.numbers or type(statistic) is not Counts:
-            check_kinds(statistic, batch.domain)
+    counts = [key for key in statistics if type(key) is Counts]
+    for statistic in statistics if batch.domain.numbers or len(counts) < len(statistics) else ():
+        check_kinds(statistic, batch.domain)
     rows = _Rows.of(batch)
     if missing == "raise" and (rows.at_real or not rows.complete_codes):
         rows.refuse_gaps({name for key in statistics if type(key) is not Patterns for name in key.columns})
+    if rows.size and len(counts) == len(statistics) and (together := _counts_together(rows, counts)) is not None:
+        return Summary(batch.domain, together, batch.rows, total_weight(batch.weights, batch.rows))
     answers: dict[Statistic, Answer] = {}
     if rows.size:
-        answers |= _counts(rows, [key for key in statistics if isinstance(key, Counts)])
+        answers |= _counts(rows, counts)
     if rows.size and len(answers) < len(statistics):
         answers |= {key: _moments(rows, key) for key in statistics if isinstance(key, Moments)}
         answers |= {key: _moments_by(rows, key) for key in statistics if isinstance(key, MomentsBy)}
@@ -95,7 +108,7 @@ def tally(batch: Batch, statistics: Sequence[Statistic], missing: Missing = "rai
         answers |= {key: _patterns(rows, key) for key in statistics if isinstance(key, Patterns)}
     elif not rows.size:
         answers |= empty_summary(batch.domain, statistics).answers
-    in_order = {key: answers[key] for key in statistics}
+    in_order = answers if tuple(answers) == tuple(statistics) else {key: answers[key] for key in statistics}
     return Summary(batch.domain, in_order, batch.rows, total_weight(batch.weights, batch.rows))
 
 
@@ -132,9 +145,12 @@ class _Rows:
         self.reals = batch.reals if kept is None else np.ascontiguousarray(batch.reals[:, kept])
         self.weights = batch.weights if kept is None or batch.weights is None else batch.weights[kept]
         self.size = batch.rows if kept is None else len(kept)
-        self.at_code = {name: at for at, name in enumerate(batch.discrete)}
+        #: Discrete variables in order.
+        self.names = batch.discrete
         self.at_real = {name: at for at, name in enumerate(batch.real)}
         self._gaps: dict[Hashable, NDArray[np.bool_] | None] = {}
+        if batch.complete:
+            self.complete_codes = True
 
     @classmethod
     def of(cls, batch: Batch) -> _Rows:
@@ -162,6 +178,11 @@ class _Rows:
         return self._gaps[name]
 
     @cached_property
+    def at_code(self) -> dict[Hashable, int]:
+        """Rows of `codes`, by variable."""
+        return {name: at for at, name in enumerate(self.names)}
+
+    @cached_property
     def _highest(self) -> list[int]:
         """The largest code of each discrete variable."""
         found: list[int] = self.codes.max(axis=1).tolist()
@@ -170,7 +191,7 @@ class _Rows:
     @cached_property
     def complete_codes(self) -> bool:
         """Whether no discrete variable has a gap."""
-        cards = self.domain.shape(tuple(self.at_code))
+        cards = self.domain.shape(self.names)
         return not self.size or all(map(operator.lt, self._highest, cards))
 
     def complete(self, names: Sequence[Hashable]) -> NDArray[np.intp] | None:
@@ -217,33 +238,64 @@ def _plan(cards: tuple[int, ...], families: tuple[tuple[int, ...], ...], rows: i
 _planned = lru_cache(maxsize=64)(plan_counts)
 
 
+def _counts_together(rows: _Rows, statistics: Sequence[Counts]) -> FamilyCounts | None:
+    """All tables in one array, where there are no gaps, no weights, and few cells; else None."""
+    if rows.weights is not None or not rows.complete_codes:
+        return None
+    cards = rows.domain.shape(rows.names)
+    asked = tuple([key.variables for key in statistics])
+    dense, others = _families(rows.names, cards, asked, DENSE_CELLS)
+    if others or not dense or len(set(asked)) < len(asked):
+        return None
+    plan = _plan(cards, tuple(dense.values()), rows.size)
+    if plan.spread is None:
+        return None
+    cells = spread_cells(plan, count_cells(rows.codes, plan))
+    assert cells is not None
+    return FamilyCounts(asked, plan.shapes, cells.astype(np.float64))
+
+
 def _counts(rows: _Rows, statistics: Sequence[Counts]) -> dict[Statistic, Answer]:
     """Dense tables together through one plan, those that would be larger than the rows warrant one by one.
 
     A variable with gaps is counted with one more state, which is then cut off.
     """
-    states = rows.domain.shape(tuple(rows.at_code))
+    names = rows.names
+    states = rows.domain.shape(names)
     cards = states
     if not rows.complete_codes:
-        cards = tuple([card + (rows.gaps(name) is not None) for name, card in zip(rows.at_code, states, strict=True)])
-    at_code = rows.at_code
-    asked = [(key, tuple([at_code[name] for name in key.variables])) for key in statistics]
-    limit = max(DENSE_CELLS, rows.size)
-    dense = [pair for pair in asked if len(pair[1]) <= MOST_AXES and math.prod([cards[at] for at in pair[1]]) <= limit]
+        cards = tuple([card + (rows.gaps(name) is not None) for name, card in zip(names, states, strict=True)])
+    asked = tuple([key.variables for key in statistics])
+    dense, others = _families(names, cards, asked, max(DENSE_CELLS, rows.size))
     answers: dict[Statistic, Answer] = {}
     if dense:
-        plan = _plan(cards, tuple([places for _, places in dense]), rows.size)
+        plan = _plan(cards, tuple(dense.values()), rows.size)
         cells = count_cells(rows.codes, plan, rows.weights).astype(np.float64, copy=False)
-        for (key, places), table in zip(dense, tables(plan, cells, whole=rows.weights is None), strict=True):
-            inside = table if cards == states else table[tuple([slice(states[at]) for at in places])]
-            answers[key] = CountTable(inside.shape, inside) if inside.size <= DENSE_CELLS else CountTable.of(inside)
-    for key, places in asked if len(dense) < len(asked) else ():
-        if key not in answers:
-            shape = tuple(states[at] for at in places)
-            cells, values = count_sparse(rows.codes, cards, places, rows.weights)
-            kept = (cells < np.array(shape)).all(axis=1)
-            answers[key] = CountTable.sparse(shape, cells[kept], values[kept])
+        for at, table in zip(dense, tables(plan, cells, whole=rows.weights is None), strict=True):
+            inside = table if cards is states else table[tuple([slice(states[place]) for place in dense[at]])]
+            found = CountTable(inside.shape, inside) if inside.size <= DENSE_CELLS else CountTable.of(inside)
+            answers[statistics[at]] = found
+    for at, places in others.items():
+        shape = tuple(states[place] for place in places)
+        cells, values = count_sparse(rows.codes, cards, places, rows.weights)
+        kept = (cells < np.array(shape)).all(axis=1)
+        answers[statistics[at]] = CountTable.sparse(shape, cells[kept], values[kept])
     return answers
+
+
+@lru_cache(maxsize=64)
+def _families(
+    names: tuple[Hashable, ...], cards: tuple[int, ...], asked: tuple[tuple[Hashable, ...], ...], most: int
+) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
+    """Places of the variables of each family that is asked for, by its number: of dense tables, and of the others.
+
+    `names` are the discrete variables in order, `cards` their cards; `most` is the number of cells of a dense table.
+    """
+    at_code = {name: at for at, name in enumerate(names)}
+    found = [tuple([at_code[name] for name in family]) for family in asked]
+    fits = [len(places) <= MOST_AXES and math.prod([cards[at] for at in places]) <= most for places in found]
+    dense = {number: places for number, places in enumerate(found) if fits[number]}
+    return dense, {number: places for number, places in enumerate(found) if not fits[number]}
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -1,13 +1,15 @@
 """Trees of values as plain JSON data, and back, without loss.
 
-A tree is built from dicts, lists, tuples, text, numbers, truth values, None, bytes, dates and times, decimals, arrays
-and the library's own objects. What JSON has no word for becomes an object with the key ``"$"``, whose value is a tag
-(see `docs/file-format.md`). An object is written as the name under which the package exports its class and the state
-that ``to_plain()`` gives; reading builds only such classes, by ``from_plain(state)``. No other code is ever run.
+A tree is built from dicts, lists, tuples, frozensets, text, numbers, truth values, None, bytes, dates and times,
+decimals, arrays and the library's own objects. What JSON has no word for becomes an object with the key ``"$"``, whose
+value is a tag (see `docs/file-format.md`). An object is written as the name under which the package
+exports its class and the state that ``to_plain()`` gives; reading builds only such classes, by ``from_plain(state)``.
+No other code is ever run.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import reprlib
 import sys
@@ -93,7 +95,14 @@ class Encoder:
             return self._mapping(value)
         if kind is np.ndarray:
             return self._array(value)
+        if kind is frozenset:
+            return {"$": "frozenset", "items": self._members(value)}
         return self._other(value)
+
+    def _members(self, value: frozenset[Any]) -> list[Any]:
+        """The members in the order of their JSON text: equal sets are written alike, in whatever order they iterate."""
+        nodes = [self._child("member", item) for item in value]
+        return sorted(nodes, key=lambda node: json.dumps(node, sort_keys=True))
 
     def _child(self, place: object, value: Any) -> Any:
         self._path.append(place)
@@ -137,8 +146,8 @@ class Encoder:
 
     def _refusal(self, what: str) -> OptionError:
         return OptionError(
-            f"Cannot save {_where(self._path)}: it is {what}. Save numbers, text, dates, arrays, lists, tuples, dicts "
-            "and objects of this library; convert others first."
+            f"Cannot save {_where(self._path)}: it is {what}. Save numbers, text, dates, arrays, lists, tuples, "
+            "frozensets, dicts and objects of this library; convert others first."
         )
 
 
@@ -207,6 +216,8 @@ class Decoder:
     def _tagged(self, tag: object, fields: dict[str, Any]) -> Any:
         if tag == "tuple":
             return tuple(self._child(place, part) for place, part in enumerate(_listed(tag, fields, "items")))
+        if tag == "frozenset":
+            return self._set(_listed(tag, fields, "items"))
         if tag == "dict":
             return self._mapping(_listed(tag, fields, "items"))
         if tag == "array":
@@ -214,7 +225,7 @@ class Decoder:
         if tag == "object":
             return self._object(fields)
         if not isinstance(tag, str) or tag not in READERS:
-            known = sorted({"array", "dict", "object", "tuple", *READERS})
+            known = sorted({"array", "dict", "frozenset", "object", "tuple", *READERS})
             raise FileFormatError(f"the tag {reprlib.repr(tag)} is unknown; known tags: {listing(known, len(known))}")
         parts = {key: self._child(key, part) for key, part in fields.items()}
         try:
@@ -223,6 +234,12 @@ class Decoder:
             raise
         except Exception as error:
             raise FileFormatError(f"this is no {tag}: {_cause(error)}") from error
+
+    def _set(self, items: list[Any]) -> frozenset[Any]:
+        result = frozenset(self._child("member", item) for item in items)
+        if len(result) != len(items):
+            raise FileFormatError("a member of a set occurs twice")
+        return result
 
     def _mapping(self, items: list[Any]) -> dict[Any, Any]:
         result: dict[Any, Any] = {}

@@ -14,8 +14,10 @@ Floats = NDArray[np.float64]
 
 WIDE, HIGH = 460.0, 280.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 14.0, 14.0, 44.0
-#: Longer names of parameters are cut; a pointer over them shows the rest.
-LONGEST_NAME = 46
+#: Room for a line of the name of a parameter, for a capital, and for other letters; names take up to two lines.
+NAME_ROOM, WIDE_LETTER, LETTER = 312.0, 7.5, 6.2
+#: Half the room for a letter at a tick.
+HALF_LETTER = 3.1
 
 
 @dataclass(frozen=True)
@@ -69,21 +71,28 @@ def _step(rough: float, *, whole: bool) -> float:
     return max(1.0, round(step)) if whole else step
 
 
+def _left(y: Scale) -> float:
+    """Where the first tick of the other axis stands: right of the numbers of this one."""
+    return max(LEFT, 32.0 + 2 * HALF_LETTER * max(len(y.text(tick)) for tick in y.ticks))
+
+
 def _frame(x: Scale, y: Scale, labels: tuple[str, str], title: str) -> list[str]:
+    left = x.start
     parts = [
         f'<svg class="chart" role="img" aria-label="{html.escape(title)}" viewBox="0 0 {WIDE:.0f} {HIGH:.0f}" '
         'xmlns="http://www.w3.org/2000/svg">'
     ]
     for tick in y.ticks:
         at = y.start + (tick - y.low) / (y.high - y.low) * (y.end - y.start)
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDE - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
-        parts.append(f'<text class="tick" x="{LEFT - 8}" y="{at + 3.5:.1f}" text-anchor="end">{y.text(tick)}</text>')
+        parts.append(f'<line class="grid" x1="{left:.1f}" x2="{WIDE - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(
+            f'<text class="tick" x="{left - 8:.1f}" y="{at + 3.5:.1f}" text-anchor="end">{y.text(tick)}</text>'
+        )
     for tick in x.ticks:
         at = x.start + (tick - x.low) / (x.high - x.low) * (x.end - x.start)
         parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HIGH - BOTTOM}"/>')
-        below = HIGH - BOTTOM + 16
-        parts.append(f'<text class="tick" x="{at:.1f}" y="{below}" text-anchor="middle">{x.text(tick)}</text>')
-    middle, turn = (LEFT + WIDE - RIGHT) / 2, (TOP + HIGH - BOTTOM) / 2
+        parts.append(_tick(at, HIGH - BOTTOM + 16, x.text(tick), WIDE - 4))
+    middle, turn = (left + WIDE - RIGHT) / 2, (TOP + HIGH - BOTTOM) / 2
     parts.append(f'<text class="axis" x="{middle}" y="{HIGH - 6}" text-anchor="middle">{html.escape(labels[0])}</text>')
     parts.append(
         f'<text class="axis" transform="translate(13 {turn}) rotate(-90)" text-anchor="middle">'
@@ -92,11 +101,18 @@ def _frame(x: Scale, y: Scale, labels: tuple[str, str], title: str) -> list[str]
     return parts
 
 
+def _tick(x: float, y: float, text: str, end: float) -> str:
+    """A number below an axis, which ends before the edge of the chart."""
+    beyond = x + HALF_LETTER * len(text) > end
+    where, anchor = (end, "end") if beyond else (x, "middle")
+    return f'<text class="tick" x="{where:.1f}" y="{y:.0f}" text-anchor="{anchor}">{text}</text>'
+
+
 def line_chart(values: Sequence[float], labels: tuple[str, str], title: str, *, log: bool = False) -> str:
     """A line through values at 0, 1, 2, ...; with `log` values that are not positive are left out."""
     kept = [(k, v) for k, v in enumerate(values) if math.isfinite(v) and (v > 0 or not log)]
-    x = Scale.over([k for k, _ in kept] or [0.0, 1.0], LEFT, WIDE - RIGHT, whole=True)
     y = Scale.over([v for _, v in kept], HIGH - BOTTOM, TOP, log=log)
+    x = Scale.over([k for k, _ in kept] or [0.0, 1.0], _left(y), WIDE - RIGHT, whole=True)
     parts = _frame(x, y, labels, title)
     points = " ".join(f"{x.at(k):.1f},{y.at(v):.1f}" for k, v in kept)
     parts.append(f'<polyline class="line" points="{points}" fill="none"/>')
@@ -105,21 +121,66 @@ def line_chart(values: Sequence[float], labels: tuple[str, str], title: str, *, 
     return "".join([*parts, "</svg>"])
 
 
-def diagonal_chart(observed: Floats, expected: Floats, names: Sequence[str], title: str) -> str:
-    """Observed statistics along, expected ones upwards; on the line they agree."""
-    both = np.concatenate([observed, expected])
-    x = Scale.over(both, LEFT, WIDE - RIGHT)
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Points of a chart of observed and expected statistics; `pull` and `errors` as in `MatchedStatistics`."""
+
+    names: Sequence[str]
+    observed: Floats
+    expected: Floats
+    pull: Floats | None = None
+    errors: Floats | None = None
+
+
+def diagonal_chart(pairs: Pairs, title: str) -> str:
+    """Observed statistics along, expected ones upwards; on the line they agree.
+
+    A stroke leads from a point to where the prior puts it, and an upright one spans two standard errors to both sides.
+    """
+    observed, expected = pairs.observed, pairs.expected
+    none = np.zeros(len(observed))
+    ends_along = observed + (none if pairs.pull is None else pairs.pull)
+    reach = none if pairs.errors is None else 2 * pairs.errors
+    both = np.concatenate([observed, expected, ends_along, expected - reach, expected + reach])
     y = Scale.over(both, HIGH - BOTTOM, TOP)
+    x = Scale.over(both, _left(y), WIDE - RIGHT)
     parts = _frame(x, y, ("observed", "expected under the fit"), title)
     ends = (x.low, x.high)
     line = f'x1="{x.at(ends[0]):.1f}" y1="{y.at(ends[0]):.1f}" x2="{x.at(ends[1]):.1f}" y2="{y.at(ends[1]):.1f}"'
     parts.append(f'<line class="diagonal" {line}/>')
-    for name, seen, told in zip(names, observed, expected, strict=True):
-        if math.isfinite(seen) and math.isfinite(told):
-            said = html.escape(f"{name}: observed {seen:.6g}, expected {told:.6g}")
-            place = f'cx="{x.at(float(seen)):.1f}" cy="{y.at(float(told)):.1f}"'
-            parts.append(f'<circle class="point" {place} r="3.4"><title>{said}</title></circle>')
+    rows = (part.tolist() for part in (observed, expected, ends_along, reach))
+    for name, seen, told, pulled, far in zip(pairs.names, *rows, strict=True):
+        if not (math.isfinite(seen) and math.isfinite(told)):
+            continue
+        at, up = f"{x.at(seen):.1f}", f"{y.at(told):.1f}"
+        said = f"{name}: observed {seen:.6g}, expected {told:.6g}"
+        if pulled != seen:
+            said += f", the prior adds {pulled - seen:.3g}"
+            parts.append(f'<line class="pull" x1="{at}" x2="{x.at(pulled):.1f}" y1="{up}" y2="{up}"/>')
+        if far > 0:
+            said += f", standard error {far / 2:.2g}"
+            spans = f'y1="{y.at(told - far):.1f}" y2="{y.at(told + far):.1f}"'
+            parts.append(f'<line class="error" x1="{at}" x2="{at}" {spans}/>')
+        parts.append(f'<circle class="point" cx="{at}" cy="{up}" r="3.4"><title>{html.escape(said)}</title></circle>')
     return "".join([*parts, "</svg>"])
+
+
+def bell_chart(mean: float, deviation: float) -> str:
+    """A normal law as a curve, with its mean and the values one and a half standard deviations to both sides."""
+    wide, base, tall = 220.0, 46.0, 38.0
+    places = [-3.0 + 6.0 * at / 48 for at in range(49)]
+    points = " ".join(f"{wide * (z + 3) / 6:.1f},{base - tall * math.exp(-z * z / 2):.1f}" for z in places)
+    said = f"mean {mean:.5g}, standard deviation {deviation:.5g}"
+    ticks = ""
+    for z in (-1.5, 0.0, 1.5):
+        at, text = f"{wide * (z + 3) / 6:.1f}", f"{mean + z * deviation:.4g}"
+        ticks += f'<line class="grid" x1="{at}" x2="{at}" y1="6" y2="{base}"/>'
+        ticks += f'<text class="tick" x="{at}" y="{base + 13}" text-anchor="middle">{text}</text>'
+    return (
+        f'<svg class="bell" role="img" aria-label="{said}" viewBox="0 0 {wide:.0f} {base + 18:.0f}" '
+        f'xmlns="http://www.w3.org/2000/svg">{ticks}<polyline class="line" points="{points}" fill="none"/></svg>'
+        f"<p>{said}</p>"
+    )
 
 
 @dataclass(frozen=True)
@@ -134,10 +195,39 @@ class Interval:
     mean: float | None
 
 
+def text_width(text: str) -> float:
+    """About the width of a name in pixels; capitals are wide."""
+    return sum(WIDE_LETTER if letter.isupper() or letter in "mw=_%@" else LETTER for letter in text)
+
+
+def name_lines(name: str) -> list[str]:
+    """A name on one or two lines, broken at a bar or after a comma; what is too long loses the middle of a line."""
+    if text_width(name) <= NAME_ROOM:
+        return [name]
+    bars = [at + 1 for at in range(len(name)) if name.startswith(" | ", at)]
+    breaks = [*bars, *(at + 2 for at in range(len(name)) if name.startswith(", ", at))]
+    pairs = [(name[:at].rstrip(), name[at:]) for at in breaks]
+    fitting = [pair for pair in pairs if max(map(text_width, pair)) <= NAME_ROOM]
+    if fitting:
+        return list(fitting[0] if bars else min(fitting, key=lambda pair: max(map(text_width, pair))))
+    half = len(name) // 2
+    return [_shortened(part) for part in (pairs[0] if pairs else (name[:half], name[half:]))]
+
+
+def _shortened(text: str) -> str:
+    """The text without its middle, as far as it does not fit."""
+    kept = text
+    while text_width(kept) > NAME_ROOM:
+        most = (len(kept) - 2) // 2
+        kept = f"{text[:most]}…{text[-most:]}"
+    return kept
+
+
 def interval_chart(intervals: Sequence[Interval], title: str) -> str:
     """Posterior intervals with the estimates upon them, one row for each parameter."""
-    step, longest = 22.0, max(len(one.name) for one in intervals)
-    name_room = 24.0 + 7.2 * min(longest, LONGEST_NAME)
+    lines = [name_lines(one.name) for one in intervals]
+    step = 22.0 if max(map(len, lines)) == 1 else 30.0
+    name_room = 14.0 + max(text_width(line) for some in lines for line in some)
     wide, high = 860.0, step * len(intervals) + 44.0
     numbers = [v for one in intervals for v in (one.low, one.high, one.mle, one.map, one.mean) if v is not None]
     x = Scale.over(numbers, name_room + 10, wide - 16)
@@ -148,13 +238,16 @@ def interval_chart(intervals: Sequence[Interval], title: str) -> str:
     for tick in x.ticks:
         at = x.at(tick)
         parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="6" y2="{high - 28:.0f}"/>')
-        parts.append(f'<text class="tick" x="{at:.1f}" y="{high - 12:.0f}" text-anchor="middle">{x.text(tick)}</text>')
+        parts.append(_tick(at, high - 12, x.text(tick), wide - 4))
     for row, one in enumerate(intervals):
         y = 16 + step * row
-        text = one.name if len(one.name) <= LONGEST_NAME else one.name[: LONGEST_NAME - 1] + "…"
+        first = y + 4 - 6 * (len(lines[row]) - 1)
+        text = "".join(
+            f'<tspan x="{name_room:.0f}" y="{first + 12 * at:.1f}">{html.escape(line)}</tspan>'
+            for at, line in enumerate(lines[row])
+        )
         parts.append(
-            f'<text class="label" x="{name_room:.0f}" y="{y + 4:.1f}" text-anchor="end">{html.escape(text)}'
-            f"<title>{html.escape(one.name)}</title></text>"
+            f'<text class="label" text-anchor="end">{text}<title>{html.escape(one.name)}</title></text>'
             f'<line class="interval" x1="{x.at(one.low):.1f}" x2="{x.at(one.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
         )
         parts += [_mark(kind, x.at(v), y) for kind in ("mean", "map", "mle") if (v := getattr(one, kind)) is not None]

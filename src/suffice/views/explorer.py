@@ -55,8 +55,8 @@ def _factors(model: Any) -> list[Factor] | None:
         if not all(variable.kind == "discrete" for node in nodes for variable in node.domain.variables):
             return None
         return [(tuple(names), np.asarray(table)) for node in nodes for names, table in node.factors()]
-    if hasattr(model, "plan_") and callable(getattr(model, "potential", None)):
-        return [(tuple(scope), model.potential(scope).values) for scope in model.plan_.scopes]
+    if hasattr(model, "plan_") and callable(getattr(model, "factors", None)):
+        return [(table.variables, table.values) for table in model.factors()]
     return None
 
 

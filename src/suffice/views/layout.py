@@ -27,6 +27,8 @@ LETTER, MARGIN, HEIGHT = 7.2, 12.0, 28.0
 BESIDE, LINES, BELOW = 16.0, 14.0, 62.0
 #: Longer names are cut.
 LONGEST_NAME = 20
+#: Graphs of more nodes whose share of all possible lines is larger are drawn on a circle.
+FEW, DENSE = 8, 0.4
 SWEEPS = 12
 
 
@@ -226,8 +228,11 @@ def spread_out(wish: Floats, weight: Floats, room: Floats) -> Floats:
 def _by_distance(nodes: Sequence[Hashable], edges: Sequence[Edge]) -> Placement:
     if not nodes:
         return Placement({}, {}, (), 0.0, 0.0, directed=False)
-    at = majorise(_distances(nodes, edges)) if len(nodes) > 1 else np.zeros((1, 2))
     widths = {node: box_width(node) for node in nodes}
+    if len(nodes) > FEW and 2 * len(edges) > DENSE * len(nodes) * (len(nodes) - 1):
+        at = _on_a_circle(np.array(list(widths.values())))
+    else:
+        at = majorise(_distances(nodes, edges)) if len(nodes) > 1 else np.zeros((1, 2))
     at *= _stretch(at, np.array(list(widths.values())))
     halves = np.array([[width / 2, HEIGHT / 2] for width in widths.values()])
     at -= (at - halves).min(axis=0)
@@ -235,6 +240,12 @@ def _by_distance(nodes: Sequence[Hashable], edges: Sequence[Edge]) -> Placement:
     far = (at + halves).max(axis=0)
     routes = tuple((places[a], places[b]) for a, b in edges)
     return Placement(places, widths, routes, float(far[0]), float(far[1]), directed=False)
+
+
+def _on_a_circle(widths: Floats) -> Floats:
+    """Points (n, 2) on a circle where boxes do not touch: of a dense graph no node lies upon the lines of others."""
+    turn = 2 * np.pi * (np.arange(len(widths)) + 0.5) / len(widths) - np.pi / 2
+    return np.column_stack([np.cos(turn), np.sin(turn)])
 
 
 def _distances(nodes: Sequence[Hashable], edges: Sequence[Edge]) -> Floats:
@@ -277,4 +288,5 @@ def _stretch(points: Floats, widths: Floats) -> float:
     with np.errstate(divide="ignore"):
         needed = (room / away).min(axis=2)
     np.fill_diagonal(needed, 0.0)
-    return float(np.clip(needed.max(), 100.0, 260.0))
+    # On a circle only room for the boxes counts: its radius is 1.
+    return float(np.clip(needed.max(), 100.0, max(260.0, 14.0 * len(points))))

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.report import Report
-from suffice.views.charts import Interval, diagonal_chart, interval_chart, line_chart
+from suffice.errors import SufficeError
+from suffice.report import MatchedStatistics, Report, largest_and_even
+from suffice.views.charts import Interval, Pairs, bell_chart, diagonal_chart, interval_chart, line_chart
 from suffice.views.drawing import draw_graph
-from suffice.views.estimates import estimates_of
+from suffice.views.estimates import estimates_of, note_of
 from suffice.views.explorer import Explorer, explorer_of
 from suffice.views.portrait import Grid, Law, graph_of, grids_of, laws_of
 
@@ -26,6 +27,14 @@ MOST_INTERVALS = 40
 MOST_POINTS = 1500
 #: Steps of the colours of a table.
 SHADES = 20
+#: Letters of a cell at least, and of a row of a table beyond which it takes the whole width of the page.
+LEAST_CELL, WIDE_TABLE = 8, 56
+WIDE_MARK = ' class="wide"'
+
+
+#: Graphs wider than a phone, and than a page, in pixels, can be made to fit; a box that is ticked needs no script.
+FITTING, FAR = 300.0, 1_100.0
+FIT = '<label class="{}"><input type="checkbox" id="fit"> Fit to the width</label>'
 
 
 def page_of(report: Report, model: Any) -> str:
@@ -87,12 +96,16 @@ def _top(report: Report, model: Any) -> str:
 
 def _warnings(report: Report) -> str:
     """What a reader has to know before anything else."""
-    found = list(report.warnings)
+    found = [text[:1].upper() + text[1:] for text in report.warnings]
+    if report.certificate.exists is False:
+        # One sentence says it, with what runs away; a warning to the same effect adds what was returned instead.
+        beginning = "The maximum is not attained"
+        more = [text.partition(": ")[2] for text in found if text.startswith(beginning)]
+        found = [text for text in found if not text.startswith(beginning)]
+        named = "; ".join(report.certificate.directions[:3]) or "the estimate lies on the edge"
+        found.insert(0, f"{beginning}: {named}. " + "".join(f"{text[:1].upper()}{text[1:]}." for text in more if text))
     if not report.converged:
         found.insert(0, f"The fit has not converged: {report.stop_reason}.")
-    if report.certificate.exists is False:
-        named = "; ".join(report.certificate.directions[:3]) or "the estimate lies on the edge"
-        found.append(f"The maximum is not attained: {named}.")
     if not found:
         return '<aside class="fine" role="status">No warnings.</aside>'
     items = "".join(f"<li>{html.escape(text)}</li>" for text in found)
@@ -143,8 +156,9 @@ def _graph(model: Any, linked: bool) -> str:
         link=lambda node: f"#v{number[node]}" if linked else None,
         identity=number.__getitem__,
     )
+    fit = FIT.format("fit far" if placement.width > FAR else "fit") if placement.width > FITTING else ""
     return _section(
-        "graph", "Graph", f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">{drawn}</div>'
+        "graph", "Graph", f'{fit}<div class="scroll" tabindex="0" role="region" aria-label="{title}">{drawn}</div>'
     )
 
 
@@ -171,8 +185,10 @@ def _laws(laws: list[Law], silence: str, explorer: Explorer) -> str:
 
 def _card(at: int, law: Law, live: bool) -> str:
     name = html.escape(str(law.name))
-    if not law.states:
-        return f'<article class="card" id="v{at}"><h3>{name}</h3><p>{html.escape(law.words)}</p></article>'
+    if law.normal is not None:
+        return (
+            f'<article class="card" id="v{at}" aria-label="{name}"><h3>{name}</h3>{bell_chart(*law.normal)}</article>'
+        )
     pairs = zip(law.states, law.probabilities, strict=True)
     rows = "".join(_bar(at, law.name, str(state), share, live) for state, share in pairs)
     return f'<article class="card" id="v{at}" aria-label="{name}"><h3>{name}</h3>{rows}</article>'
@@ -207,7 +223,15 @@ def _tables(model: Any) -> str:
 
 
 def _grid(grid: Grid, opened: bool) -> str:
-    head = "".join(f'<th scope="col">{html.escape(text)}</th>' for text in (*grid.axes, *grid.head))
+    head = "".join(f'<th class="named" scope="col">{html.escape(text)}</th>' for text in grid.axes)
+    head += "".join(f'<th scope="col">{html.escape(text)}</th>' for text in grid.head)
+    if grid.over:
+        above = f'<th colspan="{len(grid.axes)}"></th>' if grid.axes else ""
+        over = f'<th class="over" scope="colgroup" colspan="{len(grid.head)}">{html.escape(grid.over)}</th>'
+        head = f"{above}{over}</tr><tr>{head}"
+    columns = zip(grid.axes, *grid.labels, strict=True) if grid.axes else ()
+    letters = sum(max(map(len, some)) for some in columns)
+    wide = letters + sum(max(len(text), LEAST_CELL) for text in grid.head) > WIDE_TABLE
     marks = _marks(grid)
     body = []
     for labels, values, shades in zip(grid.labels, grid.values.tolist(), marks, strict=True):
@@ -217,7 +241,7 @@ def _grid(grid: Grid, opened: bool) -> str:
         body.append(f"<tr>{names}{cells}</tr>")
     more = f'<p class="note">{grid.left_out:,} more rows</p>' if grid.left_out else ""
     return (
-        f"<details{' open' if opened else ''}><summary>{html.escape(grid.title)}</summary>"
+        f"<details{' open' if opened else ''}{WIDE_MARK if wide else ''}><summary>{html.escape(grid.title)}</summary>"
         f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(grid.title)}"><table class="heat">'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>{more}</details>"
     )
@@ -230,9 +254,11 @@ def _marks(grid: Grid) -> list[list[str]]:
         with np.errstate(divide="ignore"):
             values = np.log(values)
     finite = np.isfinite(values)
+    finite[:, list(grid.plain)] = False
     top = 1.0 if grid.colours == "share" else float(np.abs(values[finite]).max(initial=0.0)) or 1.0
     share = np.clip(np.abs(np.where(np.isnan(values), 0.0, values)) / top, 0.0, 1.0)
     plain = np.isnan(values) | (grid.colours == "none")
+    plain[:, list(grid.plain)] = True
     marks = np.char.add(np.where(values < 0, "low", "heat"), np.round(SHADES * share).astype(int).astype(str))
     return [[str(mark) for mark in row] for row in np.where(plain, "plain", marks)]
 
@@ -250,7 +276,14 @@ def _convergence(report: Report) -> str:
         return ""
     best = max(history)
     first = line_chart(history, ("iteration", "objective"), "Objective by iteration")
-    parts = [f"<figure>{first}<figcaption>The objective of each iteration.</figcaption></figure>"]
+    apart = abs(history[-1] - report.objective) > 1e-6 * max(1.0, abs(report.objective))
+    said = "The objective of each iteration."
+    if apart:
+        said = (
+            "The objective of each iteration, in the solver's own units and without constants; in those of the receipt "
+            f"it ends at {_amount(report.objective)}."
+        )
+    parts = [f"<figure>{first}<figcaption>{html.escape(said)}</figcaption></figure>"]
     left = [best - value for value in history]
     if sum(value > 0 for value in left) >= 3:
         second = line_chart(left, ("iteration", "below the best"), "Distance to the best objective", log=True)
@@ -267,31 +300,42 @@ def _moments(report: Report, model: Any) -> str:
         for label, text in report.certificate.lines()
     )
     table = f'<table class="receipt">{lines}</table>'
-    matched = None if model is None else model.matched_statistics()
-    if matched is None:
+    try:
+        matched: MatchedStatistics | None = None if model is None else model.matched_statistics()
+    except SufficeError as error:
+        return _section("certificate", "Certificate", table, note=str(error))
+    if matched is None or not len(matched.names):
         return _section("certificate", "Certificate", table)
-    gaps = np.abs(matched.observed - matched.expected)
-    order = np.argsort(-gaps, kind="stable")
-    kept = order[: MOST_POINTS // 2].tolist() if len(gaps) > MOST_POINTS else order.tolist()
-    if len(gaps) > MOST_POINTS:
-        kept += order[MOST_POINTS // 2 :: math.ceil(2 * len(gaps) / MOST_POINTS)].tolist()
-    names = [matched.names[at] for at in kept]
-    chart = diagonal_chart(matched.observed[kept], matched.expected[kept], names, "Observed and expected statistics")
-    worst = int(order[0])
-    said = (
-        f"{len(gaps):,} statistics; the largest gap is {_tiny(float(gaps[worst]))}, of {matched.names[worst]}. "
-        "Points on the line are matched; a prior or a sampled engine moves them off it."
-    )
-    figure = f"<figure>{chart}<figcaption>{html.escape(said)}</figcaption></figure>"
+    kept = largest_and_even(matched.gaps, MOST_POINTS)
+    rest = [None if part is None else part[kept] for part in (matched.pull, matched.errors)]
+    drawn = Pairs([matched.names[at] for at in kept], matched.observed[kept], matched.expected[kept], *rest)
+    chart = diagonal_chart(drawn, "Observed and expected statistics")
+    figure = f"<figure>{chart}<figcaption>{html.escape(_said_of(matched))}</figcaption></figure>"
     return _section(
         "certificate", "Observed and expected, and the certificate", f'<div class="figure-row">{figure}{table}</div>'
     )
 
 
+def _said_of(matched: MatchedStatistics) -> str:
+    """The caption of the chart of statistics."""
+    gaps = np.abs(matched.gaps)
+    worst, total = int(np.nanargmax(gaps)) if np.isfinite(gaps).any() else 0, matched.total or len(gaps)
+    some = "" if total == len(gaps) else f", {len(gaps):,} of them kept"
+    with_prior = "" if matched.pull is None else " once the prior is added"
+    said = (
+        f"{matched.about} {total:,} statistics{some}; the largest gap{with_prior} is {_tiny(float(gaps[worst]))}, of "
+        f"{matched.names[worst]}. Points on the line are matched"
+    )
+    if matched.pull is not None:
+        return f"{said}; strokes show where the prior pulls them.".strip()
+    return f"{said}; a prior or a sampled engine moves them off it.".strip()
+
+
 def _estimates(model: Any) -> str:
     intervals = [] if model is None else estimates_of(model)
+    noted = "" if model is None else note_of(model, intervals)
     if not intervals:
-        return ""
+        return _section("estimates", "Estimates side by side", note=noted) if noted else ""
     by_size = sorted(range(len(intervals)), key=lambda at: -_moved(intervals[at]))
     shown = [intervals[at] for at in sorted(by_size[:MOST_INTERVALS])]
     kinds = {"mle": "maximum likelihood", "map": "MAP", "mean": "posterior mean"}
@@ -300,11 +344,8 @@ def _estimates(model: Any) -> str:
         "".join(f'<li class="of-{kind}">{kinds[kind]}</li>' for kind in has)
         + '<li class="of-interval">95 % interval</li>'
     )
-    note = (
-        f"The {len(shown)} of {len(intervals):,} parameters that the prior moves most."
-        if len(shown) < len(intervals)
-        else ""
-    )
+    some = f"The {len(shown)} of {len(intervals):,} parameters that the prior moves most."
+    note = f"{some if len(shown) < len(intervals) else ''} {noted}".strip()
     title = "Estimates and their intervals"
     chart = f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">{interval_chart(shown, title)}</div>'
     return _section("estimates", "Estimates side by side", f'<ul class="legend">{legend}</ul>{chart}', note=note)

@@ -1,7 +1,7 @@
 """Plots with Matplotlib, the extra ``viz``: each function takes a fitted model and returns the Axes it drew on.
 
-`network`, `table`, `convergence`, `moments`, `posterior`, `mle_vs_map`, `likelihood_surface`, `precision`, `states` and
-`transitions`. All of them take ``ax=``; without it a new figure is made.
+`network`, `table`, `convergence`, `moments`, `posterior`, `mle_vs_map`, `likelihood_surface`, `precision`, `states`,
+`top_features` and `transitions`. All of them take ``ax=``; without it a new figure is made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 __all__ = [
     *("convergence", "likelihood_surface", "mle_vs_map", "moments", "network", "posterior", "precision", "states"),
-    *("table", "transitions"),
+    *("table", "top_features", "transitions"),
 ]
 
 INK, ACCENT, COLD, KNOWN, SOFT = "#1c2430", "#0b6e75", "#b4532a", "#7a2e8e", "#7a8494"
@@ -113,7 +113,10 @@ def convergence(model: Any, *, log: bool = False, ax: Any = None) -> Any:
 
 
 def moments(model: Any, *, ax: Any = None) -> Any:
-    """Observed statistics along, expected ones upwards; the title is the certificate."""
+    """Observed statistics along, expected ones upwards; the title is the certificate.
+
+    Strokes lead to where a prior pulls the points, upright ones span two standard errors of sampled expectations.
+    """
     matched = model.matched_statistics()
     if matched is None:
         raise OptionError(f"A {type(model).__name__} keeps no pairs of observed and expected statistics to plot.")
@@ -121,6 +124,11 @@ def moments(model: Any, *, ax: Any = None) -> Any:
     both = np.concatenate([matched.observed, matched.expected])
     ends = [float(both.min()), float(both.max())]
     ax.plot(ends, ends, color=SOFT, linestyle="--", linewidth=1)
+    if matched.pull is not None:
+        ax.hlines(matched.expected, matched.observed, matched.observed + matched.pull, color=KNOWN, alpha=0.6)
+    if matched.errors is not None:
+        far = 2 * matched.errors
+        ax.vlines(matched.observed, matched.expected - far, matched.expected + far, color=SOFT, linewidth=1)
     ax.scatter(matched.observed, matched.expected, s=16, color=ACCENT, alpha=0.6)
     ax.set_xlabel("observed")
     ax.set_ylabel("expected under the fit")
@@ -191,6 +199,11 @@ def mle_vs_map(
         level: the share of the posterior inside of the band.
         ax: the Axes to draw on.
     """
+    if data is None and not model.summary_.answers:
+        raise OptionError(
+            f"A {type(model).__name__} keeps no statistics that a smaller fit could learn from: give data=, rows whose "
+            "beginnings are fitted."
+        )
     names = {one.name: one for one in _estimates(model, node, level)}
     if parameter is None:
         parameter = max(names.values(), key=lambda one: abs((one.mle or 0.0) - (one.mean or 0.0))).name
@@ -279,7 +292,8 @@ def _moved(point: Floats, axis: int, step: float) -> Floats:
 
 def _two_parameters(model: Any) -> tuple[Sequence[str], Floats, Callable[[Floats], float]]:
     """Names, estimate, and the mean log-likelihood up to a constant as a function of the two parameters."""
-    matched = model.matched_statistics()
+    knows = callable(getattr(model, "log_partition", None)) or callable(getattr(model, "log_normalizer", None))
+    matched = model.matched_statistics() if knows else None
     if matched is None or len(matched.observed) != 2:
         found = "none" if matched is None else len(matched.observed)
         raise OptionError(
@@ -329,8 +343,9 @@ def states(model: Any, sequence: Any, *, truth: Sequence[Hashable] | None = None
     """
     names = list(model.states_)
     number = {name: at for at, name in enumerate(names)}
-    path = [number[state] for state in model.predict([sequence])[0]]
-    shares = np.asarray(model.posteriors([sequence])[0])
+    found = _one_of(model, sequence)
+    path = [number[state] for state in model.predict(found)[0]]
+    shares = np.asarray(model.posteriors(found)[0])
     if truth is not None and len(truth) != len(path):
         raise DataError(f"truth has {len(truth)} states, and the sequence {len(path)} steps.")
     ax = _axes(ax, "states", figsize=(9.0, 0.8 + 0.5 * len(names)))
@@ -346,6 +361,15 @@ def states(model: Any, sequence: Any, *, truth: Sequence[Hashable] | None = None
     return ax
 
 
+def _one_of(model: Any, sequence: Any) -> list[Any]:
+    """One sequence as a list of sequences; several are an error, as each would need Axes of its own."""
+    step = np.asarray(model.sample(1, random_state=0)[0], dtype=object)[0]
+    nested = isinstance(sequence, list | tuple) and len(sequence) > 0 and np.ndim(sequence[0]) > np.ndim(step)
+    if nested and len(sequence) > 1:
+        raise OptionError(f"plot.states draws one sequence; there are {len(sequence)}. Call it for each, with ax=.")
+    return list(sequence) if nested else [sequence]
+
+
 def transitions(model: Any, *, ax: Any = None) -> Any:
     """Weights of the transitions of a CRF, or their probabilities in a chain or a hidden Markov model."""
     signed = hasattr(model, "transition_weights_")
@@ -359,6 +383,32 @@ def transitions(model: Any, *, ax: Any = None) -> Any:
     _heat(ax, np.asarray(values), names, names, signed=signed)
     ax.set_xlabel("to")
     ax.set_ylabel("from")
+    return ax
+
+
+def top_features(model: Any, n: int = 20, *, label: Hashable = None, ax: Any = None) -> Any:
+    """The n weights of features of a chain CRF that are largest in size, as bars; of one label, or of all.
+
+    Args:
+        model: a fitted `ChainCRF`.
+        n: how many weights.
+        label: the label whose weights are shown; all by default.
+        ax: the Axes to draw on.
+    """
+    if not callable(getattr(model, "top_features", None)):
+        raise OptionError(f"A {type(model).__name__} has no weights of features by label; a ChainCRF has them.")
+    both = {*model.top_features(n, label=label), *model.top_features(n, label=label, lowest=True)}
+    found = sorted(both, key=lambda one: (-abs(one.weight), str(one.feature), str(one.label)))[:n]
+    found.sort(key=lambda one: -one.weight)
+    names = [str(one.feature) if label is not None else f"{one.feature} → {one.label}" for one in found]
+    ax = _axes(ax, "top_features", figsize=(6.4, 0.9 + 0.26 * len(found)))
+    values = [one.weight for one in found]
+    ax.barh(range(len(found)), values, color=[ACCENT if value >= 0 else COLD for value in values])
+    ax.axvline(0.0, color=SOFT, linewidth=0.8)
+    ax.set_yticks(range(len(found)), names)
+    ax.invert_yaxis()
+    ax.set_xlabel("weight")
+    ax.set_title("largest weights" if label is None else f"largest weights of {label}", fontsize=10)
     return ax
 
 

@@ -131,24 +131,35 @@ def unpack(words: Any, starts: Any, widths: Any, cells: Any, numbers: Any) -> No
 
 
 @kernel
-def find_children(above: Any, starts: Any, words: Any, history: Any, word: Any, found: Any) -> None:
-    """Where ``word[i]`` is among the children of ``above[history[i]]``; node v has children starts[v] to starts[v + 1].
+def find_children(
+    above: Any, starts: Any, words: Any, begins: Any, word: Any, turns: Any, room: Any, found: Any
+) -> None:
+    """Where ``word[i]`` is among the children of ``above[h]``, for the runs i = begins[h] to begins[h + 1] of each h.
 
-    words: the word of each child, ascending below a node. Runs with one history come together, their words ascending,
-    so that each search begins where the last one ended.
+    words: the word of each child; node v has the children starts[v] to starts[v + 1]. turns: the histories in the order
+    of their nodes, so that the places of the children of one node can be written down by word, in `room`.
     """
-    before, low = np.int64(-1), np.int64(0)
-    for run in range(len(word)):
-        parent = history[run]
-        node = above[parent]
-        if parent != before:
-            before, low = parent, starts[node]
-        high = starts[node + 1]
-        wanted = word[run]
-        while low < high:
-            middle = (low + high) >> 1
-            if words[middle] < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        found[run] = low
+    written = -1
+    for turn in range(len(turns)):
+        history = turns[turn]
+        node = above[history]
+        begin, end = begins[history], begins[history + 1]
+        if node != written and end > begin:
+            written = node
+            for child in range(starts[node], starts[node + 1]):
+                room[words[child]] = child
+        for run in range(begin, end):
+            found[run] = room[word[run]]
+
+
+@kernel
+def put_in_order(keys: Any, places: Any, order: Any) -> None:
+    """Positions of keys by key, equal ones as they come. places: (keys + 1,) zeros, at last where each key ends."""
+    for position in range(len(keys)):
+        places[keys[position] + 1] += 1
+    for key in range(len(places) - 1):
+        places[key + 1] += places[key]
+    for position in range(len(keys)):
+        key = keys[position]
+        order[places[key]] = position
+        places[key] += 1

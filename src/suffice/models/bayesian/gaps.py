@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from suffice.domain import Domain, Variable
-from suffice.errors import EstimateError, listing
+from suffice.errors import EstimateError, SizeError, listing
 from suffice.models.bayesian.learning import NetworkLearning
-from suffice.models.em.hidden import hidden_variables
+from suffice.records import replace
 
 if TYPE_CHECKING:
     from suffice.iteration import Control, Outcome
@@ -26,11 +25,36 @@ class NetworkGaps(NetworkLearning):
     scores_: tuple[float, ...]
     #: How often expected statistics were computed, in all EM runs together.
     n_expectations_: int
+    #: What answers questions to the fitted nodes.
+    _infer: Callable[[], Any]
 
     @property
     def _hidden(self) -> dict[Hashable, Variable]:
         """The variables that are never observed: a number of states, a list of them, or "real"."""
+        if not self._options["hidden"]:
+            return {}
+        from suffice.models.em.hidden import hidden_variables
+
         return hidden_variables(self._options["hidden"])
+
+    def _complete(self, summary: Summary) -> Summary:
+        """The statistics of a closed form, where a summary holds distinct rows that show all nodes; else the summary.
+
+        Such rows are what is left when those with gaps are unlearned; with others they may join again.
+        """
+        from suffice.models.em.rows import has_gaps, read_rows
+
+        if not has_gaps(summary) or self._hidden or not set(self._parents) <= set(summary.domain.names):
+            return summary
+        rows = read_rows(summary, summary.domain)
+        if not rows.show(self._parents):
+            return summary
+        from suffice.models.em.rows import batch_of
+        from suffice.sources.tally import tally
+        from suffice.statistics import Summary
+
+        found = tally(batch_of(rows, rows.columns), self._asked(summary.domain), "available")
+        return Summary(found.domain, found.answers, summary.rows, summary.weight)
 
     def _em(self, summary: Summary) -> EMFit:
         """The EM problem of a summary."""
@@ -85,17 +109,27 @@ class NetworkGaps(NetworkLearning):
         self.scores_, self.n_expectations_ = tuple(score + more for score in runs.scores), runs.evaluations
         return nodes, replace(runs.outcome, history=history, state=state), runs.notes
 
+    def _plan_in_words(self) -> str | None:
+        """The junction tree of a fit by EM; None where there is none, as a table that all rows show does not fit."""
+        try:
+            plan = getattr(self._infer(), "plan", None)
+        except SizeError:
+            return None
+        return None if plan is None else str(plan)
+
     def _with_shown(self, nodes: Mapping[Hashable, Any], fit: EMFit) -> tuple[dict[Hashable, Any], float]:
         """The nodes with those that others stood for, learned from the rows; and what they add to the objective."""
-        from suffice.models.bayesian.em.shown import difference, family_summary
+        from suffice.models.bayesian.em.shown import difference, family_summary, refuse_impossible
 
         if not fit.stand_ins:
             return dict(nodes), 0.0
         given = self._given_nodes(fit.rows.domain)
+        refuse_impossible(fit.rows, {name: given[name] for name in fit.stand_ins if name in given})
         found = {}
         for name in fit.stand_ins:
             family = self._family(name, fit.rows.domain)
-            found[name] = given.get(name) or fit.learners[name].learn(family, family_summary(fit.rows, family))
+            learner = fit.alone(name)
+            found[name] = given.get(name) or learner.learn(family, family_summary(fit.rows, family, learner))
         return {**nodes, **found}, difference(fit.rows, found, fit.stand_ins)
 
     def _em_certificate(self, summary: Summary) -> Certificate:
@@ -104,8 +138,8 @@ class NetworkGaps(NetworkLearning):
 
         fit, nodes = self._em(summary), self._nodes()
         gap = fit.gap({**nodes, **fit.stand_ins})
-        for name in fit.stand_ins:
-            gap = max(gap, nodes[name].gap(family_summary(fit.rows, nodes[name].domain)))
+        for name in [name for name in fit.stand_ins if name in self._free()]:
+            gap = max(gap, nodes[name].gap(family_summary(fit.rows, nodes[name].domain, fit.alone(name))))
         edges = tuple(direction for node in self._free().values() for direction in getattr(node, "directions", ()))
         scale = "change of a parameter, in units of its columns, by one more EM step"
         return Certificate(gap, exists=False if edges else None, directions=edges, scale=scale)
@@ -123,6 +157,8 @@ class NetworkGaps(NetworkLearning):
 
         if not has_gaps(summary) or node.name not in self._free():
             return node
+        if "_errors" not in self.__dict__ and self._complete(summary) is not summary:
+            self._errors, self._shown = None, frozenset(self._parents)
         if "_errors" not in self.__dict__:
             from suffice.models.bayesian.em.standard_errors import ObservedErrors
 

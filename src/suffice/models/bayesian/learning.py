@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,10 +70,8 @@ class NetworkLearning:
 
     def _asked(self, domain: Domain) -> tuple[Statistic, ...]:
         """What the learners of all nodes read."""
-        from suffice.statistics import Counts
-
         if self._tables_only(domain):
-            return tuple([Counts((*above, node)) for node, above in self._parents.items()])
+            return counts_of_families(tuple([(*above, node) for node, above in self._parents.items()]))
         families = {node: self._family(node, domain) for node in self._parents}
         asked = [q for n, f in families.items() for q in self._learner(n, domain, plain=True).statistics(f)]
         return tuple(dict.fromkeys(asked))
@@ -110,11 +109,13 @@ class NetworkLearning:
 
         Without a prior one learner serves them all; with a number or a name those of one shape.
         """
+        if self._options["prior"] is None:
+            from suffice.models.bayesian.nodes.table_batch import TableBatchLearner
+
+            return dict.fromkeys(self._parents, TableBatchLearner(unseen=self._options["unseen"]))
         from suffice.models.bayesian.nodes.kinds import KINDS
 
         kind, wishes = KINDS[TableNode.kind], self._wishes(next(iter(self._parents)), domain)
-        if wishes.prior is None:
-            return dict.fromkeys(self._parents, kind.learner(domain, wishes))
         families = {node: domain.select((*above, node)) for node, above in self._parents.items()}
         if not isinstance(wishes.prior, (str, int, float)):
             return {node: kind.learner(family, wishes) for node, family in families.items()}
@@ -138,7 +139,7 @@ class NetworkLearning:
         """All nodes, those with learners of one class together."""
         families = {n: domain.select((*above, n)) for n, above in self._parents.items() if n not in given}
         found: dict[Hashable, Any] = dict(given)
-        for kind in dict.fromkeys(type(learners[node]) for node in families):
+        for kind in dict.fromkeys([type(learners[node]) for node in families]):
             some = [node for node in families if type(learners[node]) is kind]
             nodes = kind.learn_many([learners[n] for n in some], [families[n] for n in some], summary)
             found |= dict(zip(some, nodes, strict=True))
@@ -167,6 +168,8 @@ class NetworkLearning:
 
     def _leading(self) -> dict[Hashable, Any]:
         """The nodes with parameters of their own: those that are not fixed, and the first of each tied group."""
+        if self._options["tied"] is None and not self._options["fixed"]:
+            return self._nodes()
         later = {name for group in self._groups() for name in group[1:]}
         return {name: node for name, node in self._free().items() if name not in later}
 
@@ -176,16 +179,31 @@ class NetworkLearning:
         return summary if len(group) == 1 else self._tied_learner(group, summary.domain, plain=True).pooled(summary)
 
 
+def counts_of_families(families: tuple[tuple[Hashable, ...], ...]) -> tuple[Statistic, ...]:
+    """The questions after the counts of families of variables; those of texts are kept for the next fit."""
+    # Other names may be equal and not the same, such as 1 and True.
+    plain = {type(family[-1]) for family in families} == {str}
+    return _counts(families) if plain else _counts.__wrapped__(families)
+
+
+@lru_cache(maxsize=64)
+def _counts(families: tuple[tuple[Hashable, ...], ...]) -> tuple[Statistic, ...]:
+    from suffice.statistics import Counts
+
+    return tuple([Counts(family) for family in families])
+
+
 def check_range(summary: Summary) -> None:
     """Refuse columns whose squares, added up, leave the range of floats: their moments would be inf or NaN."""
-    from suffice.statistics import Counts, Moments, MomentsBy, Patterns
+    from suffice.statistics import Counts, FamilyCounts, Moments, MomentsBy, Patterns
 
     huge: dict[Hashable, None] = {}
     answer: Any
     good: Any
-    for question, answer in summary.answers.items():
+    for question in () if isinstance(summary.answers, FamilyCounts) else summary.answers:
         if type(question) is Counts:
             continue
+        answer = summary.answers[question]
         if isinstance(question, Moments | MomentsBy):
             squares = np.abs(np.diagonal(answer.cross_pair[0], axis1=-2, axis2=-1)).reshape(-1, len(question.variables))
             good = (squares < MOST_SQUARES).all(axis=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -28,6 +27,7 @@ from suffice.models.bayesian.posterior import NetworkPosterior
 from suffice.models.bayesian.queries.answers import NetworkAnswers
 from suffice.models.bayesian.reading import NetworkReading
 from suffice.models.bayesian.structure import declared_states, open_structure, read_structure
+from suffice.records import replace
 from suffice.table import Table
 
 # What learning needs is loaded by the first fit: a network that is read from a file may never have one.
@@ -58,7 +58,8 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
 
     Complete data have a closed form. Hidden nodes and gaps (None, NaN, NA) are learned by EM with exact expectations,
     whatever the kinds of the nodes: latent classes, Gaussian mixtures and mixtures of regressions are networks like any
-    other. The summary then holds the distinct rows, and `partial_fit` and `unlearn` run EM anew.
+    other. The summary then holds the distinct rows, and `partial_fit` and `unlearn` run EM anew; without the last row
+    that has a gap the closed form is back. Families that every row shows are counted as they are, beside EM.
 
     Args:
         structure: edges ``(parent, child)``, a dict ``{child: parents}``, a networkx DiGraph, another network, or the
@@ -236,12 +237,13 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         from suffice.models.bayesian.priors import check_prior
         from suffice.models.em.rows import has_gaps
 
+        summary = self._complete(summary)
         domain = summary.domain.merge(Domain(self._hidden.values()))
-        for variable in domain.variables:
+        for variable in domain.variables if 0 in domain.cards else ():
             if variable.kind == "discrete" and variable.card == 0:
                 raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
         check_range(summary)
-        for stale in ("_inference", "_errors"):
+        for stale in ("_inference", "_errors", "scores_", "n_expectations_"):
             self.__dict__.pop(stale, None)
         given = self._given_nodes(domain)
         self._estimate()
@@ -266,23 +268,25 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
             )
 
     def _solution(self, outcome: Outcome | None, notes: tuple[str, ...] = ()) -> Solution:
+        from suffice.models.bayesian.nodes.table_batch import n_unseen_of
+
         names = ESTIMATES if outcome is None else BY_EM
         prior = self._options["prior"]
         leading = self._leading().values()
         # Regressions say in their own notes what joint states without rows get.
-        unseen = sum(getattr(node, "n_unseen", 0) for node in leading if node.kind == TableNode.kind)
+        unseen = n_unseen_of([node for node in leading if node.kind == TableNode.kind])
         filled = self._options["unseen"] if prior is None else "those of the prior"
         evidence = [node.log_evidence() for node in leading]
         complete = outcome is None and prior is not None and not self._options["fixed"]
         newton = [node.name for node in leading if getattr(node, "method", None)]
         closed = CLOSED + (f"; Newton for {listing(newton)}" if newton else "")
-        plan = None if outcome is None else getattr(self._infer(), "plan", None)
+        plan = None if outcome is None else self._plan_in_words()
         return Solution(
             method=closed if outcome is None else "EM, exact expected statistics",
             estimate=" and ".join(dict.fromkeys(names[node.estimate] for node in leading)) or names["given"],
             parameterisation=None if prior is None else "in the probabilities of each row",
             outcome=outcome,
-            plan=None if plan is None else str(plan),
+            plan=plan,
             log_evidence=float(sum(evidence)) if complete and None not in evidence else None,
             warnings=(
                 *notes,
@@ -303,6 +307,7 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         from suffice.models.bayesian.figures import Figures
         from suffice.models.em.rows import has_gaps, read_rows
 
+        summary = self._complete(summary)
         if has_gaps(summary):
             rows = read_rows(summary, summary.domain)
             # The digits of a report do not depend on earlier work of the process.
@@ -314,6 +319,7 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         from suffice.models.em.rows import has_gaps
         from suffice.report import Certificate
 
+        summary = self._complete(summary)
         if has_gaps(summary):
             return self._em_certificate(summary)
         leading = [(node, self._evidence_of(name, summary)) for name, node in self._leading().items()]
@@ -334,10 +340,21 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         return Certificate(gap, loss, bound=loss is not None, exists=exists, directions=edges, scale=scale)
 
     def matched_statistics(self) -> MatchedStatistics | None:
-        """Shares of rows of every cell of the tables: seen, and expected given how often the parents' states occur."""
-        from suffice.models.bayesian.figures import matched_cells
+        """Shares of rows of every cell of the tables: seen, and expected given how often the parents' states occur.
 
-        return matched_cells([node for node in self._leading().values() if node.kind == TableNode.kind])
+        Of linear-Gaussian nodes the cross products with the parents, of GLM nodes both sides of their score equations,
+        where all rows were complete.
+        """
+        from suffice.models.bayesian.figures import matched_statistics_of
+        from suffice.models.bayesian.nodes.glm import GLMNode
+        from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
+        from suffice.models.em.rows import has_gaps
+
+        nodes, summary = self._leading(), self._complete(self.summary_)
+        tables = [node for node in nodes.values() if node.kind == TableNode.kind]
+        kinds = (LinearGaussianNode, GLMNode)
+        names = () if has_gaps(summary) else [name for name, node in nodes.items() if isinstance(node, kinds)]
+        return matched_statistics_of(tables, [(nodes[name], self._evidence_of(name, summary)) for name in names])
 
     def _aligned(self, summary: Summary) -> Summary:
         # The order of states is the network's: a category column of the rows may list the same states in another.
@@ -367,6 +384,11 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         """Free parameters of all nodes that are not fixed; those that tied nodes share count once."""
         return sum(node.n_params for node in self._leading().values())
 
+    @property
+    def n_params(self) -> int:
+        """The same under the name that other libraries use."""
+        return self.n_params_
+
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def node(self, node: Hashable) -> Any:
@@ -379,7 +401,10 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
 
         Of a linear-Gaussian node the coefficients, with axes (discrete parents, coefficient).
         """
-        found: Table = self.node(node).table_
+        known = self._nodes()
+        if node not in known:
+            self.parents(node)
+        found: Table = known[node].table_
         return found
 
     # -- files -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from suffice.domain import Variable, declare
+from suffice.domain import Variable, declare_all
 from suffice.errors import OptionError, listing
 
 #: Options that are dicts by node, with an example of one.
@@ -46,7 +46,7 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
         from suffice.models.bayesian.nodes.kinds import read_kind
 
         kinds = {name: read_kind(name, kind) for name, kind in options["nodes"].items()}
-    declared = {name: declare(name, states) for name, states in (options["states"] or {}).items()}
+    declared = declare_all(options["states"] or {})
     for name, variable in declared.items():
         if variable.kind == "count" and not getattr(kinds.get(name), "counts", False):
             raise OptionError(

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain
-from suffice.errors import EstimateError, MissingColumnError, MissingValueError, listing
+from suffice.errors import (
+    EstimateError,
+    MissingColumnError,
+    MissingValueError,
+    SizeError,
+    SufficeWarning,
+    listing,
+)
 from suffice.models.bayesian.learning import NetworkLearning
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
 from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 
@@ -24,11 +35,15 @@ class NetworkPosterior(NetworkLearning):
         """The fitted node."""
         raise NotImplementedError
 
+    def _complete(self, summary: Summary) -> Summary:
+        """The statistics of a closed form, where a summary holds distinct rows that show all nodes."""
+        raise NotImplementedError
+
     def _refuse_gaps(self) -> None:
         from suffice.models.em.rows import has_gaps
 
         summary = self.__dict__.get("summary_")
-        if summary is not None and has_gaps(summary):
+        if summary is not None and has_gaps(self._complete(summary)):
             raise EstimateError(NO_POSTERIOR)
 
     @property
@@ -36,13 +51,14 @@ class NetworkPosterior(NetworkLearning):
         """The posterior of the parameters of each node that has a prior; tied nodes have the same.
 
         Tables have independent Dirichlet rows, linear-Gaussian nodes a normal-inverse-gamma law, GLM nodes the normal
-        law of Laplace's approximation. Without any prior it is an error; nodes without one are left out.
+        law of Laplace's approximation. Without any prior it is an error; nodes without one are left out, and so are,
+        with a warning, those whose table does not fit.
         """
         self._refuse_gaps()
-        found = {name: node.posterior_ for name, node in self._free().items() if has_posterior(node, approximate=True)}
-        if not found:
-            raise EstimateError("No node was fitted with a conjugate prior, so there is no posterior. Give prior=.")
-        return found
+        nodes = [node for node in self._free().values() if has_posterior(node, approximate=True)]
+        if nodes:
+            return ByNode.of("posterior", nodes, lambda node: node.posterior_)
+        raise EstimateError("No node was fitted with a conjugate prior, so there is no posterior. Give prior=.")
 
     def standard_errors(self) -> dict[Hashable, Table]:
         """Standard errors of the parameters of each node that is not fixed, by label.
@@ -51,9 +67,10 @@ class NetworkPosterior(NetworkLearning):
         and variance, laid out as `table(node)`. Noisy-OR nodes: of the weights, NaN for those on the edge. GLM
         nodes: of the coefficients, infinite for those that run away. They are
         those of the observed information at the maximum; with a conjugate prior and complete rows, posterior standard
-        deviations.
+        deviations. A node whose table does not fit is left out with a warning, and is an error when it is asked for.
         """
-        return {name: self.node(name).error_table() for name in self._free()}
+        nodes = [self.node(name) for name in self._free()]
+        return ByNode.of("standard errors", nodes, lambda node: node.error_table())
 
     def log_predictive(self, data: Any, *, columns: Any = None) -> Floats:
         """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,).
@@ -81,6 +98,35 @@ class NetworkPosterior(NetworkLearning):
                 total += OF_GROUP[nodes[group[0]].kind]([nodes[name] for name in group], found)
             parts.append(total)
         return np.concatenate(parts) if parts else np.empty(0)
+
+
+class ByNode(dict[Hashable, Any]):
+    """Results by node. Those that do not fit are not among them; reading one of them raises what says why."""
+
+    refused: dict[Hashable, SizeError]
+
+    @classmethod
+    def of(cls, what: str, nodes: Sequence[Any], result: Callable[[Any], Any]) -> Self:
+        """The results of some nodes, and a warning that names those without."""
+        found = cls()
+        found.refused = {}
+        for node in nodes:
+            try:
+                found[node.name] = result(node)
+            except SizeError as error:
+                found.refused[node.name] = error
+        if found.refused:
+            warnings.warn(
+                f"There is no room for the {what} of {listing(found.refused)}: left out. Read by name, each raises an "
+                "error that gives its size.",
+                SufficeWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def __missing__(self, name: Hashable) -> Any:
+        """The reason why a node has no result."""
+        raise self.refused.get(name, KeyError(name))
 
 
 def has_posterior(node: Any, *, approximate: bool = False) -> bool:

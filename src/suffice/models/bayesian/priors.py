@@ -124,6 +124,12 @@ def table_prior(prior: Any, domain: Domain, sample_size: float) -> DirichletRows
 def _from_network(prior: Any, domain: Domain, sample_size: float) -> Any:
     """Pseudo-counts of a family from the joint law of a prior network; each must be positive."""
     check_sample_size(sample_size)
+    lacking = [name for name in domain.names if name not in prior.nodes]
+    if lacking:
+        raise OptionError(
+            f"The prior network has no node {listing(lacking)}, which the prior of {domain.names[-1]!r} needs; its "
+            f"nodes are {listing(prior.nodes)}. Add what is missing there, or give priors by node, prior={{node: ...}}."
+        )
     alpha = sample_size * labelled(prior.joint_marginal(domain.names), domain, "prior")
     if not (alpha > 0).all():
         place = np.argwhere(~(alpha > 0))[0]

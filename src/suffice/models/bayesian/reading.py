@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from suffice.domain import Domain, Variable
 from suffice.errors import listing
 from suffice.models.bayesian.learning import NetworkLearning
 from suffice.models.evidence import known_columns
+from suffice.records import replace
 
 if TYPE_CHECKING:
     from suffice.fitting import Purpose

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Hashable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from suffice.errors import OptionError
@@ -57,8 +58,14 @@ def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
         found.setdefault(node, ())
     if not found:
         raise OptionError("The structure has no nodes. Give edges, or a dict {node: parents} for nodes without edges.")
-    check_acyclic(found)
+    _check(tuple(found.items()))
     return found
+
+
+@lru_cache(maxsize=64)
+def _check(parents: tuple[tuple[Hashable, tuple[Hashable, ...]], ...]) -> None:
+    """Raise unless the graph is acyclic; graphs found sound are remembered, as one structure is often fitted again."""
+    check_acyclic(dict(parents))
 
 
 def _hashable(names: Any) -> Any:
@@ -85,9 +92,16 @@ def _from_mapping(structure: Mapping[Hashable, Any]) -> Parents:
             raise OptionError(
                 f"The parents of {child!r} are {parents!r}; expected a list of names, such as [{parents!r}]."
             )
-        found[child] = _hashable(tuple(parents))
-    for parent in [name for parents in found.values() for name in parents]:
-        found.setdefault(parent, ())
+        found[child] = tuple(parents)
+    try:
+        complete = found.keys() >= set().union(*found.values())
+    except TypeError:
+        for names in found.values():
+            _hashable(names)
+        raise
+    if not complete:
+        for parent in [name for parents in found.values() for name in parents]:
+            found.setdefault(parent, ())
     return found
 
 

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from suffice.errors import DataError
+from suffice.models.chain_crf.labels import label_key
+
+#: What the label of a token inside of a chunk begins with.
+PREFIXES = ("B", "I", "E", "S", "L", "U")
 
 
 class Rates(NamedTuple):
@@ -21,6 +25,8 @@ class Rates(NamedTuple):
 @dataclass(frozen=True)
 class Evaluation:
     """Token accuracy, the rates of each label and, for chunk labels (``B-x``, ``I-x``, ``O``), of each type of chunk.
+
+    Chunk labels without types (``B``, ``I``, ``O``) have one type of chunk, whose name is empty.
 
     `spans` is None where the labels are no chunk labels; `span_f1` is then None too. A chunk counts as found when its
     type, its first and its last token are right.
@@ -77,21 +83,28 @@ def evaluate(truth: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]])
     support: dict[Any, int] = {}
     found: dict[Any, int] = {}
     right: dict[Any, int] = {}
+    labels: dict[Any, Any] = {}
     for s, (true, guess) in enumerate(zip(truth, predicted, strict=True)):
         if len(true) != len(guess):
             raise DataError(f"Sequence {s} has {len(true)} labels and {len(guess)} predictions.")
         same = 0
         for label, other in zip(true, guess, strict=True):
-            support[label] = support.get(label, 0) + 1
-            found[other] = found.get(other, 0) + 1
-            if label == other:
-                right[label] = right.get(label, 0) + 1
+            key, guessed = label_key(label), label_key(other)
+            labels.setdefault(key, label)
+            labels.setdefault(guessed, other)
+            support[key] = support.get(key, 0) + 1
+            found[guessed] = found.get(guessed, 0) + 1
+            if key == guessed:
+                right[key] = right.get(key, 0) + 1
                 same += 1
         tokens, hits, whole = tokens + len(true), hits + same, whole + (same == len(true))
-    names = _ordered({*support, *found})
-    labels = {name: _rates(right.get(name, 0), found.get(name, 0), support.get(name, 0)) for name in names}
-    spans, all_spans = _span_rates(truth, predicted) if _chunked(names) else (None, None)
-    return Evaluation(hits / max(tokens, 1), whole / max(len(truth), 1), labels, spans, all_spans)
+    rates: dict[Any, Rates] = {}
+    for key in _ordered(labels):
+        # A dict takes True and 1 for one key; the second of them is shown as text.
+        name = repr(labels[key]) if labels[key] in rates else labels[key]
+        rates[name] = _rates(right.get(key, 0), found.get(key, 0), support.get(key, 0))
+    spans, all_spans = _span_rates(truth, predicted) if _chunked(list(labels.values())) else (None, None)
+    return Evaluation(hits / max(tokens, 1), whole / max(len(truth), 1), rates, spans, all_spans)
 
 
 def chunks(labels: Iterable[Any]) -> set[tuple[int, int, str]]:
@@ -140,14 +153,18 @@ def _rates(hits: int, found: int, support: int) -> Rates:
 
 
 def _chunked(names: Sequence[Any]) -> bool:
-    """Whether the labels are chunk labels."""
-    prefixes = ("B", "I", "E", "S", "L", "U")
-    plain = all(isinstance(name, str) and (name == "O" or name.partition("-")[0] in prefixes) for name in names)
-    return plain and any(name != "O" and "-" in name for name in names)
+    """Whether the labels are chunk labels, all of them with types (``B-x``) or all without (``B``, ``I``, ``O``)."""
+    inside = [name for name in names if name != "O"]
+    if not inside or not all(isinstance(name, str) and name.partition("-")[0] in PREFIXES for name in inside):
+        return False
+    typed = [bool(name.partition("-")[2]) for name in inside]
+    # Lone letters such as E may be anything; O beside them, or B and I together, say that they are chunks.
+    return all(typed) or (not any(typed) and ("O" in names or {"B", "I"} <= set(names)))
 
 
-def _ordered(names: set[Any]) -> list[Any]:
+def _ordered(labels: dict[Any, Any]) -> list[Any]:
+    """The keys, in the order of their labels where they have one."""
     try:
-        return sorted(names)
+        return sorted(labels, key=lambda key: labels[key])
     except TypeError:
-        return sorted(names, key=lambda name: (type(name).__name__, repr(name)))
+        return sorted(labels, key=lambda key: (type(labels[key]).__name__, repr(labels[key])))

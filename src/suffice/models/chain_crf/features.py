@@ -6,12 +6,9 @@ A step is a dict of features (truth values, numbers, text), a list of names, or 
 from __future__ import annotations
 
 import zlib
-from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, count, repeat
 from typing import Any
 
 import numpy as np
@@ -19,6 +16,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.label_scores import Matrix
 from suffice.errors import DataError, MissingValueError, OptionError
+from suffice.models.chain_crf.names import LARGEST, interned, too_large
 
 Ints = NDArray[np.int64]
 
@@ -47,7 +45,8 @@ class FeatureSpace:
     def labels(self) -> tuple[Any, ...]:
         """A name for each column: text, or the number of the column."""
         own = self.width - self.bias
-        return (*(self.names if self.kind == "named" else range(own)), *(("bias",) if self.bias else ()))
+        constant = "bias (of every step)" if "bias" in self.places else "bias"
+        return (*(self.names if self.kind == "named" else range(own)), *((constant,) if self.bias else ()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,18 +75,23 @@ class Sequences:
         indptr = np.concatenate(([0], np.cumsum(counts)))
         return replace(self, design=Matrix(indptr, design.indices[kept], values, design.columns))
 
-    def narrowed(self, kept: NDArray[np.bool_]) -> Sequences:
-        """Only some columns of a named design (the bias is kept)."""
-        design, space = self.design, self.space
-        places = np.cumsum(kept) - 1
+    def entries_of(self, kept: NDArray[np.bool_]) -> Sequences:
+        """The same columns, with entries in some of them alone."""
+        design = self.design
         inside = kept[design.indices]
         counts = np.bincount(design.row_of_entry[inside], minlength=design.rows)
         values = design.values[inside] if len(design.values) else design.values
         indptr = np.concatenate(([0], np.cumsum(counts)))
+        return replace(self, design=Matrix(indptr, design.indices[inside], values, design.columns))
+
+    def narrowed(self, kept: NDArray[np.bool_]) -> Sequences:
+        """Only some columns of a named design."""
+        found, space = self.entries_of(kept), self.space
+        design, width = found.design, int(kept.sum())
+        places = (np.cumsum(kept) - 1).astype(np.int32)
         names = tuple(name for name, keep in zip(space.names, kept.tolist(), strict=False) if keep)
-        width = int(kept.sum())
         return Sequences(
-            Matrix(indptr, places[design.indices[inside]].astype(np.int32), values, width),
+            replace(design, indices=places[design.indices], columns=width),
             self.offsets,
             replace(space, names=names, width=width),
         )
@@ -101,7 +105,7 @@ def read_sequences(
     space: the columns of an earlier fit; names that it does not have are left out, or added with `grow`. hashing: the
     number of columns that names are spread over. bias: one more column, of ones.
     """
-    sequences = _listed(X)
+    sequences = listed_sequences(X)
     kind = _kind_of(sequences)
     if space is not None and (space.kind == "columns") != (kind == "columns"):
         raise DataError(
@@ -118,9 +122,17 @@ def read_sequences(
     return _with_bias(found) if (space.bias if space is not None else bias) else found
 
 
-def _listed(X: Any) -> list[Any]:
+def listed_sequences(X: Any) -> list[Any]:
+    """The sequences in a list, none of them empty."""
     if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
-        raise DataError(f"X is a {type(X).__name__}; expected a list of sequences, each a list of steps or an array.")
+        raise DataError(
+            f"X is of type {type(X).__name__}; expected a list of sequences, each a list of steps or an array."
+        )
+    if hasattr(X, "tocsr") or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"):
+        raise DataError(
+            f"X is one array of shape {X.shape}; expected a list with an array (steps, features) for each sequence. A "  # type: ignore[attr-defined]
+            "single sequence goes into a list: [X]."
+        )
     sequences = list(X)
     if not sequences:
         raise DataError("X holds no sequence; expected at least one.")
@@ -129,8 +141,8 @@ def _listed(X: Any) -> list[Any]:
             continue
         if isinstance(sequence, str | bytes | Mapping) or not hasattr(sequence, "__len__"):
             raise DataError(
-                f"Sequence {s} of X is a {type(sequence).__name__}; expected a list of steps or an array (steps, "
-                "features). A single sequence goes into a list."
+                f"Sequence {s} of X is of type {type(sequence).__name__}; expected a list of steps or an array "
+                "(steps, features). A single sequence goes into a list."
             )
         if len(sequence) == 0:
             raise DataError(f"Sequence {s} of X is empty; every sequence needs at least one step. Leave it out.")
@@ -182,8 +194,8 @@ def _triple(sequence: Any, s: int) -> tuple[Any, Any, Any, int]:
     else:
         try:
             dense = np.asarray(sequence, np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"Sequence {s} of X is no array of numbers: {error}.") from None
+        except (TypeError, ValueError, OverflowError):
+            raise DataError(f"Sequence {s} of X is no array of numbers: {_unlike(sequence)}.") from None
         if dense.ndim != 2:
             raise DataError(f"Sequence {s} of X has shape {dense.shape}; expected (steps, features).")
         width = dense.shape[1]
@@ -198,7 +210,22 @@ def _triple(sequence: Any, s: int) -> tuple[Any, Any, Any, int]:
             f"Sequence {s} of X, step {step}: feature {int(columns[entry])} is {values[entry]}; expected a finite "
             "number."
         )
+    if len(values) and max(-float(values.min()), float(values.max())) > LARGEST:
+        entry = int(np.argmax(np.abs(values)))
+        step = int(np.searchsorted(np.cumsum(counts), entry, side="right"))
+        raise DataError(too_large(f"Sequence {s} of X, step {step}: feature {int(columns[entry])}", values[entry]))
     return counts, columns, values, width
+
+
+def _unlike(sequence: Any) -> str:
+    """Why the steps of a sequence make no array."""
+    lengths = [len(step) if hasattr(step, "__len__") and not isinstance(step, str) else None for step in sequence]
+    for t, length in enumerate(lengths):
+        if length is None:
+            return f"step {t} is of type {type(sequence[t]).__name__}"
+        if length != lengths[0]:
+            return f"step {t} has {length} features and step 0 has {lengths[0]}"
+    return "a value is no number"
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
@@ -206,122 +233,40 @@ def _triple(sequence: Any, s: int) -> tuple[Any, Any, Any, int]:
 
 def _named(sequences: list[Any], space: FeatureSpace | None, hashing: int | None, grow: bool) -> Sequences:
     """Dicts and lists of names."""
-    codes, values, counts, keys = _interned(sequences)
+    codes, values, counts, names = interned(sequences)
     lengths = np.array([len(sequence) for sequence in sequences])
     offsets = np.concatenate(([0], np.cumsum(lengths)))
-    names = [key if isinstance(key, str) else f"{key[0]}:{key[1]}" for key in keys]
     if space is not None and space.kind == "hashed":
         hashing = space.width - space.bias
     if hashing is not None:
-        if not (isinstance(hashing, int | np.integer) and hashing > 0):
-            raise OptionError(f"hashing is {hashing!r}; expected the number of columns, or None.")
-        table = np.array([zlib.crc32(name.encode()) % hashing for name in names], np.int32)
+        table = np.fromiter((zlib.crc32(name.encode()) % hashing for name in names), np.int32, len(names))
         found = FeatureSpace("hashed", int(hashing))
     else:
         places = {} if space is None else dict(space.places)
         if space is None or grow:
-            table = np.array([places.setdefault(name, len(places)) for name in names], np.int32)
+            table = np.fromiter((places.setdefault(name, len(places)) for name in names), np.int32, len(names))
         else:
-            table = np.array([places.get(name, -1) for name in names], np.int32)
+            table = np.fromiter((places.get(name, -1) for name in names), np.int32, len(names))
         found = FeatureSpace("named", len(places), tuple(places))
-    columns = table[codes] if len(names) else np.zeros(0, np.int32)
+    same = np.array_equal(table, np.arange(len(table)))
+    columns = codes if same else table[codes]
     if len(table) and table.min() < 0:
         known = columns >= 0
         steps = np.repeat(np.arange(len(counts)), counts)
         counts = np.bincount(steps[known], minlength=len(counts))
-        columns, values = columns[known], values[known]
+        columns, values = columns[known], values[known] if len(values) else values
     indptr = np.concatenate(([0], np.cumsum(counts)))
     return Sequences(Matrix(indptr, columns, values, found.width), offsets, found)
-
-
-def _interned(sequences: list[Any]) -> tuple[Ints, NDArray[np.float64], Ints, list[Any]]:
-    """Codes and values of all entries, entries of each step, and the keys that the codes stand for."""
-    index: defaultdict[Any, int] = defaultdict(count().__next__)
-    codes, values, counts = array("q"), array("d"), array("q")
-    code_of = index.__getitem__
-    for s, sequence in enumerate(sequences):
-        if set(map(type, sequence)) == {list}:
-            codes.extend(map(code_of, chain.from_iterable(sequence)))
-            counts.extend(map(len, sequence))
-            values.extend(repeat(1.0, len(codes) - len(values)))
-            continue
-        for t, step in enumerate(sequence):
-            before = len(codes)
-            if type(step) is dict or isinstance(step, Mapping):
-                for key, value in step.items():
-                    if type(value) is str:
-                        codes.append(index[key, value])
-                        values.append(1.0)
-                    else:
-                        _enter(index, codes, values, key, value, s, t)
-            elif isinstance(step, str):
-                codes.append(index[step])
-                values.append(1.0)
-            elif isinstance(step, Iterable):
-                codes.extend(map(code_of, sorted(step) if isinstance(step, set | frozenset) else step))
-                values.extend([1.0] * (len(codes) - before))
-            else:
-                raise DataError(
-                    f"Sequence {s} of X, step {t}, is a {type(step).__name__}; expected a dict of features or a list "
-                    "of names, as in the steps before."
-                )
-            counts.append(len(codes) - before)
-    keys = list(index)
-    for code, key in enumerate(keys):
-        if not isinstance(key[0] if isinstance(key, tuple) and len(key) == 2 else key, str):
-            _refuse(key, code, codes, counts, sequences)
-    found = np.frombuffer(codes, np.int64), np.frombuffer(values, np.float64), np.frombuffer(counts, np.int64)
-    return *found, keys
-
-
-def _enter(index: Any, codes: Any, values: Any, key: Any, value: Any, s: int, t: int) -> None:
-    """One feature of a dict whose value is not text."""
-    if isinstance(value, bool | np.bool_ | int | float | np.integer | np.floating):
-        if not np.isfinite(value):
-            raise MissingValueError(
-                f"Sequence {s} of X, step {t}: feature {key!r} is {value!r}; expected a finite number, a truth value "
-                "or text. Leave the feature out where it is not known."
-            )
-        codes.append(index[key])
-        values.append(float(value))
-    elif isinstance(value, str):
-        codes.append(index[key, str(value)])
-        values.append(1.0)
-    elif isinstance(value, Mapping):
-        for inner, what in value.items():
-            if isinstance(what, str):
-                _enter(index, codes, values, f"{key}:{inner}", str(what), s, t)
-            else:
-                _enter(index, codes, values, f"{key}:{inner}", what, s, t)
-    elif isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
-        for inner in sorted(value) if isinstance(value, set | frozenset) else value:
-            _enter(index, codes, values, key, inner if isinstance(inner, str) else str(inner), s, t)
-    else:
-        raise MissingValueError(
-            f"Sequence {s} of X, step {t}: feature {key!r} is {value!r}; expected a number, a truth value or text. "
-            "Leave the feature out where it is not known."
-        )
-
-
-def _refuse(key: Any, code: int, codes: Any, counts: Any, sequences: list[Any]) -> None:
-    """Say where a name that is no text stands."""
-    entry = int(np.flatnonzero(np.array(codes) == code)[0])
-    step = int(np.searchsorted(np.cumsum(np.array(counts)), entry, side="right"))
-    offsets = np.cumsum([len(sequence) for sequence in sequences])
-    s = int(np.searchsorted(offsets, step, side="right"))
-    within = step - (int(offsets[s - 1]) if s else 0)
-    raise DataError(f"Sequence {s} of X, step {within}: the feature {key!r} is no text; names of features are text.")
 
 
 def _with_bias(found: Sequences) -> Sequences:
     """One more column, of ones, after the others."""
     design, space = found.design, found.space
-    values = design.values if len(design.values) else np.ones(len(design.indices))
     ends = design.indptr[1:]
     wider = Matrix(
         design.indptr + np.arange(design.rows + 1),
         np.insert(design.indices, ends, design.columns),
-        np.insert(values, ends, 1.0),
+        np.insert(design.values, ends, 1.0) if len(design.values) else design.values,
         design.columns + 1,
     )
     return replace(found, design=wider, space=replace(space, width=space.width + 1, bias=True))

@@ -26,7 +26,7 @@ def read_labels(
     """
     sequences = listed_labels(y, offsets, words=words)
     flat = [label for sequence in sequences for label in sequence]
-    keys = [label if type(label) is str else _key(label) for label in flat]
+    keys = [label if type(label) is str else label_key(label) for label in flat]
     seen = dict.fromkeys(keys)
     if any(type(key) is tuple and (key[1] is None or key[1] != key[1]) for key in seen):
         _refuse_gap(flat, offsets, words)
@@ -35,7 +35,7 @@ def read_labels(
         labels = _sorted([first[key] for key in seen])
     else:
         labels = known
-    index = {label if type(label) is str else _key(label): code for code, label in enumerate(labels)}
+    index = label_codes(labels)
     if not seen.keys() <= index.keys():
         _refuse(flat, keys, index, _Place(offsets, words), labels)
     return np.array([index[key] for key in keys], np.int64), labels
@@ -44,7 +44,7 @@ def read_labels(
 def check_labels(given: Any) -> tuple[Any, ...]:
     """Declared labels, each once."""
     labels = tuple(_plain(given))
-    if len({_key(label) for label in labels}) < len(labels) or not labels:
+    if len(label_codes(labels)) < len(labels) or not labels:
         raise DataError(f"The labels {listing(labels)} are empty or name one twice.")
     return labels
 
@@ -56,7 +56,7 @@ def listed_labels(y: Any, offsets: Ints, *, words: Words = SEQUENCES) -> list[li
         raise DataError(f"y is a {type(y).__name__}; expected a list of sequences of labels.")
     sequences = list(y)
     if len(sequences) != len(offsets) - 1:
-        raise DataError(f"X has {len(offsets) - 1} {one}s and y has {len(sequences)}; they must be as many.")
+        raise DataError(f"X has {counted(len(offsets) - 1, one)} and y has {len(sequences)}; they must be as many.")
     found = []
     for s, sequence in enumerate(sequences):
         if isinstance(sequence, str | bytes) or not isinstance(sequence, Iterable):
@@ -65,10 +65,16 @@ def listed_labels(y: Any, offsets: Ints, *, words: Words = SEQUENCES) -> list[li
         steps = int(offsets[s + 1] - offsets[s])
         if len(labels) != steps:
             raise DataError(
-                f"{one.capitalize()} {s}: X has {steps} {step}s and y has {len(labels)} labels; they must be as many."
+                f"{one.capitalize()} {s}: X has {counted(steps, step)} and y has {counted(len(labels), 'label')}; they "
+                "must be as many."
             )
         found.append(labels)
     return found
+
+
+def counted(number: int, what: str) -> str:
+    """A number with what it counts: "1 node", "2 nodes"."""
+    return f"{number:,} {what}" + "s" * (number != 1)
 
 
 def _plain(sequence: Any) -> list[Any]:
@@ -76,7 +82,7 @@ def _plain(sequence: Any) -> list[Any]:
     return sequence.tolist() if hasattr(sequence, "tolist") else list(sequence)
 
 
-def _key(label: Any) -> Any:
+def label_key(label: Any) -> Any:
     """What tells labels apart: True and 1 are two labels, 1 and 1.0 are one."""
     if isinstance(label, str):
         return str(label)
@@ -85,6 +91,19 @@ def _key(label: Any) -> Any:
     except TypeError:
         raise DataError(f"The label {label!r} cannot be a label: it is not hashable.") from None
     return (isinstance(label, bool | np.bool_), label)
+
+
+def label_codes(labels: Iterable[Any]) -> dict[Any, int]:
+    """The code of each label, by what tells labels apart."""
+    return {label_key(label): code for code, label in enumerate(labels)}
+
+
+def code_of(label: Any, labels: tuple[Any, ...]) -> int:
+    """The code of one label of a model."""
+    found = label_codes(labels).get(label_key(label))
+    if found is None:
+        raise DataError(f"{label!r} is no label of this model; the labels are {listing(labels)}.")
+    return found
 
 
 def _sorted(labels: list[Any]) -> tuple[Any, ...]:
@@ -123,9 +142,14 @@ def sequence_weights(sample_weight: Any, count: int, *, words: Words = SEQUENCES
     if sample_weight is None:
         return np.ones(count)
     one = words[0]
-    weights = np.asarray(sample_weight, np.float64)
+    try:
+        weights = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"sample_weight holds values that are not numbers; expected one for each {one}.") from None
     if weights.shape != (count,):
-        raise DataError(f"sample_weight has shape {weights.shape}; expected one weight for each of {count} {one}s.")
+        raise DataError(
+            f"sample_weight has shape {weights.shape}; expected one weight for each of {counted(count, one)}."
+        )
     wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
     if len(wrong):
         raise DataError(

@@ -15,9 +15,11 @@ from suffice.iteration import Control, Outcome, State
 from suffice.models.chain_crf.objective import ChainObjective
 from suffice.models.chain_crf.priors import Penalties
 from suffice.models.chain_crf.stochastic import Stochastic
+from suffice.models.feature_sums import Sums
+from suffice.models.labelled import whole_number
 from suffice.report import Certificate
 from suffice.solvers.gradient import lbfgs, owlqn, pseudo_gradient
-from suffice.solvers.newton import newton
+from suffice.solvers.newton import damped_newton
 
 Floats = NDArray[np.float64]
 
@@ -25,6 +27,8 @@ SOLVERS = ("auto", "lbfgs", "owlqn", "newton", "sgd", "adam", "perceptron")
 STOCHASTIC = ("sgd", "adam", "perceptron")
 #: Most weights for which a matrix of second derivatives is made.
 NEWTON_WEIGHTS = 2000
+#: Rounding of a second derivative, as a share of the sum of a feature: that of gradients over a step of 1e-4.
+FLAT = 1e-11
 #: Changes of the gradient that L-BFGS remembers.
 MEMORY = 8
 
@@ -76,9 +80,10 @@ def learn(
     """Maximise the objective from a start.
 
     watch: the mean log-likelihood of a validation set at given weights; the fit ends when it has not risen for
-    `patience` iterations, and the best weights by it are taken. problem: what a checkpoint is known by.
+    `patience` iterations. However the fit ends, the best weights by it are taken. problem: what a checkpoint is known
+    by.
     """
-    best = _Best(watch, patience, control.callback) if watch is not None else None
+    best = Best(watch, patience, control.callback, start) if watch is not None else None
     if best is not None:
         control = replace(control, callback=best)
     if stochastic is not None:
@@ -90,51 +95,74 @@ def learn(
         outcome = owlqn(objective.smooth, rate, start, control, memory=MEMORY, gap=relative_gap, problem=problem)
     else:
         outcome = lbfgs(objective.smooth, start, control, memory=MEMORY, gap=relative_gap, problem=problem)
-    if best is not None and best.weights is not None and outcome.stop_reason in ("callback", "max_iter"):
-        reason = "early stopping" if best.ended else outcome.stop_reason
-        outcome = replace(outcome, stop_reason=reason)
-        return Fit(best.weights, outcome, solver)
+    if best is not None:
+        outcome = best.taken(outcome)
     return Fit(outcome.state.parameters, outcome, solver)
 
 
-class _Best:
-    """The best weights so far by a validation set; says stop when patience is over."""
+class Best:
+    """The best weights so far by a validation set, the start among them; says stop when patience is over."""
 
-    def __init__(self, watch: Callable[[Floats], float], patience: int, inner: Callable[[State], Any] | None) -> None:
-        if not (isinstance(patience, int | np.integer) and patience >= 1):
-            raise OptionError(f"patience is {patience!r}; expected a whole number of at least 1.")
-        self.watch, self.patience, self.inner = watch, patience, inner
-        self.value, self.waited, self.ended = -math.inf, 0, False
-        self.weights: Floats | None = None
+    def __init__(
+        self,
+        watch: Callable[[Floats], float],
+        patience: int,
+        inner: Callable[[State], Any] | None,
+        start: Floats,
+    ) -> None:
+        self.watch, self.patience, self.inner = watch, whole_number(patience, "patience"), inner
+        self.value, self.waited, self.ended = watch(start), 0, False
+        self.weights, self.state = start.copy(), State(start.copy(), math.nan, math.inf)
+        self.last = self.weights
 
     def __call__(self, state: State) -> bool:
-        value = self.watch(state.parameters)
-        if value > self.value:
-            self.value, self.waited, self.weights = value, 0, state.parameters.copy()
-        else:
-            self.waited += 1
+        """Look at a state; True ends the fit."""
+        # Some methods keep their answer for many updates while they measure it: that is no lack of a rise.
+        if not np.array_equal(state.parameters, self.last):
+            self._judge(state)
         self.ended = self.waited >= self.patience
         stop = self.inner is not None and self.inner(state) is True
         return stop or self.ended
 
+    def _judge(self, state: State) -> None:
+        value, self.last = self.watch(state.parameters), state.parameters.copy()
+        if value > self.value:
+            self.value, self.waited = value, 0
+            self.weights, self.state = self.last, state
+        else:
+            self.waited += 1
+
+    def taken(self, outcome: Outcome) -> Outcome:
+        """The outcome with the best state; its history ends there, and it has converged only if it is the optimum."""
+        if not self.ended and np.array_equal(self.weights, outcome.state.parameters):
+            return outcome
+        number = self.state.iteration
+        state = replace(self.state, parameters=self.weights, objective=outcome.history[number])
+        reason = "early stopping" if self.ended or outcome.converged else outcome.stop_reason
+        return Outcome(state, False, reason, outcome.history[: number + 1])
+
 
 def _newton(objective: ChainObjective, start: Floats, control: Control, problem: str) -> Outcome:
-    """Newton's method; second derivatives are central differences of the exact gradient, two for each weight."""
+    """Newton's method; second derivatives are central differences of the exact gradient, two for each weight.
+
+    Without a prior they are singular: adding a number to the weights of a feature for all labels changes nothing. Of
+    all steps the shortest is taken.
+    """
     if len(start) > NEWTON_WEIGHTS:
         raise OptionError(
             f"solver='newton' makes a matrix of {len(start)} by {len(start)}; it takes up to {NEWTON_WEIGHTS} weights. "
             "Use solver='lbfgs'."
         )
-
-    def function(x: Floats) -> tuple[float, Floats, Floats]:
-        value, gradient = objective.smooth(x)
-        return value, gradient, information(objective, x)
-
-    return newton(function, start, control, magnitude=np.abs(objective.features), problem=problem)
+    return damped_newton(objective.smooth, lambda x: information(objective, x), start, control, problem=problem)
 
 
 def information(objective: ChainObjective, x: Floats) -> Floats:
-    """Minus the matrix of second derivatives (k, k): the covariance of the features, and the prior's precision."""
+    """Minus the matrix of second derivatives (k, k): the covariance of the features, and the prior's precision.
+
+    Without a prior some directions change nothing: gradients are 0 along them, so that rows show them exactly, while
+    columns have the error of differences. They are taken out: an error of 1e-8 over a curvature of 1e-12 would send the
+    weights far away.
+    """
     found = np.empty((len(x), len(x)))
     for place in range(len(x)):
         size = 1e-4 * max(1.0, abs(float(x[place])))
@@ -143,27 +171,37 @@ def information(objective: ChainObjective, x: Floats) -> Floats:
         ahead = objective.smooth(moved)[1]
         moved[place] -= 2.0 * size
         found[place] = (objective.smooth(moved)[1] - ahead) / (2.0 * size)
-    return 0.5 * (found + found.T)
+    if objective.penalties.gaussian is not None:  # It bends the objective everywhere.
+        return 0.5 * (found + found.T)
+    _, curvatures, rows = np.linalg.svd(found)
+    least = FLAT * (10.0 * float(curvatures.max(initial=0.0)) + float(np.abs(objective.features).max(initial=0.0)))
+    rows = rows[curvatures > least]
+    within = rows @ found @ rows.T
+    return np.asarray(0.5 * rows.T @ (within + within.T) @ rows)
 
 
-def slopes(objective: ChainObjective, x: Floats) -> tuple[float, Floats]:
-    """Value and slope of the whole objective; with a Laplace prior the slope of least size."""
+def slopes(objective: ChainObjective, x: Floats) -> tuple[float, Floats, Floats]:
+    """Value and slope of the whole objective, and the slope of its log-likelihood.
+
+    With a Laplace prior the slope is the one of least size.
+    """
     value, gradient = objective.smooth(x)
+    likelihood = gradient + objective.penalties.smooth(x)[1]
     laplace = objective.penalties.laplace
     if laplace is None:
-        return value, gradient
-    return value - laplace.value(x), pseudo_gradient(x, gradient, laplace.rate)
+        return value, gradient, likelihood
+    return value - laplace.value(x), pseudo_gradient(x, gradient, laplace.rate), likelihood
 
 
 def measured(objective: ChainObjective, x: Floats) -> tuple[float, float]:
     """Value and relative gap at x."""
-    value, slope = slopes(objective, x)
+    value, slope, _ = slopes(objective, x)
     return value, relative_gap(x, slope)
 
 
-def certify(objective: ChainObjective, x: Floats) -> tuple[Certificate, float, float, float]:
-    """The certificate at x, the log-likelihood, the objective, and the relative norm of the slope."""
-    value, slope = slopes(objective, x)
+def certify(objective: ChainObjective, x: Floats) -> tuple[Certificate, float, float, float, Sums]:
+    """The certificate at x, the log-likelihood, the objective, the relative norm of the slope, and sums of features."""
+    value, slope, likelihood = slopes(objective, x)
     penalties = objective.penalties
     bound = None
     if penalties.gaussian is not None:
@@ -180,4 +218,5 @@ def certify(objective: ChainObjective, x: Floats) -> tuple[Certificate, float, f
         exists=True if bound is not None else None,
         scale="counts, summed over sequences",
     )
-    return certificate, value + penalties.value(x), value, relative_gap(x, slope)
+    sums = Sums.of(objective.features, likelihood, slope, prior=penalties.any)
+    return certificate, value + penalties.value(x), value, relative_gap(x, slope), sums

@@ -12,22 +12,34 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.engines.linear_predictor import with_one_blas_thread
-from suffice.errors import OptionError, listing
+from suffice.engines.workers import worker_count
+from suffice.errors import DataError, OptionError, listing
+from suffice.families.base import generator
 from suffice.fitting import Estimator
 from suffice.iteration import fingerprint
-from suffice.models.chain_crf.features import Sequences, read_sequences
-from suffice.models.chain_crf.labels import check_labels, read_labels, sequence_weights
+from suffice.models.chain_crf.existence import NO_MAXIMUM, UNDECIDED, Standing, path_standing
+from suffice.models.chain_crf.features import Sequences, listed_sequences, read_sequences
+from suffice.models.chain_crf.labels import (
+    check_labels,
+    label_codes,
+    label_key,
+    listed_labels,
+    read_labels,
+    sequence_weights,
+)
 from suffice.models.chain_crf.learning import SOLVERS, STOCHASTIC, Fit, certify, chosen_solver, learn
 from suffice.models.chain_crf.objective import ChainObjective, make_objective
 from suffice.models.chain_crf.priors import read_prior
 from suffice.models.chain_crf.reading import Reading, Trained
 from suffice.models.chain_crf.stochastic import Plan, Stochastic
-from suffice.models.chain_crf.structure import Structure, Wanted, structure_of, transfer
+from suffice.models.chain_crf.structure import Structure, Wanted, check_paths, structure_of, transfer
+from suffice.models.labelled import whole_number
 from suffice.report import Certificate, Report
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +71,7 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         conditioned_transitions: weights for (feature, label, label): True for all features, or a list of features.
         constraints: what is impossible: "bio", "bioes", or pairs (from, to) with None for the outside.
         labels: the labels there are, in order; those seen, sorted, unless given.
-        min_frequency: features at fewer steps than this are left out.
+        min_frequency: features at fewer steps than this are left out; columns of arrays count where they are not 0.
         hashing: number of columns that the names of features are spread over; no names are kept then.
         max_iter: most iterations; of a stochastic solver: passes over the sequences.
         tolerance: on the norm of the gradient divided by that of the weights (at least 1).
@@ -70,7 +82,8 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         shuffle: whether the order of the sequences is drawn anew for each pass.
         expectations: of a stochastic gradient: "exact", "sampled" (independent paths) or "gibbs".
         n_samples: paths a sequence of sampled expectations.
-        n_sweeps: sweeps of Gibbs sampling before its paths are used; they start at the labels given.
+        n_sweeps: sweeps of Gibbs sampling in each update; chains begin at the labels given and go on from update to
+            update.
         patience: iterations without a rise on a validation set after which the fit ends.
         warm_start: start from the weights of the last fit.
         random_state: seed of stochastic solvers.
@@ -125,10 +138,22 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         for name in ("self", "__class__"):
             options.pop(name, None)
         super().__init__(**options)
-        if solver not in SOLVERS:
-            raise OptionError(f"solver is {solver!r}; expected one of {listing(SOLVERS)}.")
-        if solver == "perceptron" and prior is not None:
+        self._check_options()
+
+    def _check_options(self) -> None:
+        options = self._options
+        if options["solver"] not in SOLVERS:
+            raise OptionError(f"solver is {options['solver']!r}; expected one of {listing(SOLVERS)}.")
+        if options["solver"] == "perceptron" and options["prior"] is not None:
             raise OptionError("The perceptron has no objective that a prior could enter; give prior=None.")
+        least = options["min_frequency"]
+        if isinstance(least, bool) or not (isinstance(least, int | float | np.number) and 0 <= least < np.inf):
+            raise OptionError(f"min_frequency is {least!r}; expected a number of at least 0.")
+        if options["hashing"] is not None:
+            whole_number(options["hashing"], "hashing, the number of columns,")
+        whole_number(options["patience"], "patience")
+        worker_count(options["threads"])
+        generator(options["random_state"])
         self._plan("sgd")
 
     # -- fitting -----------------------------------------------------------------------------------------------------
@@ -141,7 +166,7 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         Args:
             X: sequences of steps: dicts of features, lists of names, arrays or sparse matrices (steps, features).
             y: the labels of each step of each sequence.
-            sample_weight: how many sequences each sequence stands for (n,).
+            sample_weight: how many sequences each sequence stands for (n,); those of weight 0 are left out.
             validation: sequences and labels (X, y); the fit ends when their log-likelihood no longer rises.
 
         Returns:
@@ -178,63 +203,74 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
 
         # Threads of BLAS for the long vectors of the solver would fight with ours for the same cores.
         found = with_one_blas_thread(call)
-        return self._accept(read, objective, found, updates=0)
+        standing = UNDECIDED
+        if self._options["prior"] is None and solver != "perceptron":
+            standing = path_standing(objective, read.sequences, read.codes, found.weights)
+        return self._accept(read, objective, found, standing=standing)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
         """Go through these sequences once, in their order, with steps of `step_size`: stochastic ascent.
 
         Features, pairs and labels that were not seen before enter with a weight of 0. The prior counts with one over
         the number of sequences of this call for each. The first call begins at zero. With solver="adam" or
-        "perceptron" the updates are those, else plain ascent.
+        "perceptron" the updates are those, else plain ascent; moments and means go on from call to call. A sequence of
+        weight w moves the weights w times as far.
         """
         earlier: Trained | None = self.__dict__.get("_trained")
         read = self._read(X, y, sample_weight, earlier)
         structure = read.structure
-        start = np.zeros(structure.length)
+        start, walk = np.zeros(structure.length), {}
         if earlier is not None:
             start = transfer(earlier.weights, earlier.structure, structure)
+            walk = {name: transfer(vector, earlier.structure, structure) for name, vector in earlier.walk.items()}
         objective = self._objective_of(read)
         solver = self._options["solver"] if self._options["solver"] in STOCHASTIC else "sgd"
-        run = self._stochastic(read, objective, solver, shuffle=False)
-        done = 0 if earlier is None else earlier.updates
-        memory = run.memory_at(start, done)
-        after = run.epoch(memory)
+        run = self._stochastic(read, objective, solver, online=True)
+        after = run.epoch(run.memory_at(start, 0 if earlier is None else earlier.updates, walk))
         found = Fit.passed(after["mean"] if run.averaged else after["raw"], objective, solver)
-        return self._accept(read, objective, found, updates=int(after["updates"]))
+        return self._accept(read, objective, found, updates=int(after["updates"]), walk=run.going_on(after))
 
     def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
         """Not offered: the sequences of an iterative fit cannot be taken out again."""
         raise OptionError("A ChainCRF has no finite statistics to take sequences out of; fit it again without them.")
 
     def _read(self, X: Any, y: Any, sample_weight: Any, earlier: Trained | None) -> _Read:
-        options = self._options
-        space = None if earlier is None else earlier.structure.space
-        sequences = read_sequences(X, space=space, hashing=options["hashing"], bias=options["bias"], grow=True)
-        known = None if options["labels"] is None else check_labels(options["labels"])
-        codes, labels = read_labels(y, sequences.offsets, known)
-        if known is None and earlier is not None:
-            old = earlier.structure.labels
-            labels = (*old, *(label for label in labels if label not in old))
-            codes, _ = read_labels(y, sequences.offsets, labels)
+        options, before = self._options, None if earlier is None else earlier.structure
+
+        def read(some: Any) -> Sequences:
+            space = None if before is None else before.space
+            return read_sequences(some, space=space, hashing=options["hashing"], bias=options["bias"], grow=True)
+
+        listed = listed_sequences(X)
+        sequences = read(listed)
+        named = listed_labels(y, sequences.offsets)
         weights = sequence_weights(sample_weight, len(sequences))
-        sequences = self._frequent(sequences, weights) if earlier is None else sequences
-        structure = structure_of(
-            sequences, codes, labels, self._wishes(), None if earlier is None else earlier.structure
-        )
+        known = None if options["labels"] is None else check_labels(options["labels"])
+        if not weights.all():  # Read first as they stand, so that an error names the place that the user knows.
+            read_labels(named, sequences.offsets, known)
+            kept = np.flatnonzero(weights).tolist()
+            sequences, named, weights = read([listed[s] for s in kept]), [named[s] for s in kept], weights[kept]
+        codes, labels = read_labels(named, sequences.offsets, known)
+        if known is None and before is not None:
+            old = label_codes(before.labels)
+            labels = (*before.labels, *(label for label in labels if label_key(label) not in old))
+            codes, _ = read_labels(named, sequences.offsets, labels)
+        sequences, columns = self._frequent(sequences, weights) if before is None else (sequences, None)
+        structure = structure_of(sequences, codes, labels, self._wishes(), before, columns=columns)
         return _Read(sequences.without_zeros(), codes, labels, weights, structure)
 
-    def _frequent(self, sequences: Sequences, weights: Floats) -> Sequences:
-        """Without features that are at too few steps."""
-        least, space = self._options["min_frequency"], sequences.space
-        if not least > 0 or space.kind != "named":
-            return sequences
-        design = sequences.design
-        steps = np.repeat(weights, np.diff(sequences.offsets))
-        counts = np.bincount(design.indices, steps[design.row_of_entry], minlength=space.width)
-        kept = counts >= least
+    def _frequent(self, sequences: Sequences, weights: Floats) -> tuple[Sequences, Mask | None]:
+        """Without features that are at too few steps, and which columns have weights, where the columns stay."""
+        least, space, design = self._options["min_frequency"], sequences.space, sequences.design
+        if not least > 0:
+            return sequences, None
+        steps = np.repeat(weights, np.diff(sequences.offsets))[design.row_of_entry]
+        if space.kind == "columns" and len(design.values):
+            steps = steps * (design.values != 0.0)
+        kept = np.bincount(design.indices, steps, minlength=space.width) >= least
         if space.bias:
             kept[-1] = True
-        return sequences.narrowed(kept)
+        return (sequences.narrowed(kept), None) if space.kind == "named" else (sequences.entries_of(kept), kept)
 
     def _fingerprint(self, read: _Read, objective: ChainObjective, start: Floats) -> str:
         """What tells this fit from others: the data, the weights there are, the start and the options."""
@@ -263,7 +299,7 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
             read.structure, read.sequences, read.codes, read.weights, penalties, threads=self._options["threads"]
         )
 
-    def _plan(self, solver: str, shuffle: bool | None = None) -> Plan:
+    def _plan(self, solver: str, *, online: bool = False) -> Plan:
         options = self._options
         return Plan(
             solver,
@@ -271,25 +307,35 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
             options["decay"],
             options["batch_size"],
             options["average"],
-            options["shuffle"] if shuffle is None else shuffle,
+            options["shuffle"] and not online,
             options["expectations"],
             options["n_samples"],
             options["n_sweeps"],
             options["random_state"],
         )
 
-    def _stochastic(
-        self, read: _Read, objective: ChainObjective, solver: str, *, shuffle: bool | None = None
-    ) -> Stochastic:
-        plan = self._plan(solver, shuffle)
-        return Stochastic(read.structure, read.sequences, read.codes, read.weights, objective.penalties, plan)
+    def _stochastic(self, read: _Read, objective: ChainObjective, solver: str, *, online: bool = False) -> Stochastic:
+        """online: sequences in their order, each call for itself."""
+        return Stochastic(
+            read.structure,
+            read.sequences,
+            read.codes,
+            read.weights,
+            objective.penalties,
+            self._plan(solver, online=online),
+            unit=1.0 if online else None,
+        )
 
     def _watch(self, validation: Any, structure: Structure) -> Any:
         """The mean log-likelihood of a validation set, as a function of the weights."""
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise OptionError("validation is a pair (X, y) of sequences and their labels.")
-        sequences = read_sequences(validation[0], space=structure.space)
-        codes, _ = read_labels(validation[1], sequences.offsets, structure.labels)
+        try:
+            sequences = read_sequences(validation[0], space=structure.space)
+            codes, _ = read_labels(validation[1], sequences.offsets, structure.labels)
+            check_paths(codes, sequences.offsets, structure.allowed, structure.ends, structure.labels)
+        except DataError as error:
+            raise type(error)(f"In the validation set: {error}") from None
         objective = make_objective(
             structure,
             sequences.without_zeros(),
@@ -300,12 +346,24 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         )
         return lambda weights: objective.log_likelihood(weights) / len(sequences)
 
-    def _accept(self, read: _Read, objective: ChainObjective, found: Fit, *, updates: int) -> Self:
-        certificate, log_likelihood, value, relative = certify(objective, found.weights)
+    def _accept(
+        self,
+        read: _Read,
+        objective: ChainObjective,
+        found: Fit,
+        *,
+        updates: int = 0,
+        walk: Mapping[str, Floats] | None = None,
+        standing: Standing = UNDECIDED,
+    ) -> Self:
+        certificate, log_likelihood, value, relative, sums = certify(objective, found.weights)
+        certificate = standing.judged(certificate, read.structure.names)
         fresh = copy.copy(self)
         fresh.__dict__.update({"_options": dict(self._options)})
-        fresh.__dict__["_trained"] = Trained(read.structure, found.weights, relative, updates)
+        fresh.__dict__["_trained"] = Trained(read.structure, found.weights, relative, updates, walk or {})
         domain = Domain([Variable.discrete("label", read.labels)])
+        steps = (read.codes, read.sequences.offsets, read.weights)
+        fresh.__dict__["_sums"] = sums.with_shares(*steps, read.structure.size)
         fresh.summary_ = Summary(domain, {}, len(read.sequences), float(read.weights.sum()))
         fresh.report_ = fresh._receipt(read, found, certificate, log_likelihood, value)
         self.__dict__.clear()
@@ -318,6 +376,7 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         outcome, structure = found.outcome, read.structure
         perceptron = found.method == "perceptron"
         estimate = "maximum likelihood" if self._options["prior"] is None else "posterior mode"
+        separated = certificate.exists is False
         return Report(
             model=f"ChainCRF, {structure.size} labels, {structure.space.width:,} features",
             rows=len(read.sequences),
@@ -329,11 +388,12 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
             objective=value,
             n_params=structure.length,
             certificate=certificate,
-            converged=outcome.converged and not perceptron,
+            converged=outcome.converged and not perceptron and not separated,
             iterations=outcome.state.iteration,
             history=outcome.history,
-            stop_reason=outcome.stop_reason,
+            stop_reason="no maximum" if separated and outcome.converged else outcome.stop_reason,
             plan=f"forward-backward over {len(read.codes):,} steps",
+            warnings=(NO_MAXIMUM,) if separated else (),
         )
 
     # -- state -------------------------------------------------------------------------------------------------------
@@ -344,7 +404,8 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         return self._state.structure.length
 
     def _fitted_state(self) -> dict[str, Any]:
-        return self._state.to_plain()
+        return {**self._state.to_plain(), **self._plain_sums()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.__dict__["_trained"] = Trained.from_plain(state)
+        self._restore_sums(state)

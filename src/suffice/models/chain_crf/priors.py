@@ -24,6 +24,11 @@ class Penalties:
     gaussian: GaussianPenalty | None = None
     laplace: LaplacePenalty | None = None
 
+    @property
+    def any(self) -> bool:
+        """Whether there is a prior at all."""
+        return self.gaussian is not None or self.laplace is not None
+
     def smooth(self, weights: Floats) -> tuple[float, Floats | float]:
         """Value and slope of the Gaussian part."""
         if self.gaussian is None:

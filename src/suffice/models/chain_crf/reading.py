@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.label_scores import Packing
-from suffice.errors import DataError, FileFormatError
+from suffice.errors import FileFormatError
+from suffice.families.base import generator
 from suffice.models.chain_crf.decoding import Decoder, Marginals
 from suffice.models.chain_crf.evaluation import Evaluation, evaluate
 from suffice.models.chain_crf.features import FeatureSpace, Sequences, read_sequences
-from suffice.models.chain_crf.labels import listed_labels, read_labels, sequence_weights
-from suffice.models.chain_crf.structure import Structure
-from suffice.models.labelled import Labelled
+from suffice.models.chain_crf.labels import code_of, listed_labels, read_labels, sequence_weights
+from suffice.models.chain_crf.structure import Structure, check_lengths
+from suffice.models.labelled import Labelled, read_walk, whole_number
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,12 +41,16 @@ class TransitionWeight(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A structure with its weights (k,), the relative norm of the slope there, and the number of updates so far."""
+    """A structure with its weights (k,), the relative norm of the slope there, and the number of updates so far.
+
+    walk: vectors (k,) beside the weights from which `partial_fit` goes on.
+    """
 
     structure: Structure
     weights: Floats
     gradient_norm: float
     updates: int = 0
+    walk: Mapping[str, Floats] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a file."""
@@ -68,6 +73,7 @@ class Trained:
             "weights": self.weights,
             "gradient_norm": self.gradient_norm,
             "updates": self.updates,
+            "walk": dict(self.walk),
         }
 
     @classmethod
@@ -92,7 +98,8 @@ class Trained:
         )
         weights = np.asarray(plain["weights"], np.float64)
         _check_parts(structure, weights)
-        return cls(structure, weights, float(plain["gradient_norm"]), int(plain["updates"]))
+        walk = read_walk(plain.get("walk", {}), len(weights), "ChainCRF")
+        return cls(structure, weights, float(plain["gradient_norm"]), int(plain["updates"]), walk)
 
 
 def _check_parts(structure: Structure, weights: Floats) -> None:
@@ -165,12 +172,11 @@ class Reading(Labelled):
 
     def top_features(self, n: int = 20, *, label: Any = None, lowest: bool = False) -> list[StateWeight]:
         """The n largest (or lowest) state weights, of one label or of all: a table of feature, label and weight."""
+        n = whole_number(n, "n", 0)
         structure, weights = self._state.structure, self._state.structure.states(self._state.weights)
         places = np.arange(len(weights))
         if label is not None:
-            if label not in structure.labels:
-                raise DataError(f"{label!r} is no label of this model; the labels are {structure.labels}.")
-            places = places[structure.packing.labels == structure.labels.index(label)]
+            places = places[structure.packing.labels == code_of(label, structure.labels)]
         order = places[np.argsort(weights[places] if lowest else -weights[places], kind="stable")][:n]
         names, features = structure.space.labels, structure.packing.features
         return [
@@ -180,6 +186,7 @@ class Reading(Labelled):
 
     def top_transitions(self, n: int = 20, *, lowest: bool = False) -> list[TransitionWeight]:
         """The n largest (or lowest) transition weights: a table of before, after and weight."""
+        n = whole_number(n, "n", 0)
         structure = self._state.structure
         matrix = structure.transitions(self._state.weights)
         cells = np.argwhere(structure.free)
@@ -207,7 +214,7 @@ class Reading(Labelled):
 
     def sample_labels(self, X: Any, n: int = 1, *, random_state: Any = None) -> list[list[list[Any]]]:
         """For each sequence n paths of labels drawn from p(y | x)."""
-        return self._decoder().samples(self._sequences(X), n, np.random.default_rng(random_state))
+        return self._decoder().samples(self._sequences(X), n, generator(random_state))
 
     # -- how good ----------------------------------------------------------------------------------------------------
 
@@ -240,7 +247,9 @@ class Reading(Labelled):
         return evaluate(listed_labels(y, sequences.offsets), self._decoder().paths(sequences))
 
     def _sequences(self, X: Any) -> Sequences:
-        return read_sequences(X, space=self._state.structure.space).without_zeros()
+        found = read_sequences(X, space=self._state.structure.space).without_zeros()
+        check_lengths(self._state.structure, found.offsets)
+        return found
 
     def _decoder(self) -> Decoder:
         return Decoder(self._state.structure, self._state.weights, self._options["threads"])

@@ -1,13 +1,16 @@
 """Fits that go through the sequences a few at a time: stochastic ascent, Adam, and the structured perceptron.
 
 The gradient of a minibatch D' is ``(1 / |D'|) sum over D' of [phi(y_n, x_n) - E phi(y, x_n)]``, an estimate of the MEAN
-log-likelihood's gradient. The prior belongs to the SUM, so its slope enters divided by the number of sequences.
+log-likelihood's gradient. The prior belongs to the SUM, so its slope enters divided by the number of sequences. A
+sequence of weight w_n enters with ``w_n / u``: u is the mean weight in a fit, so that the mean over minibatches is the
+gradient of ``sum_n w_n log p_n / sum_n w_n``, and 1 in `partial_fit`, where each call stands for itself.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +19,13 @@ from numpy.typing import NDArray
 
 from suffice.engines.chain_gibbs import gibbs
 from suffice.errors import ConvergenceWarning, OptionError
+from suffice.families.base import generator
 from suffice.iteration import Control, Outcome, State, iterate
 from suffice.models.chain_crf.features import Sequences
 from suffice.models.chain_crf.objective import EVALUATIONS, Block, subset
+from suffice.models.chain_crf.sparse_updates import Residuals, SparseEpoch, uniform_pull
 from suffice.models.chain_crf.structure import Structure
+from suffice.models.labelled import whole_number
 from suffice.solvers.online import step_sizes
 
 Floats = NDArray[np.float64]
@@ -35,7 +41,7 @@ class Plan:
     """How a stochastic fit goes through the sequences.
 
     step: a number, a list of numbers, or a function of the update; expectations: "exact", "sampled" (independent paths)
-    or "gibbs" (chains of samples started at the labels given).
+    or "gibbs" (chains of samples that begin at the labels given and go on from update to update).
     """
 
     method: str = "sgd"
@@ -53,63 +59,97 @@ class Plan:
         """Refuse what makes no sense."""
         if self.expectations not in ("exact", "sampled", "gibbs"):
             raise OptionError(f"expectations is {self.expectations!r}; expected 'exact', 'sampled' or 'gibbs'.")
-        for name in ("batch", "samples", "sweeps"):
-            value = getattr(self, name)
-            if not (isinstance(value, int | np.integer) and value >= 1):
-                shown = {"batch": "batch_size", "samples": "n_samples", "sweeps": "n_sweeps"}[name]
-                raise OptionError(f"{shown} is {value!r}; expected a whole number of at least 1.")
+        for name, value in (("batch_size", self.batch), ("n_samples", self.samples), ("n_sweeps", self.sweeps)):
+            whole_number(value, name)
+        _schedule(self.step, self.decay)
 
 
 class Stochastic:
     """One stochastic fit: its minibatches, its updates and its averages."""
 
     def __init__(
-        self, structure: Structure, sequences: Sequences, codes: Ints, weights: Floats, penalties: Any, plan: Plan
+        self,
+        structure: Structure,
+        sequences: Sequences,
+        codes: Ints,
+        weights: Floats,
+        penalties: Any,
+        plan: Plan,
+        *,
+        unit: float | None = None,
     ) -> None:
-        """Codes (steps,) and weights (n,) as in the objective."""
+        """Codes (steps,), weights (n,) as in the objective; unit: the weight that counts once, None is their mean."""
         self.structure, self.sequences, self.codes, self.weights = structure, sequences, codes, weights
         self.penalties, self.plan = penalties, plan
-        self.rng = np.random.default_rng(plan.seed)
-        self.total = float(weights.sum())
+        self.rng = generator(plan.seed)
+        self.unit = float(weights.mean()) if unit is None else unit
         self.schedule = _schedule(plan.step, plan.decay)
+        #: Where the chains of samples of all sequences stand (samples, steps); none before an epoch begins.
+        self._chains: NDArray[Any] = np.zeros((0, 0), np.uint8)
+        self._residuals = self.fast_residuals()
+
+    def fast_residuals(self) -> Residuals | None:
+        """What makes updates touch the weights of a minibatch alone, where there is such a thing."""
+        if self.plan.expectations != "exact" and self.plan.method != "perceptron":
+            return None
+        return Residuals.where_they_pay(self.structure, self.sequences, self.codes)
 
     def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
         """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some sequences."""
-        block, codes = self._block(chosen)
-        if self.plan.expectations == "exact":
-            expected = block.expected(x)[1]
-        else:
-            expected = self._sampled(block, codes, x)
-        found = (block.observed(codes) - expected) / max(float(self.weights[chosen].sum()), 1e-300)
-        return found - self._prior_slope(x)
+        if self._residuals is not None:
+            found = self._residuals.gradient(x, chosen, self._shares(chosen))
+            if found is not None:
+                return found - self._prior_slope(x)
+        block, codes, places = self._block(chosen)
+        expected = block.expected(x)[1] if self.plan.expectations == "exact" else self._sampled(block, places, x)
+        return (block.observed(codes) - expected) / (len(chosen) * self.unit) - self._prior_slope(x)
+
+    def _shares(self, chosen: Ints) -> Floats:
+        """What each sequence of a minibatch counts in its gradient; in the perceptron, its weight."""
+        weights = self.weights[chosen]
+        return weights if self.plan.method == "perceptron" else weights / (len(chosen) * self.unit)
 
     def _prior_slope(self, x: Floats) -> Floats:
         """The slope of the penalties, divided by the number of sequences."""
         slope = self.penalties.smooth(x)[1]
         if self.penalties.laplace is not None:
             slope = slope + self.penalties.laplace.rate * np.sign(x)
-        return np.asarray(slope / self.total)
+        return np.asarray(slope / (self.unit * len(self.weights)))
 
-    def _block(self, chosen: Ints) -> tuple[Block, Ints]:
+    def _block(self, chosen: Ints) -> tuple[Block, Ints, Ints]:
+        """Some sequences, the codes of their labels, and the places of their steps among all."""
         part, places = subset(self.sequences, chosen)
-        codes = self.codes[places]
-        return Block(self.structure, part, self.weights[chosen], threads=1, once=True), codes
+        return Block(self.structure, part, self.weights[chosen], threads=1, once=True), self.codes[places], places
 
-    def _sampled(self, block: Block, codes: Ints, x: Floats) -> Floats:
-        """Expected features by samples: from chains of samples that start at the labels, or independent ones."""
+    def _sampled(self, block: Block, places: Ints, x: Floats) -> Floats:
+        """Expected features by samples: from chains of samples that go on, or independent ones."""
         plan = self.plan
-        paths = np.empty((plan.samples, len(codes)), np.int64)
+        paths = np.empty((plan.samples, len(places)), np.int64)
         for chains, steps in block.steps.chains(block.parts(x)):
             here = slice(*steps)
             if plan.expectations == "gibbs":
-                paths[:, here] = gibbs(chains, np.tile(codes[here], (plan.samples, 1)), plan.sweeps, self.rng)
+                paths[:, here] = gibbs(chains, self.standing(places[here]), plan.sweeps, self.rng)
             else:
                 paths[:, here] = chains.sample(plan.samples, random_state=self.rng, threads=1, calls=EVALUATIONS)
+        self.stand(places, paths)
         return np.asarray(np.mean([block.observed(path) for path in paths], axis=0))
+
+    # -- chains of samples -------------------------------------------------------------------------------------------
+
+    def standing(self, places: Ints) -> Ints:
+        """Where the chains of some steps stand (samples, len(places)): at their labels before the first update."""
+        if self._chains.size:
+            return self._chains[:, places].astype(np.int64)
+        return np.tile(self.codes[places], (self.plan.samples, 1))
+
+    def stand(self, places: Ints, paths: Ints) -> None:
+        """Keep where the chains of some steps came to."""
+        if self._chains.size:
+            self._chains[:, places] = paths
 
     def perceptron_step(self, x: Floats, chosen: Ints) -> Floats:
         """The features of the labels less those of the best path."""
-        block, codes = self._block(chosen)
+        block, codes, _ = self._block(chosen)
         best = [
             chains.best_paths(threads=1, calls=EVALUATIONS)[0][0] for chains, _ in block.steps.chains(block.parts(x))
         ]
@@ -136,12 +176,36 @@ class Stochastic:
             # A number of epochs is a plan here, not a limit that was hit.
             warnings.simplefilter("ignore", ConvergenceWarning)
             outcome = iterate(step, State(start.copy(), value, distance, memory=memory), control, problem=problem)
-        return replace(outcome, state=ended[0]) if ended else outcome
+        if not ended:
+            return outcome
+        before = min(value, gap(np.zeros_like(start))[0]) if start.any() else value
+        if self.plan.method != "perceptron" and ended[0].objective < before - abs(before):
+            warnings.warn(
+                f"Stochastic ascent runs away: the objective is {ended[0].objective:.6g} after {ended[0].iteration} "
+                f"passes and was {before:.6g} before the first. Its steps are too long; lower step_size, or raise "
+                "decay.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return replace(outcome, state=ended[0])
 
-    def memory_at(self, start: Floats, updates: int) -> dict[str, Any]:
-        """What the next epoch goes on from: weights, their mean, moments of the gradient, and the updates made."""
+    def memory_at(self, start: Floats, updates: int, walk: Mapping[str, Floats] | None = None) -> dict[str, Any]:
+        """What the next epoch goes on from: weights, their mean, moments of the gradient, and the updates made.
+
+        walk: what `going_on` said after the last of these updates.
+        """
         zeros = np.zeros_like(start)
-        return {"raw": start.copy(), "mean": start.copy(), "first": zeros, "second": zeros.copy(), "updates": updates}
+        found = {"raw": start.copy(), "mean": start.copy(), "first": zeros, "second": zeros.copy(), "updates": updates}
+        found |= {name: value.copy() for name, value in (walk or {}).items()}
+        if self.plan.expectations == "gibbs" and self.plan.method != "perceptron":
+            kind = np.uint8 if self.structure.size <= 256 else np.int64
+            found["chains"] = np.tile(self.codes.astype(kind), (self.plan.samples, 1))
+        return found
+
+    def going_on(self, memory: Mapping[str, Any]) -> dict[str, Floats]:
+        """What a later call needs beside the weights returned to take the steps that one long run would take."""
+        names = [*(["raw"] if self.averaged else []), *(["first", "second"] if self.plan.method == "adam" else [])]
+        return {name: memory[name] for name in names}
 
     @property
     def averaged(self) -> bool:
@@ -153,13 +217,22 @@ class Stochastic:
         kept = {name: value.copy() if hasattr(value, "copy") else value for name, value in memory.items()}
         count = len(self.sequences)
         order = self.rng.permutation(count) if self.plan.shuffle else np.arange(count)
-        for first in range(0, count, self.plan.batch):
-            self.update(kept, order[first : first + self.plan.batch])
+        batches = (order[first : first + self.plan.batch] for first in range(0, count, self.plan.batch))
+        pull = uniform_pull(self.penalties) if self._residuals is not None and self.plan.method != "adam" else None
+        if self._residuals is not None and pull is not None:
+            pull /= self.unit * len(self.weights)
+            schedule = None if self.plan.method == "perceptron" else self.schedule
+            epoch = SparseEpoch(self._residuals, kept, averaged=self.averaged, pull=pull)
+            epoch.run(batches, self._shares, schedule, self.update)
+            return kept
+        for chosen in batches:
+            self.update(kept, chosen)
         return kept
 
     def update(self, kept: dict[str, Any], chosen: Ints) -> None:
-        """One step of ascent with some sequences."""
+        """One step of ascent with some sequences; their chains of samples go on from where they stood."""
         x, t = kept["raw"], int(kept["updates"])
+        self._chains = kept.get("chains", self._chains)
         if self.plan.method == "perceptron":
             x += self.perceptron_step(x, chosen)
         elif self.plan.method == "adam":
@@ -179,8 +252,11 @@ class Stochastic:
 def _schedule(step: Any, decay: float) -> Callable[[int], float]:
     """Steps of updates 0, 1, ...: from a number with its decay, a function, or a list whose last entry stays."""
     if isinstance(step, list | tuple | np.ndarray):
-        sizes = [float(value) for value in step]
-        if not sizes or not all(value > 0.0 for value in sizes):
+        try:
+            sizes = np.asarray(step, np.float64).ravel().tolist()
+        except (TypeError, ValueError):
+            sizes = []
+        if not sizes or not all(0.0 < value < math.inf for value in sizes):
             raise OptionError(f"step_size is {step!r}; expected positive numbers.")
         return lambda t: sizes[min(t, len(sizes) - 1)]
     return step_sizes(step, decay)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from suffice.engines.label_scores import Packing, label_pairs
 from suffice.errors import DataError, OptionError, listing
 from suffice.models.chain_crf.features import FeatureSpace, Sequences
+from suffice.models.chain_crf.labels import counted, label_codes, label_key
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -122,23 +123,33 @@ class Wanted:
 
 
 def structure_of(
-    sequences: Sequences, codes: Ints, labels: tuple[Any, ...], wanted: Wanted, earlier: Structure | None = None
+    sequences: Sequences,
+    codes: Ints,
+    labels: tuple[Any, ...],
+    wanted: Wanted,
+    earlier: Structure | None = None,
+    *,
+    columns: Mask | None = None,
 ) -> Structure:
-    """The structure for sequences and codes (steps,) of their labels; with an earlier one, its pairs as well."""
+    """The structure for sequences and codes (steps,) of their labels; with an earlier one, its pairs as well.
+
+    columns (width,): those that may have weights, all unless given.
+    """
     size, numeric = len(labels), sequences.space.kind == "columns"
     allowed, ends = constraints_of(wanted.constraints, labels)
     check_paths(codes, sequences.offsets, allowed, ends, labels)
     every = numeric if wanted.all_states is None else wanted.all_states
-    packing = _all_pairs(sequences.space.width, size) if every else _seen_pairs(sequences, codes, size, earlier)
+    open_columns = np.ones(sequences.space.width, np.bool_) if columns is None else columns
+    packing = _all_pairs(open_columns, size) if every else _seen_pairs(sequences, codes, size, earlier)
     every = numeric if wanted.all_transitions is None else wanted.all_transitions
     free = allowed if every else allowed & _seen_transitions(codes, sequences.offsets, size, earlier)
-    columns = _conditioned(wanted.conditioned, sequences.space)
-    return Structure(sequences.space, labels, packing, free, allowed, ends, wanted.boundaries, columns)
+    conditioned = _conditioned(wanted.conditioned, sequences.space, open_columns)
+    return Structure(sequences.space, labels, packing, free, allowed, ends, wanted.boundaries, conditioned)
 
 
-def _all_pairs(width: int, size: int) -> Packing:
-    pointers = np.arange(width + 1, dtype=np.int64) * size
-    return Packing(pointers, np.tile(np.arange(size, dtype=np.int32), width), size)
+def _all_pairs(columns: Mask, size: int) -> Packing:
+    pointers = np.concatenate(([0], np.cumsum(columns))).astype(np.int64) * size
+    return Packing(pointers, np.tile(np.arange(size, dtype=np.int32), int(columns.sum())), size)
 
 
 def _seen_pairs(sequences: Sequences, codes: Ints, size: int, earlier: Structure | None) -> Packing:
@@ -174,12 +185,12 @@ def _seen_transitions(codes: Ints, offsets: Ints, size: int, earlier: Structure 
     return seen
 
 
-def _conditioned(wanted: Any, space: FeatureSpace) -> Ints:
+def _conditioned(wanted: Any, space: FeatureSpace, columns: Mask) -> Ints:
     """The columns that transitions depend on: none, all, or those named."""
     if wanted is None or wanted is False:
         return np.zeros(0, np.int64)
     if wanted is True:
-        return np.arange(space.width)
+        return np.flatnonzero(columns)
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         raise OptionError(f"conditioned_transitions is {wanted!r}; expected True, False or a list of features.")
     places = {label: place for place, label in enumerate(space.labels)}
@@ -204,22 +215,24 @@ def constraints_of(constraints: Any, labels: tuple[Any, ...]) -> tuple[Mask, Mas
         return allowed, ends
     if isinstance(constraints, str):
         return _chunk_rules(constraints, labels)
-    places = {label: place for place, label in enumerate(labels)}
+    if not isinstance(constraints, Iterable):
+        raise OptionError(f"constraints is {constraints!r}; expected 'bio', 'bioes' or a list of pairs (from, to).")
+    places = label_codes(labels)
     for pair in constraints:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise OptionError(f"constraints hold {pair!r}; expected pairs (from, to), 'bio' or 'bioes'.")
-        unknown = [label for label in pair if label is not None and label not in places]
+        unknown = [label for label in pair if label is not None and label_key(label) not in places]
         if unknown or pair[0] is pair[1] is None:
             raise OptionError(
                 f"constraints hold {tuple(pair)!r}; the labels are {listing(labels)}, None is the outside."
             )
         before, after = pair
         if before is None:
-            ends[0, places[after]] = False
+            ends[0, places[label_key(after)]] = False
         elif after is None:
-            ends[1, places[before]] = False
+            ends[1, places[label_key(before)]] = False
         else:
-            allowed[places[before], places[after]] = False
+            allowed[places[label_key(before)], places[label_key(after)]] = False
     return allowed, ends
 
 
@@ -273,11 +286,37 @@ def check_paths(codes: Ints, offsets: Ints, allowed: Mask, ends: Mask, labels: t
             )
 
 
+def check_lengths(structure: Structure, offsets: Ints) -> None:
+    """Refuse sequences so short, or of such a length, that the constraints leave them no path of labels at all."""
+    allowed, ends = structure.allowed, structure.ends
+    if allowed.all() and ends.all():
+        return
+    lengths = np.diff(offsets)
+    possible = np.zeros(int(lengths.max()) + 1, np.bool_)
+    reached, met = ends[0], dict[bytes, int]()
+    for length in range(1, len(possible)):
+        if reached.tobytes() in met:  # From here on all lengths repeat those before.
+            since = met[reached.tobytes()]
+            rest = np.arange(length, len(possible))
+            possible[rest] = possible[since + (rest - since) % (length - since)]
+            break
+        met[reached.tobytes()] = length
+        possible[length] = bool((reached & ends[1]).any())
+        reached = np.asarray(allowed[reached].any(axis=0))
+    wrong = np.flatnonzero(~possible[lengths])
+    if len(wrong):
+        s = int(wrong[0])
+        raise DataError(
+            f"Sequence {s} of X has {counted(int(lengths[s]), 'step')}, and the constraints allow no labels for a "
+            "sequence of this length. Leave it out, or loosen the constraints."
+        )
+
+
 def transfer(weights: Floats, earlier: Structure, now: Structure) -> Floats:
     """Weights of an earlier structure in the places of a new one; what is new is 0."""
     places = _moved(earlier, now.space)
-    code = {label: place for place, label in enumerate(now.labels)}
-    labels = np.array([code.get(label, -1) for label in earlier.labels], np.int64)
+    code = label_codes(now.labels)
+    labels = np.array([code.get(label_key(label), -1) for label in earlier.labels], np.int64)
     found = np.zeros(now.length)
     size = now.size
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from suffice.domain import Variable, declare
 from suffice.errors import OptionError
@@ -13,7 +15,15 @@ def hidden_variables(hidden: Mapping[Any, Any] | None) -> dict[Hashable, Variabl
     """The hidden variables by name: a number of states, a list of them, or "real" each."""
     found: dict[Hashable, Variable] = {}
     for name, value in (hidden or {}).items():
-        if isinstance(value, int) and value < 1:
+        number = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if number and value < 1:
             raise OptionError(f"hidden[{name!r}] is {value}; expected a number of states of at least 1.")
-        found[name] = declare(name, range(value) if isinstance(value, int) else value)
+        listed = isinstance(value, Iterable) and not isinstance(value, str)
+        if not (number or listed or isinstance(value, Variable) or value == "real"):
+            raise OptionError(
+                f"hidden[{name!r}] is {value!r}; expected a whole number of states, a list of states, or 'real'."
+            )
+        found[name] = declare(name, range(value) if number else value)
+        if found[name].kind == "discrete" and not found[name].states:
+            raise OptionError(f"hidden[{name!r}] lists no states; expected at least one.")
     return found

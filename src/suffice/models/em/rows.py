@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from suffice.answers import PatternTable
 from suffice.domain import Domain
+from suffice.sources.base import Batch, by_kind
 from suffice.statistics import Patterns, Summary
 
 Floats = NDArray[np.float64]
@@ -44,6 +45,11 @@ class Rows:
                 found[variable.name] = mean, spread if spread > 1e-12 * abs(mean) else 1.0
         return found
 
+    def show(self, names: Iterable[Hashable]) -> bool:
+        """Whether every row shows all of these variables."""
+        found = (self.columns.get(name) for name in names)
+        return all(v is not None and not (v < 0 if v.dtype.kind == "i" else np.isnan(v)).any() for v in found)
+
     def scores(self, names: Sequence[Hashable]) -> Floats:
         """Standard scores (n, p) of real variables; a gap is a score of 0."""
         parts = [(self.columns[name] - self.units[name][0]) / self.units[name][1] for name in names]
@@ -70,3 +76,15 @@ def read_rows(summary: Summary, domain: Domain) -> Rows:
             columns[name] = np.ascontiguousarray(values, dtype=np.float64)
     seen = {name: (v >= 0).any() if v.dtype.kind == "i" else not np.isnan(v).all() for name, v in columns.items()}
     return Rows(domain, {name: v for name, v in columns.items() if seen[name]}, patterns.weights)
+
+
+def batch_of(rows: Rows, columns: Columns) -> Batch:
+    """The rows as a source would give them; a variable without a column has gaps alone."""
+    discrete, real = by_kind(rows.domain)
+    n = len(rows.weights)
+    codes = np.empty((len(discrete), n), np.uint32)
+    for at, name in enumerate(discrete):
+        found = columns.get(name, np.full(n, -1))
+        codes[at] = np.where(found < 0, rows.domain[name].card, found)
+    reals = np.stack([columns.get(name, np.full(n, np.nan)) for name in real]) if real else np.empty((0, n))
+    return Batch(rows.domain, discrete, codes, real, np.ascontiguousarray(reals), rows.weights, n)

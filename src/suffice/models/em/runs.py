@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from suffice import storage
-from suffice.errors import OptionError
+from suffice.errors import EstimateError, OptionError
 from suffice.iteration import Control, Outcome, State
 
 #: The parameters of a model, as its EM takes and gives them.
@@ -32,7 +33,7 @@ class Climber(Protocol[T]):
 class Runs(Generic[T]):
     """What all runs came to: the best one, the objectives of all, and how often statistics were expected.
 
-    `notes` are warnings.
+    The objective of a run that failed is -inf. `notes` are warnings.
     """
 
     best: T
@@ -46,34 +47,52 @@ def run_all(
     problem: Climber[T], starts: Sequence[Callable[[], T]], control: Control, *, acceleration: str | None,
     fingerprint: str,
 ) -> Runs[T]:  # fmt: skip
-    """Climb from each start and keep the best.
+    """Climb from each start and keep the best; a run that fails is left out, unless all do.
 
     A callback that returns True, Ctrl-C and `max_seconds` stop all runs; the best so far is then not converged. With a
     checkpoint, finished runs are kept beside it until all are done.
     """
-    began, found, stopped = time.monotonic(), [], ""
+    began, stopped = time.monotonic(), ""
+    found: list[tuple[T, Outcome] | EstimateError] = []
     finished = _Finished.open(control.checkpoint, fingerprint) if len(starts) > 1 else None
     for number, start in enumerate(starts):
-        begun = start()
         if finished is not None and number < len(finished.outcomes):
-            found.append(problem.resumed(begun, finished.outcomes[number]))
+            done = finished.outcomes[number]
+            found.append(EstimateError(done) if isinstance(done, str) else problem.resumed(start(), done))
             continue
         limit = control.max_seconds
         left = None if limit is None else max(limit - (time.monotonic() - began), 1e-9)
         mine = replace(control, max_seconds=left, checkpoint=_path(control.checkpoint, number))
-        found.append(problem.run(begun, mine, acceleration=acceleration, fingerprint=f"{fingerprint}/{number}"))
-        stopped = found[-1][1].stop_reason
-        if stopped in ("interrupted", "callback", "max_seconds") and number + 1 < len(starts):
-            break
+        try:
+            run = problem.run(start(), mine, acceleration=acceleration, fingerprint=f"{fingerprint}/{number}")
+        except EstimateError as error:
+            found.append(error)
+        else:
+            found.append(run)
+            stopped = run[1].stop_reason
+            if stopped in ("interrupted", "callback", "max_seconds") and number + 1 < len(starts):
+                break
         if finished is not None:
-            finished.add(found[-1][1])
-    best, outcome = max(found, key=lambda run: run[1].state.objective)
-    if len(found) < len(starts):
+            last = found[-1]
+            finished.add(str(last) if isinstance(last, EstimateError) else last[1])
+    return _kept(found, len(starts), stopped, finished)
+
+
+def _kept(
+    found: Sequence[tuple[T, Outcome] | EstimateError], wanted: int, stopped: str, finished: _Finished | None
+) -> Runs[T]:
+    """The best run of those that ended; the error of the first where none did."""
+    ended = [run for run in found if not isinstance(run, EstimateError)]
+    if not ended:
+        raise next(run for run in found if isinstance(run, EstimateError))
+    best, outcome = max(ended, key=lambda run: run[1].state.objective)
+    if len(found) < wanted:
         outcome = replace(outcome, converged=False, stop_reason=stopped)
     elif finished is not None:
         finished.close()
-    scores = tuple(run.state.objective for _, run in found)
-    return Runs(best, outcome, scores, sum(int(run.state.memory["evaluations"]) for _, run in found))
+    scores = tuple(-math.inf if isinstance(run, EstimateError) else run[1].state.objective for run in found)
+    notes = tuple(f"run {at} failed: {run}" for at, run in enumerate(found) if isinstance(run, EstimateError))
+    return Runs(best, outcome, scores, sum(int(run.state.memory["evaluations"]) for _, run in ended), notes)
 
 
 def _path(checkpoint: str | Path | None, number: int) -> Path | None:
@@ -86,16 +105,16 @@ def _path(checkpoint: str | Path | None, number: int) -> Path | None:
 
 @dataclass
 class _Finished:
-    """The outcomes of finished runs, in a file beside the checkpoint."""
+    """The outcomes of finished runs, in a file beside the checkpoint; of a run that failed, why."""
 
     path: Path | None
     fingerprint: str
-    outcomes: list[Outcome]
+    outcomes: list[Outcome | str]
 
     @classmethod
     def open(cls, checkpoint: str | Path | None, fingerprint: str) -> _Finished:
         path = None if checkpoint is None else Path(checkpoint).with_name(f"{Path(checkpoint).name}.runs.json")
-        outcomes: list[Outcome] = []
+        outcomes: list[Outcome | str] = []
         if path is not None and path.exists():
             tree = storage.load(path)
             if not isinstance(tree, dict) or tree.get("runs_of") != fingerprint:
@@ -103,18 +122,22 @@ class _Finished:
                     f"The checkpoint {path} belongs to another fit (other data or other options). Delete it, or choose "
                     "another path."
                 )
-            outcomes = [_outcome(plain) for plain in tree["outcomes"]]
+            outcomes = [plain if isinstance(plain, str) else _outcome(plain) for plain in tree["outcomes"]]
         return cls(path, fingerprint, outcomes)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome | str) -> None:
         self.outcomes.append(outcome)
         if self.path is not None:
-            plain = [{**vars(done), "state": vars(done.state), "history": list(done.history)} for done in self.outcomes]
+            plain = [done if isinstance(done, str) else _plain(done) for done in self.outcomes]
             storage.save(self.path, {"runs_of": self.fingerprint, "outcomes": plain})
 
     def close(self) -> None:
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+
+
+def _plain(done: Outcome) -> dict[str, Any]:
+    return {**vars(done), "state": vars(done.state), "history": list(done.history)}
 
 
 def _outcome(plain: dict[str, Any]) -> Outcome:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from suffice import storage
 from suffice.errors import FileFormatError, OptionError, SufficeWarning
 from suffice.iteration import CHECKPOINT_SECONDS, fingerprint
-from suffice.models.glm.design import Design
+from suffice.models.glm.design import Parameters
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ class Keeper:
     `path` is that of the file; `problem` tells one fit from another.
     """
 
-    def __init__(self, path: str | Path, design: Design, *problem: Any) -> None:
+    def __init__(self, path: str | Path, design: Parameters, *problem: Any) -> None:
         """Keep the names."""
         self._path, self._design = Path(path), design
         self._problem = fingerprint(list(design.names), *problem)

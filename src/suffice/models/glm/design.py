@@ -6,8 +6,8 @@ without an intercept the first factor has one for every level. Indicators are ne
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -69,8 +69,30 @@ class Table:
         return Table(self.reals[rows], tuple(codes[rows] for codes in self.codes), sparse)
 
 
+class Placed:
+    """What has names in one order and stands in another in the engine; `places` (k,) leads from this to that."""
+
+    places: Any
+
+    def public(self, internal: NDArray[Any]) -> NDArray[Any]:
+        """Parameters of the engine's layout (k, ...) in the order of the names."""
+        found = np.empty_like(internal)
+        found[self.places] = internal
+        return found
+
+    def internal(self, public: Floats) -> Floats:
+        """The reverse of `public`."""
+        return public[self.places]
+
+    def public_matrix(self, internal: Floats) -> Floats:
+        """A matrix (k, k) in the order of the names."""
+        found = np.empty_like(internal)
+        found[np.ix_(self.places, self.places)] = internal
+        return found
+
+
 @dataclass(frozen=True, eq=False)
-class Design:
+class Design(Placed):
     """Columns in the order of the data: a name for a real column, a `Factor` for a discrete one.
 
     `sparse` names the columns of a sparse matrix, which then are all there is. `blocked` says whether a factor of many
@@ -138,22 +160,6 @@ class Design:
             order += range(starts[self.wide], starts[self.wide] + self.factors[self.wide].coded)
         return np.array(order, dtype=np.intp)
 
-    def public(self, internal: Floats) -> Floats:
-        """Coefficients of the engine's layout (k, ...) in the order of the names."""
-        found = np.empty_like(internal)
-        found[self.places] = internal
-        return found
-
-    def internal(self, public: Floats) -> Floats:
-        """The reverse of `public`."""
-        return public[self.places]
-
-    def public_matrix(self, internal: Floats) -> Floats:
-        """A matrix (k, k) in the order of the names."""
-        found = np.empty_like(internal)
-        found[np.ix_(self.places, self.places)] = internal
-        return found
-
     # -- rows --------------------------------------------------------------------------------------------------------
 
     def block(
@@ -211,6 +217,16 @@ class Design:
         found = [c.variable if isinstance(c, Factor) else Variable(c, "real") for c in self.columns]
         return Domain(found or [Variable(INTERCEPT, "real")])
 
+    def renamed(self, names: Sequence[Hashable]) -> Design:
+        """The same columns, in their order, under other names."""
+        if names == tuple(c.variable.name if isinstance(c, Factor) else c for c in self.columns):
+            return self
+        columns = [
+            replace(column, variable=replace(column.variable, name=name)) if isinstance(column, Factor) else name
+            for name, column in zip(names, self.columns, strict=True)
+        ]
+        return replace(self, columns=tuple(columns))
+
     # -- files -------------------------------------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, Any]:
@@ -239,6 +255,30 @@ class Design:
         return cls(
             bool(plain["constant"]), tuple(columns), tuple(map(str, plain["sparse"])), bool(plain.get("blocked", True))
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters(Placed):
+    """All parameters of a fit: those that a law has ahead of the coefficients, by name, and those of the design."""
+
+    ahead: tuple[str, ...]
+    design: Design
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all."""
+        return (*self.ahead, *self.design.names)
+
+    @property
+    def size(self) -> int:
+        """Their number."""
+        return len(self.names)
+
+    @cached_property
+    def places(self) -> NDArray[np.intp]:
+        """Where each parameter of the engine's layout stands among the names."""
+        held = len(self.ahead)
+        return np.concatenate((np.arange(held, dtype=np.intp), held + self.design.places))
 
 
 def _moved(codes: Codes, factor: Factor) -> Codes:

@@ -234,8 +234,20 @@ class NegativeBinomialFamily(Family):
         from scipy.special import polygamma, psi
 
         size, total = self.size, mean + self.size
+        if size > 1e3:
+            return self._slopes_of_large(y, mean)
         first = psi(y + size) - psi(size) - np.log1p(mean / size) + (mean - y) / total
         second = polygamma(1, y + size) - polygamma(1, size) + 1.0 / size - 2.0 / total + (y + size) / total**2
+        return np.asarray(first), np.asarray(second)
+
+    def _slopes_of_large(self, y: Floats, mean: Floats) -> tuple[Floats, Floats]:
+        """The same by Stirling's series, whose large terms cancel on paper instead of in floating point."""
+        size, total, upper = self.size, mean + self.size, y + self.size
+        away = (y - mean) / total
+        first = np.log1p(away) - away + y / (2.0 * size * upper) + y * (size + upper) / (12.0 * (size * upper) ** 2)
+        first = first + (upper**-4.0 - size**-4.0) / 120.0
+        cubes = y * (3.0 * size * upper + y**2) / (6.0 * (size * upper) ** 3)
+        second = away**2 / upper - y * (size + upper) / (2.0 * (size * upper) ** 2) - cubes
         return np.asarray(first), np.asarray(second)
 
     def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
@@ -355,7 +367,7 @@ class BinomialFamily(Family):
 
     name = "binomial"
     canonical = "logit"
-    links = ("logit", "probit", "cloglog", "log", "identity")
+    links = ("logit", "probit", "cloglog", "loglog", "log", "identity")
     support = "0 and 1, two labels, or successes and failures"
 
     def allowed(self, y: Floats) -> Bools:

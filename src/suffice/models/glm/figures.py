@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 #: Pairs of family and link whose log-likelihood is concave in the coefficients.
 CONCAVE = {
     *(("gaussian", "identity"), ("binomial", "logit"), ("binomial", "probit"), ("binomial", "cloglog")),
+    ("binomial", "loglog"),
     *(("poisson", "log"), ("poisson", "identity"), ("poisson", "sqrt"), ("gamma", "inverse"), ("gamma", "log")),
     *(("inverse_gaussian", "inverse_square"), ("negative_binomial", "log")),
 }

@@ -19,19 +19,13 @@ from suffice.models.glm.laws import RowLaw, StartLaw
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Largest, Problem, average, totals
-from suffice.models.glm.separation import Separation, find_separation
-from suffice.models.glm.size import POISSON, RUNNING_SIZE, best_size
-from suffice.models.glm.solve import (
-    MANY_ROWS,
-    Result,
-    choose,
-    dependent_columns,
-    refuse_dependent,
-    solve,
-    some_rows,
-)
+from suffice.models.glm.sample import MANY_ROWS, some_rows, spread_rows, step_bound
+from suffice.models.glm.separation import STILL, Separation, find_separation
+from suffice.models.glm.size import POISSON, RUNNING_SIZE, at_rounding, best_size
+from suffice.models.glm.solve import Result, choose, dependent_columns, refuse_dependent, refuse_extremes, solve
 from suffice.report import Certificate
-from suffice.solvers.information import Information
+from suffice.solvers.information import Information, LaterInformation
+from suffice.solvers.irls import Last
 
 Floats = NDArray[np.float64]
 
@@ -129,8 +123,8 @@ class Fitter:
         if self.wishes.free_size:
             problem, result = self._with_size(problem, result)
         problem, result = self._with_dispersion(problem, result)
+        result, separation = self._settled(problem, result)
         beta = problem.whole(result.beta)
-        separation = self._separation(problem, result)
         if separation.exists is False:
             beta, problem, result = self._limit(problem, result, separation)
         return self._report(problem, result, beta, separation, dropped)
@@ -195,12 +189,15 @@ class Fitter:
         flat = replace(problem, law=law)
         if isinstance(self.rows, Rows) and self.rows.rows >= MANY_ROWS:
             # Columns that differ on some rows differ on all.
-            some = self.rows.block.chosen(slice(None, None, self.rows.rows // max(2_000, 3 * problem.size) or 1))
+            every = self.rows.rows // max(2_000, 3 * problem.size) or 1
+            some = self.rows.block.chosen(spread_rows(self.rows.rows, every))
             if flat.on(some).curvature(start)[2].definite:
                 return problem, ()
-        information = flat.curvature(start)[2]
-        if information.definite:
-            return problem, ()
+        with np.errstate(over="ignore", invalid="ignore"):
+            information = flat.curvature(start)[2]
+            if information.definite:
+                return problem, ()
+            refuse_extremes(flat, self.design, information)
         dropped = dependent_columns(flat, self.design, start, information)
         if not dropped:
             return replace(problem, rooted=not (problem.layout.sparse or problem.layout.levels)), ()
@@ -241,6 +238,7 @@ class Fitter:
         """The size of a negative binomial law, by Newton's method in its log, and the coefficients in turn."""
         first = self.family
         assert isinstance(first, NegativeBinomialFamily)
+        before = math.inf
         for _ in range(ROUNDS):
             family = self.family
             assert isinstance(family, NegativeBinomialFamily)
@@ -255,8 +253,9 @@ class Fitter:
             self.family = found
             problem = replace(problem, law=self.law)
             result = self._solve(problem, result.beta)
-            if moved < 1e-10:
+            if moved < 1e-10 or at_rounding(moved, before):
                 break
+            before = moved
         if self._size_runs:
             self.warnings.append("the size of the negative binomial law runs to infinity: the counts are Poisson")
         return problem, result
@@ -269,15 +268,32 @@ class Fitter:
 
     # -- existence ---------------------------------------------------------------------------------------------------
 
-    def _separation(self, problem: Problem, result: Result) -> Separation:
-        """Whether the maximum is attained; a prior on all that could run away settles it."""
-        kind = "binomial" if self.family.name == "binomial" else "count"
-        discrete = (self.family.name == "binomial" and self.link.probability) or (
+    def _settled(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
+        """Whether the maximum is attained. What the information of some rows cannot tell, that of all does."""
+        if result.origin is not None and self._may_run and problem.size and not self.penalties.any:
+            if step_bound(problem, result.last, result.origin) <= STILL:
+                return result, Separation(True)
+            if _told_to_stop(result):
+                last = Last(result.beta, *problem.evaluate(result.beta))
+                result = replace(result, last=last, later=None)
+                return result, self._separation(problem, result)
+            more = solve(self._recorded(problem), result.beta, self.control, solver="irls")
+            result = replace(_joined(result, more), method=f"{result.method}, then IRLS")
+        return result, self._separation(problem, result)
+
+    @property
+    def _may_run(self) -> bool:
+        """Whether the likelihood may rise for ever: a discrete response whose mean can reach an end of its range."""
+        return (self.family.name == "binomial" and self.link.probability) or (
             isinstance(self.family, PoissonFamily | NegativeBinomialFamily) and self.link.name == "log"
         )
+
+    def _separation(self, problem: Problem, result: Result) -> Separation:
+        """The same with the information of all rows; a prior on all that could run away settles it."""
+        kind = "binomial" if self.family.name == "binomial" else "count"
         if self.penalties.any or problem.size == 0:
-            return Separation(True if problem.size == 0 or self._all_penalised() else None)
-        if not discrete:
+            return self._with_prior() if problem.size else Separation(True)
+        if not self._may_run:
             return Separation(True if result.outcome.converged and result.last.information.definite else None)
         step = problem.whole(result.last.information.solve(result.last.gradient))
         if problem.kept is not None and problem.fixed is not None:
@@ -286,7 +302,8 @@ class Fitter:
             step = step + _flattest(result.last.information, problem)
         return find_separation(problem, self.design, kind, step)
 
-    def _all_penalised(self) -> bool:
+    def _with_prior(self) -> Separation:
+        """A free intercept runs away only where every row has the same outcome."""
         gaussian, laplace = self.penalties.gaussian, self.penalties.laplace
         free = np.ones(self.design.size, dtype=np.bool_)
         if gaussian is not None:
@@ -294,11 +311,17 @@ class Fitter:
         if laplace is not None:
             free &= laplace.rate == 0.0
         if not free.any():
-            return True
-        # A free intercept runs away only where every row has the same outcome.
+            return Separation(True)
+        if free.sum() > 1 or not (self.design.constant and free[0]):
+            return Separation(None)
         mean = float(self.average.total) / self.average.weight
-        alone = bool(free.sum() == 1 and self.design.constant and free[0])
-        return alone and 0.0 < mean and (self.family.name != "binomial" or mean < 1.0)
+        if 0.0 < mean and (self.family.name != "binomial" or mean < 1.0):
+            return Separation(True)
+        if not self._may_run:
+            return Separation(None)
+        direction = np.zeros(self.design.layout.size)
+        direction[0] = 1.0 if mean > 0.0 else -1.0
+        return Separation(False, direction)
 
     def _limit(self, problem: Problem, result: Result, separation: Separation) -> tuple[Floats, Problem, Result]:
         """The law that the likelihood runs to: rows that the direction decides leave the fit of the others."""
@@ -312,8 +335,8 @@ class Fitter:
             reduced = replace(reduced, rooted=False)
             result = solve(reduced, np.zeros(problem.size), self.control, solver="irls")
         else:
-            zero = np.zeros(problem.size)
-            result = replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero))
+            zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
+            result = replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero, information=none))
         return problem.whole(result.beta), reduced, result
 
     # -- figures -----------------------------------------------------------------------------------------------------
@@ -335,6 +358,8 @@ class Fitter:
             raise self._perfect()
         log_likelihood = self.family.log_likelihood(sums, dispersion if is_number(self.wishes.dispersion) else at)
         information = result.last.information
+        if result.later is not None:
+            information = LaterInformation(result.later, problem.size)
         if free and not self.penalties.any:
             information = information.times(problem.phi / dispersion)
         objective = log_likelihood - self._log_prior(beta)

@@ -36,7 +36,11 @@ def model_matrices(formula: str, X: Any) -> tuple[Any, Any, Any]:
             "A formula works on rows in memory; X is the path of a file. Read it with pandas or polars, or leave the "
             "formula out and name columns and factors with columns= and categorical=."
         )
-    built = formulaic.Formula(formula).get_model_matrix(as_frame(X))
+    wrong = importlib.import_module("formulaic.errors").FormulaicError
+    try:
+        built = formulaic.Formula(formula).get_model_matrix(as_frame(X))
+    except wrong as error:
+        raise DataError(f"The formula {formula!r} cannot be read with these rows: {error}") from error
     left, right = (built.lhs, built.rhs) if hasattr(built, "lhs") else (None, built)
     return left, right, right.model_spec
 

@@ -69,6 +69,8 @@ class StartLaw:
         """Weights of the start means, and the working residual against eta, which holds the offset."""
         with np.errstate(all="ignore"):
             mean = self.law.family.first_mean(y, self.average)
+            if self.law.link.positive:  # A row whose own mean is none of the link begins at that of a small one.
+                mean = np.where(mean > 0.0, mean, 0.1 * abs(self.average) or 1.0)
             wanted = self.law.link.eta(mean)
             weight = self.law.link.slope(wanted) ** 2 / self.law.family.variance(mean)
         weight = np.where(np.isfinite(weight), weight, 0.0)

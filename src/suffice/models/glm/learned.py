@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from suffice.domain import as_python
 from suffice.engines.linear_predictor import Block, curvature_task, several_task
-from suffice.errors import EstimateError, FileFormatError
+from suffice.errors import EstimateError, FileFormatError, NotFittedError
 from suffice.iteration import Outcome
-from suffice.models.glm.design import Design
+from suffice.models.glm.design import Design, Parameters
 from suffice.models.glm.families import BinomialFamily, NegativeBinomialFamily
 from suffice.models.glm.figures import Fit
 from suffice.models.glm.input import Rows
@@ -22,9 +23,9 @@ from suffice.models.glm.laws import RowLaw, family_of
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import deviance_of, totals
-from suffice.models.glm.rows import Read
+from suffice.models.glm.rows import Read, threshold_names
 from suffice.models.glm.separation import sentences
-from suffice.models.glm.several import SeveralFit
+from suffice.models.glm.several import SeveralFit, kept_places
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.report import Certificate
 from suffice.solvers.information import Information
@@ -34,6 +35,7 @@ Floats = NDArray[np.float64]
 
 
 _UNKNOWN = Certificate(math.inf)
+_NONE = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,8 @@ class Learned:
     `beta` (k, m) is in the order of the names; `direction` (k, m) is where coefficients run to infinity. The covariance
     of the coefficients is the inverse of `information`, in the engine's layout (predictors first where there are
     several), or `sandwich` (k, k) in the order of the names where that was asked for. Without rows to speak of the
-    information has size 0.
+    information has size 0. Ordered labels have `thresholds` (K - 1,), which come before the coefficients wherever all
+    parameters are meant: in the covariance, in `direction` and in `iterates`.
     """
 
     design: Design
@@ -69,13 +72,25 @@ class Learned:
     sandwich: Floats | None = None
     residual_covariance: Floats | None = None
     precision: Floats | None = None
-    posterior: tuple[Floats, Floats, float, float] | None = None
+    posterior: tuple[Floats, Floats, float, Any] | None = None
     updates: int = 0
     certificate: Certificate = _UNKNOWN
     outcome: Outcome | None = None
     iterates: tuple[Floats, ...] = ()
     method: str = ""
     warnings: tuple[str, ...] = ()
+    thresholds: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """All parameters by name."""
+        labels = self.classes if len(self.thresholds) and self.classes is not None else ()
+        return Parameters(threshold_names(labels), self.design)
+
+    @property
+    def values(self) -> Floats:
+        """All parameters (k, m), in the order of their names."""
+        return np.concatenate((self.thresholds[:, None], self.beta)) if len(self.thresholds) else self.beta
 
     @property
     def free_dispersion(self) -> bool:
@@ -90,35 +105,50 @@ class Learned:
         """Of all coefficients in the order of the names: (k, k), or (m k, m k) with the predictors first."""
         if self.sandwich is not None:
             return self.sandwich
+        self._check_information()
         m = self.beta.shape[1]
         if self.family == "multivariate_gaussian":
             assert self.residual_covariance is not None
-            one = self._filled(self.design, self.information.inverse())
+            one = self._filled(self.information.inverse())
             return np.asarray(np.kron(self.residual_covariance, one), dtype=np.float64)
         if m == 1:
-            return self._filled(self.design, self.information.inverse())
-        return _public_blocks(self.design, self.information.inverse(), m)
+            return self._filled(self.information.inverse())
+        return _public_blocks(self.design, filled(self.information.inverse(), self.dropped, m), m)
 
-    def _filled(self, design: Design, inner: Floats) -> Floats:
+    def _check_information(self) -> None:
+        if self.information.size == 0 and self.parameters.size:
+            raise NotFittedError(
+                "There are no standard errors: the solver made no information, or the rows had been written to when "
+                "the model was copied or saved. Read standard_errors_ right after the fit."
+            )
+
+    def _filled(self, inner: Floats) -> Floats:
         """With zeros for coefficients that were left out, in the order of the names."""
-        if self.dropped:
-            kept = np.setdiff1d(np.arange(design.size), np.array(self.dropped))
-            whole = np.zeros((design.size, design.size))
-            whole[np.ix_(kept, kept)] = inner
-            inner = whole
-        return design.public_matrix(inner)
+        return self.parameters.public_matrix(filled(inner, self.dropped))
 
     def variances(self) -> Floats:
         """Of each coefficient (k, m), in the order of the names."""
-        m, k = self.beta.shape[1], self.design.size
+        m, k = self.beta.shape[1], self.parameters.size
         if m > 1 or self.sandwich is not None or self.dropped or self.family == "multivariate_gaussian":
             return np.diagonal(self.covariance()).reshape(m, k).T.copy()
-        return self.design.public(self.information.inverse_diagonal())[:, None]
+        self._check_information()
+        return self.parameters.public(self.information.inverse_diagonal())[:, None]
+
+    def undetermined(self) -> NDArray[np.bool_]:
+        """Coefficients (k, m) about which the rows that separation does not decide say nothing, by name."""
+        k, m = self.parameters.size, self.beta.shape[1]
+        loose = np.zeros(k * m, dtype=np.bool_)
+        if self.direction is not None and self.information.size and not self.information.definite:
+            values, vectors = self.information._eigen
+            flat = np.abs(values) <= len(values) * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
+            loose[kept_places(self.dropped, k, m)] = (vectors[:, flat] ** 2).sum(axis=1) > 1e-8
+        return self.parameters.public(loose.reshape(m, k).T)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a file; the outcome of the iteration is part of the report."""
-        found = {name: value for name, value in vars(self).items() if name not in _APART}
-        information = {name: getattr(self.information, name) for name in ("body", "cross", "levels", "root")}
+        found = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _APART}
+        lasting = self.information.lasting()
+        information = {name: getattr(lasting, name) for name in ("body", "cross", "levels", "root")}
         classes = None if self.classes is None else list(self.classes)
         listed = {name: list(getattr(self, name)) for name in ("dropped", "iterates", "warnings")}
         posterior = None if self.posterior is None else list(self.posterior)
@@ -140,9 +170,14 @@ class Learned:
         beta = np.asarray(plain["beta"], dtype=np.float64)
         if beta.ndim != 2 or len(beta) != design.size or not np.isfinite(beta).all():
             raise FileFormatError(f"The file has coefficients of shape {beta.shape} for {design.size} columns.")
+        thresholds = np.asarray(plain.get("thresholds", _NONE), dtype=np.float64)
+        labels = plain["classes"] if plain["family"] == "ordinal" else None
+        if thresholds.shape != (0 if labels is None else len(labels) - 1,) or not np.isfinite(thresholds).all():
+            raise FileFormatError(f"The file has thresholds of shape {thresholds.shape} for the labels {labels}.")
         changed = {
             "design": design,
             "beta": beta,
+            "thresholds": thresholds,
             "information": Information(**plain["information"]),
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "posterior": None if plain["posterior"] is None else tuple(plain["posterior"]),
@@ -150,6 +185,17 @@ class Learned:
             **{name: math.nan if plain[name] is None else float(plain[name]) for name in _NUMBERS},
         }
         return cls(**{**plain, **changed})
+
+
+def filled(inner: Floats, dropped: tuple[int, ...], outputs: int = 1) -> Floats:
+    """A matrix with zeros for the columns that were left out, of which each linear predictor has one."""
+    if not dropped:
+        return inner
+    size = len(inner) // outputs + len(dropped)
+    kept = kept_places(dropped, size, outputs)
+    whole = np.zeros((outputs * size, outputs * size))
+    whole[np.ix_(kept, kept)] = inner
+    return whole
 
 
 def _public_blocks(design: Design, inner: Floats, outputs: int) -> Floats:
@@ -250,11 +296,7 @@ def _sandwich(read: Read, fit: Fit, link: Link) -> Floats:
     assert found.body is not None
     middle = Information(found.body, found.cross, found.levels).dense()
     bread = fit.information.inverse() / fit.dispersion
-    if fit.dropped:
-        kept = np.setdiff1d(np.arange(layout.size), np.array(fit.dropped))
-        whole = np.zeros((layout.size, layout.size))
-        whole[np.ix_(kept, kept)] = bread
-        bread = whole
+    bread = filled(bread, fit.dropped)
     return read.design.public_matrix(bread @ middle @ bread)
 
 
@@ -340,7 +382,7 @@ def _label_sandwich(read: Read, fit: SeveralFit) -> Floats:
 
     middle = read.rows.reduce(several_task(read.design.layout, squared, fit.beta)).body
     assert middle is not None
-    bread = fit.information.inverse()
+    bread = filled(fit.information.inverse(), fit.dropped, classes - 1)
     return _public_blocks(read.design, bread @ middle @ bread, classes - 1)
 
 
@@ -356,7 +398,7 @@ def learned_labels(
         direction = design.public(fit.separation.direction.reshape(m, -1).T)
         labels = [as_python(read.classes[at]) for at in order[:-1]]
         certificate = replace(certificate, directions=sentences(design, direction, labels))
-    free = fit.beta.size
+    free = len(fit.kept())
     return Learned(
         design,
         "multinomial",
@@ -373,6 +415,8 @@ def learned_labels(
         classes=read.classes,
         reference=order[-1],
         direction=direction,
+        dropped=fit.dropped,
+        warnings=fit.warnings,
         sandwich=_label_sandwich(read, fit) if covariance == "robust" and direction is None else None,
         precision=None if penalties.gaussian is None else penalties.gaussian.diagonal(),
         certificate=certificate,
@@ -386,7 +430,10 @@ def learned_vectors(read: Read, fit: SeveralFit) -> Learned:
     """The figures of a regression of vectors."""
     m = fit.beta.shape[1]
     assert fit.covariance is not None
-    free, own = fit.beta.size, fit.coefficient_covariance
+    free, own, posterior = len(fit.kept()), fit.coefficient_covariance, None
+    if fit.posterior is not None:
+        beta, spread, dof, scale = fit.posterior
+        posterior = (read.design.public(beta), read.design.public_matrix(spread), dof, scale)
     return Learned(
         read.design,
         "multivariate_gaussian",
@@ -400,8 +447,12 @@ def learned_vectors(read: Read, fit: SeveralFit) -> Learned:
         weight=read.weight,
         df_resid=read.weight * m - free,
         n_params=free + m * (m + 1) // 2,
+        dropped=fit.dropped,
+        warnings=fit.warnings,
         sandwich=None if own is None else _public_blocks(read.design, own, m),
         residual_covariance=fit.covariance,
+        precision=fit.precision,
+        posterior=posterior,
         certificate=fit.certificate,
         outcome=fit.outcome,
         method=fit.method,

@@ -57,6 +57,10 @@ class Link:
         """Log of |d mean / d eta|; the slope's sign is that of a falling link only for the inverse."""
         return np.log(np.abs(self.slope(eta)))
 
+    def bend(self, eta: Floats) -> Floats:
+        """D log slope / d eta, of links whose mean is a distribution function with a log-concave density."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Identity(Link):
@@ -144,6 +148,10 @@ class Logit(Link):
         """Log mean + log(1 - mean)."""
         return self.log_mean(eta) + self.log_mean(-eta)
 
+    def bend(self, eta: Floats) -> Floats:
+        """1 - 2 mean."""
+        return -np.tanh(0.5 * eta)
+
 
 @dataclass(frozen=True)
 class Probit(Link):
@@ -182,6 +190,10 @@ class Probit(Link):
         """-eta^2 / 2 - log sqrt(2 pi)."""
         return -0.5 * eta**2 - _LOG_ROOT_2PI
 
+    def bend(self, eta: Floats) -> Floats:
+        """-eta."""
+        return -eta
+
 
 @dataclass(frozen=True)
 class ComplementaryLogLog(Link):
@@ -213,6 +225,46 @@ class ComplementaryLogLog(Link):
     def log_slope(self, eta: Floats) -> Floats:
         """Eta - exp(eta)."""
         return eta - np.exp(eta)
+
+    def bend(self, eta: Floats) -> Floats:
+        """1 - exp(eta)."""
+        return -np.expm1(eta)
+
+
+@dataclass(frozen=True)
+class LogLog(Link):
+    """Mean = exp(-exp(-eta)): the complementary log-log of the other outcome."""
+
+    name = "loglog"
+    probability = True
+
+    def mean(self, eta: Floats) -> Floats:
+        """The mean."""
+        return np.exp(-np.exp(-eta))
+
+    def slope(self, eta: Floats) -> Floats:
+        """exp(-eta - exp(-eta))."""
+        return np.exp(self.log_slope(eta))
+
+    def eta(self, mean: Floats) -> Floats:
+        """-log(-log mean)."""
+        return -np.log(-np.log(mean))
+
+    def log_mean(self, eta: Floats) -> Floats:
+        """-exp(-eta)."""
+        return -np.exp(-eta)
+
+    def log_rest(self, eta: Floats) -> Floats:
+        """Log(1 - exp(-exp(-eta)))."""
+        return LINKS["cloglog"].log_mean(-eta)
+
+    def log_slope(self, eta: Floats) -> Floats:
+        """-eta - exp(-eta)."""
+        return -eta - np.exp(-eta)
+
+    def bend(self, eta: Floats) -> Floats:
+        """exp(-eta) - 1."""
+        return np.expm1(-eta)
 
 
 @dataclass(frozen=True)
@@ -295,6 +347,7 @@ LINKS: dict[str, Link] = {
         Logit(),
         Probit(),
         ComplementaryLogLog(),
+        LogLog(),
         Inverse(),
         InverseSquare(),
         SquareRoot(),

@@ -24,15 +24,15 @@ from suffice.models.glm.fit import Fitter
 from suffice.models.glm.formula import specification_from_plain, specification_to_plain
 from suffice.models.glm.input import Coding
 from suffice.models.glm.laws import family_of
-from suffice.models.glm.learned import Learned, learned_labels, learned_one, learned_vectors
+from suffice.models.glm.learned import Learned, learned_one
 from suffice.models.glm.links import Link
+from suffice.models.glm.moments import Later, later
 from suffice.models.glm.online import online_update
 from suffice.models.glm.priors import Penalties, read_prior
 from suffice.models.glm.problem import average
 from suffice.models.glm.reading import Reading
-from suffice.models.glm.rows import Asked, Kind, Read, read_rows, recode
-from suffice.models.glm.several import fit_labels, fit_vectors
-from suffice.models.glm.vectors import fit_vectors_with_prior
+from suffice.models.glm.rows import Asked, Kind, Read, read_rows
+from suffice.models.glm.vector_registry import VECTOR_FAMILIES
 from suffice.report import Report
 from suffice.statistics import Summary
 
@@ -55,6 +55,9 @@ _OTHER_NAMES = {
     "logistic": "binomial",
     "categorical": "multinomial",
     "softmax": "multinomial",
+    "ordered": "ordinal",
+    "cumulative": "ordinal",
+    "proportional_odds": "ordinal",
     "multivariate_normal": "multivariate_gaussian",
     "inversegaussian": "inverse_gaussian",
     "negativebinomial": "negative_binomial",
@@ -67,10 +70,11 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
     Args:
         family: a law (``Poisson()``, ``Normal()``, ``Bernoulli()``, ``Gamma()``, ``NegativeBinomial(size=...)``,
             ``Categorical()`` for the softmax, ``MultivariateNormal()`` for vectors) or a name: "gaussian", "binomial",
-            "poisson", "gamma", "inverse_gaussian", "negative_binomial", "multinomial", "multivariate_gaussian". The
-            size of a negative binomial law is estimated unless it is given.
-        link: "identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_square", "sqrt"; canonical (for the
-            negative binomial: log) unless said.
+            "poisson", "gamma", "inverse_gaussian", "negative_binomial", "multinomial", "multivariate_gaussian",
+            "ordinal" (ordered labels, ``P(y <= k) = F(threshold_k - x' coefficients)``). The size of a negative
+            binomial law is estimated unless it is given.
+        link: "identity", "log", "logit", "probit", "cloglog", "loglog", "inverse", "inverse_square", "sqrt"; canonical
+            (for the negative binomial log, for ordered labels logit) unless said.
         fit_intercept: whether there is an intercept.
         prior: on the coefficients, taken off the SUM of the log-likelihood: ``Normal(variance=...)`` (ridge),
             ``MultivariateNormal(mean, covariance)``, ``Laplace(scale=...)`` (lasso), both in a tuple (elastic net) or,
@@ -78,11 +82,13 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         penalize_intercept: whether the prior speaks of the intercept too.
         solver: "auto", "irls", "lbfgs", "cg", "newton-cg", "sgd", "cd".
         dispersion: "pearson" (default), "ml", or the number where it is known; for laws that have one.
-        covariance: of the coefficients: from the "expected" or the "observed" information, or the "robust" sandwich.
+        covariance: of the coefficients: from the "expected" or the "observed" information (of ordered labels always
+            the latter), or the "robust" sandwich.
         categorical: names of columns that are factors although they hold numbers, or a dict of their levels in order.
         unknown: what a level never seen does when predicting: "raise", or "pool" for the average effect.
         collinear: what a column that is a combination of others does: "raise" or "drop".
         reference: the class whose linear predictor is 0 in a multinomial model; the last unless said.
+        states: labels of the response in their order: (failure, success), or from the lowest to the highest.
         formula: read by formulaic, e.g. ``"y ~ a + C(b)"``.
         start: coefficients to start from, intercept first.
         keep_iterates: keep every iterate of IRLS in `iterates_`, and start from zero.
@@ -118,6 +124,7 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         unknown: str = "raise",
         collinear: str = "raise",
         reference: Any = None,
+        states: Any = None,
         formula: str | None = None,
         start: Any = None,
         keep_iterates: bool = False,
@@ -141,6 +148,8 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         for name, allowed in _CHOICES.items():
             if options[name] not in allowed:
                 raise OptionError(f"{name} is {options[name]!r}; expected one of {listing(allowed)}.")
+        if states is not None:
+            self._check_states()
         known = isinstance(dispersion, int | float | np.number) and not isinstance(dispersion, bool) and dispersion > 0
         if dispersion not in ("pearson", "ml") and not known:
             raise OptionError(f"dispersion is {dispersion!r}; expected 'pearson', 'ml' or a positive number.")
@@ -159,13 +168,26 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
             raise OptionError(f"family is {family!r}; expected a law such as Poisson(), or a name.")
         name = family.lower().replace("-", "_").replace(" ", "_")
         name = _OTHER_NAMES.get(name, name)
-        if name not in (*FAMILIES, "multinomial", "multivariate_gaussian"):
-            raise OptionError(f"family is {family!r}; expected a law, or one of {listing(FAMILIES)}, 'multinomial'.")
+        if name not in (*FAMILIES, *VECTOR_FAMILIES):
+            raise OptionError(
+                f"family is {family!r}; expected a law, or one of {listing((*FAMILIES, *VECTOR_FAMILIES), most=20)}."
+            )
         return name
 
+    def _check_states(self) -> None:
+        """The states belong to labels, and are said once."""
+        family, states = self._options["family"], self._options["states"]
+        if self._law_name() not in ("binomial", "multinomial", "ordinal"):
+            raise OptionError(f"states= belongs to families of labels; the {self._law_name()} family has none.")
+        if isinstance(family, Distribution) and family._options.get("states") is not None:
+            raise OptionError(f"The states are given twice, in {family!r} and in states=; give one of them.")
+        Variable.discrete("y", states)
+
     def _law_option(self, name: str) -> Any:
+        """An option of the law; the states may be given to the model instead."""
         family = self._options["family"]
-        return family._options.get(name) if isinstance(family, Distribution) else None
+        own = family._options.get(name) if isinstance(family, Distribution) else None
+        return self._options["states"] if own is None and name == "states" else own
 
     def _family(self) -> tuple[Family, Link]:
         name = self._law_name()
@@ -180,11 +202,8 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
 
     def _kind(self) -> Kind:
         name = self._law_name()
-        if name in ("multinomial", "multivariate_gaussian"):
-            if self._options["link"] not in (None, "logit" if name == "multinomial" else "identity"):
-                raise OptionError(f"The {name} family has no other link; got {self._options['link']!r}.")
-            labels = name == "multinomial"
-            return Kind("labels" if labels else "vectors", self._law_option("states") if labels else None)
+        if name in VECTOR_FAMILIES:
+            return VECTOR_FAMILIES[name].kind(self)
         family, link = self._family()
         if name == "binomial":
             return Kind("shares", self._law_option("states"), None, link.name)
@@ -224,7 +243,16 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         coding = Coding.of(self._options["fit_intercept"], self._options["categorical"])
         read = read_rows(X, asked, self._kind(), coding, self._options["formula"])
         # The products of a fit are many and small: threads inside each would wait for one another.
-        return self._accept(with_one_blas_thread(lambda: self._kept(read)), read)
+        fitted = self._accept(with_one_blas_thread(lambda: self._kept(read)), read)
+        fitted.__dict__["_response"] = y if isinstance(y, str) else None
+        return fitted
+
+    @property
+    def response_(self) -> str | None:
+        """The column of the response, where it was given by name or by a formula."""
+        formula = self._options["formula"]
+        side = None if formula is None else str(formula).partition("~")[0].strip()
+        return side if side and side.isidentifier() else self.__dict__.get("_response")
 
     def _as_vectors(self) -> GLM:
         return type(self)(**{**self._options, "family": "multivariate_gaussian"})
@@ -243,7 +271,7 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         sums = average(read.rows)
         options = {name: repr(value) for name, value in self._options.items() if name not in _ANY_TIME}
         seen = [read.rows.rows, sums.weight, np.asarray(sums.total).tolist()]
-        keeper = Keeper(self._options["checkpoint"], read.design, options, seen)
+        keeper = Keeper(self._options["checkpoint"], read.parameters, options, seen)
         found = keeper.start()
         learned = self._learned(read, replace(wishes, keeper=keeper, start=wishes.start if found is None else found))
         assert learned.outcome is not None
@@ -254,34 +282,13 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         return replace(super()._control(), checkpoint=None)
 
     def _learned(self, read: Read, wishes: Wishes) -> Learned:
-        kind = self._law_name()
-        if kind == "multivariate_gaussian":
-            if self._options["covariance"] == "robust":
-                raise OptionError("Robust errors are not offered for a response of vectors; fit its columns one by one")
-            prior = self._options["prior"]
-            if prior is not None:
-                penalize = self._options["penalize_intercept"]
-                fit = fit_vectors_with_prior(read.rows, read.design, prior, penalize_intercept=penalize)
-                return learned_vectors(read, fit)
-            return learned_vectors(read, fit_vectors(read.rows, read.design, wishes, self._control()))
-        if kind == "multinomial":
-            return self._learned_labels(read, wishes)
+        name = self._law_name()
+        if name in VECTOR_FAMILIES:
+            return VECTOR_FAMILIES[name].learn(self, read, wishes)
         family, link = self._family()
         penalties = self._penalties(read.design, 1)
         one = Fitter(read.rows, read.design, family, link, penalties, wishes, self._control()).fit()
         return learned_one(read, one, link, penalties, covariance=self._options["covariance"])
-
-    def _learned_labels(self, read: Read, wishes: Wishes) -> Learned:
-        assert read.classes is not None
-        reference = read.classes[-1] if self._options["reference"] is None else self._options["reference"]
-        place = Variable.discrete("y", read.classes).index(reference)
-        order = [at for at in range(len(read.classes)) if at != place] + [place]
-        rows = read.rows
-        turned = np.argsort(order).astype(np.float64)
-        recode(rows, turned)
-        penalties = self._penalties(read.design, len(order) - 1)
-        fit = fit_labels(rows, read.design, len(order), penalties, wishes, self._control())
-        return learned_labels(read, fit, order, penalties, covariance=self._options["covariance"])
 
     def _penalties(self, design: Design, outputs: int) -> Penalties:
         options = self._options
@@ -305,6 +312,7 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         fresh = copy.copy(self)
         fresh.__dict__.update({"_options": dict(self._options), "_learned_state": learned})
         fresh.__dict__["_specification"] = read.specification
+        fresh.__dict__["_pairs"] = later(fresh, read, learned)
         fresh.summary_ = Summary(read.design.domain(), {}, read.rows.rows, read.weight)
         fresh.report_ = fresh._receipt(learned, read)
         self.__dict__.clear()
@@ -349,7 +357,7 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         """
         asked = Asked(y, sample_weight, offset, exposure, None, columns)
         coding = Coding.of(self._options["fit_intercept"], self._options["categorical"])
-        if self._law_name() in ("multinomial", "multivariate_gaussian"):
+        if self._law_name() in VECTOR_FAMILIES:
             raise OptionError("partial_fit takes one linear predictor; use fit, with solver='sgd' for a softmax.")
         read = read_rows(X, asked, self._kind(), coding, self._options["formula"])
         before: Learned | None = self.__dict__.get("_learned_state")
@@ -379,13 +387,22 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
     def _fitted_state(self) -> dict[str, Any]:
         specification = self.__dict__.get("_specification")
         plain = None if specification is None else specification_to_plain(specification)
-        return {**self._learned_result.to_plain(), "specification": plain}
+        pairs: Later | None = self.__dict__.get("_pairs")
+        moments = None if pairs is None else pairs.to_plain()
+        return {
+            **self._learned_result.to_plain(),
+            "specification": plain,
+            "moments": moments,
+            "response": self.response_,
+        }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        learned = {name: value for name, value in state.items() if name != "specification"}
+        learned = {name: value for name, value in state.items() if name not in ("specification", "moments", "response")}
         plain = state.get("specification")
         self.__dict__["_learned_state"] = Learned.from_plain(learned)
+        self.__dict__["_pairs"] = Later.from_plain(state.get("moments"), self._learned_state.values.shape)
         self.__dict__["_specification"] = None if plain is None else specification_from_plain(plain)
+        self.__dict__["_response"] = state.get("response")
 
 
 #: Options that do not change what is fitted.

@@ -51,6 +51,8 @@ def online_update(
         beta, updates = before.beta[:, 0], before.updates
     elif options["start"] is not None:
         beta = np.asarray(options["start"], dtype=np.float64).ravel()
+        if beta.shape != (design.size,):
+            raise EstimateError(f"start has {len(beta)} numbers for {design.size} coefficients, intercept first.")
     theta = design.internal(beta).copy()
     schedule = step_sizes(options["step_size"], options["decay"])
     rows = read.rows.block.rows

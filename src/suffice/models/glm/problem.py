@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,12 @@ from suffice.engines.linear_predictor import (
     Curvature,
     Law,
     Layout,
+    RowProducts,
     curvature_task,
     information_product,
     linear_predictor,
     root_task,
+    row_products,
     several_product,
     several_task,
     slope_task,
@@ -56,9 +59,19 @@ class Problem:
     record: Callable[[Floats, float], None] | None = None
 
     @property
+    def width(self) -> int:
+        """Number of all parameters."""
+        return self.layout.size * self.outputs
+
+    @property
     def size(self) -> int:
         """Number of coefficients that a solver sees."""
-        return self.layout.size * self.outputs if self.kept is None else len(self.kept)
+        return self.width if self.kept is None else len(self.kept)
+
+    @cached_property
+    def products(self) -> RowProducts:
+        """How dense rows are multiplied in passes for the gradient."""
+        return row_products(self.rows.rows * self.layout.dense if self.rows.in_memory else 0)
 
     def holding(self, kept: NDArray[np.intp], fixed: Floats) -> Problem:
         """The same problem with all coefficients but `kept` held at their values in `fixed`."""
@@ -112,13 +125,7 @@ class Problem:
     def objective(self, beta: Floats) -> tuple[float, Floats]:
         """Value and gradient alone: half the arithmetic or less."""
         beta = self.whole(beta)
-        if self.outputs > 1:
-            task: Callable[[Block], Curvature] = several_task(
-                self.layout, self.law, self.shaped(beta), information=False
-            )
-        else:
-            task = slope_task(self.layout, self.law, beta)
-        found = self.rows.reduce(task)
+        found = self.rows.reduce(self.slopes(beta))
         value, gradient = found.value / self.phi, found.gradient / self.phi
         if self.penalty is not None:
             value, gradient = value - self.penalty.value(beta), gradient - self.penalty.slope(beta)
@@ -133,17 +140,31 @@ class Problem:
         def times(given: Floats) -> Floats:
             vector = given
             if self.kept is not None:
-                vector = np.zeros(self.layout.size)
+                vector = np.zeros(self.width)
                 vector[self.kept] = given
-            if self.outputs > 1:
-                task = several_product(self.layout, self.law, self.shaped(beta), self.shaped(vector))
-            else:
-                task = information_product(self.layout, self.law, beta, vector)
-            found = self.rows.reduce(task).gradient / self.phi
+            found = self.rows.reduce(self.turned(beta, vector)).gradient / self.phi
             found = found if self.penalty is None else found + self.penalty.product(vector)
             return found if self.kept is None else found[self.kept]
 
         return times
+
+    # -- what a law with parameters of its own replaces ----------------------------------------------------------------
+
+    def slopes(self, beta: Floats) -> Callable[[Block], Curvature]:
+        """The task that finds value and gradient of the log-likelihood at phi = 1."""
+        if self.outputs > 1:
+            return several_task(self.layout, self.law, self.shaped(beta), information=False)
+        return slope_task(self.layout, self.law, beta, self.products)
+
+    def turned(self, beta: Floats, vector: Floats) -> Callable[[Block], Curvature]:
+        """The task that finds the information at phi = 1 times a vector, as the gradient of its answer."""
+        if self.outputs > 1:
+            return several_product(self.layout, self.law, self.shaped(beta), self.shaped(vector))
+        return information_product(self.layout, self.law, beta, vector)
+
+    def possible(self, whole: Floats, at: int) -> Floats:
+        """All parameters, moved where the value of parameter `at` leaves no room for them."""
+        return whole
 
 
 # -- sums over rows ----------------------------------------------------------------------------------------------------

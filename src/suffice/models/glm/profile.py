@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,11 @@ from suffice.errors import EstimateError
 from suffice.iteration import Control
 from suffice.models.glm.input import Coding
 from suffice.models.glm.laws import RowLaw, family_of
+from suffice.models.glm.learned import Learned
+from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Problem
-from suffice.models.glm.rows import Asked, read_rows
+from suffice.models.glm.rows import Asked, Read, read_rows
+from suffice.models.glm.vector_registry import VECTOR_FAMILIES
 from suffice.solvers.irls import irls
 
 Floats = NDArray[np.float64]
@@ -37,12 +39,8 @@ def profile_intervals(model: Any, X: Any, asked: Asked, reach: float) -> Floats:
     read = read_rows(X, asked, model._kind(), coding, model._options["formula"])
     if read.design.names != learned.design.names:
         raise EstimateError("The rows are not those of the fit: their columns or levels differ.")
-    family, link = family_of(learned.family, learned.link, learned.size)
-    penalties = model._penalties(read.design, 1)
-    problem = Problem(read.rows, read.design.layout, RowLaw(family, link), penalties.gaussian)
-    phi = learned.dispersion if family.free_dispersion else 1.0
-    problem = replace(problem, phi=phi)
-    best = read.design.internal(learned.beta[:, 0])
+    problem = _problem_of(learned, read, model._penalties(read.design, 1))
+    best = read.parameters.internal(learned.values[:, 0])
     top = problem.objective(best)[0]
     errors = np.sqrt(problem.evaluate(best)[2].inverse_diagonal())
     found = np.empty((len(best), 2))
@@ -50,7 +48,16 @@ def profile_intervals(model: Any, X: Any, asked: Asked, reach: float) -> Floats:
         profile = _profile(problem, best, at, top)
         for side, sign in enumerate((-1.0, 1.0)):
             found[at, side] = _end(profile, float(best[at]), sign * float(errors[at]), reach)
-    return read.design.public(found)
+    return read.parameters.public(found)
+
+
+def _problem_of(learned: Learned, read: Read, penalties: Penalties) -> Problem:
+    """The problem of the fit, in units of its dispersion."""
+    if learned.family in VECTOR_FAMILIES:
+        return VECTOR_FAMILIES[learned.family].problem(read, learned, penalties)
+    family, link = family_of(learned.family, learned.link, learned.size)
+    phi = learned.dispersion if family.free_dispersion else 1.0
+    return Problem(read.rows, read.design.layout, RowLaw(family, link), penalties.gaussian, phi)
 
 
 def _profile(problem: Problem, best: Floats, at: int, top: float) -> Callable[[float], float]:
@@ -60,11 +67,12 @@ def _profile(problem: Problem, best: Floats, at: int, top: float) -> Callable[[f
 
     def root(value: float) -> float:
         fixed = best.copy()
-        fixed[at] = value
+        fixed[at], fixed[others] = value, last[0]
+        start = problem.possible(fixed, at)[others]
         held = problem.holding(others, fixed)
-        if not math.isfinite(held.objective(last[0])[0]):
+        if not math.isfinite(held.objective(start)[0]):
             return math.inf
-        fitted = irls(held.evaluate, last[0], Control(tolerance=1e-7)).outcome.state
+        fitted = irls(held.evaluate, start, Control(tolerance=1e-7)).outcome.state
         last[0] = fitted.parameters
         return math.sqrt(max(0.0, 2.0 * (top - fitted.objective)))
 

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from suffice.errors import DataError, NotFittedError, OptionError
 from suffice.families.base import generator, take_states
+from suffice.families.matrix_regression_law import MatrixRegressionLaw
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.regression_law import RegressionLaw
 from suffice.models.glm import rowwise as rowwise
 from suffice.models.glm.design import Table
 from suffice.models.glm.formula import matrix_of
 from suffice.models.glm.input import offset_of, open_rows, side_column, table_like
+from suffice.models.glm.moments import about
 from suffice.models.glm.pieces import pieces, stream_of
 from suffice.models.glm.profile import profile_intervals
 from suffice.models.glm.results import (
@@ -28,6 +30,8 @@ from suffice.models.glm.results import (
     two_sided,
 )
 from suffice.models.glm.rows import Asked, Kind
+from suffice.models.glm.vector_registry import VECTOR_FAMILIES
+from suffice.report import MatchedStatistics
 
 if TYPE_CHECKING:
     from suffice.models.glm.learned import Learned
@@ -54,19 +58,31 @@ class Reading:
     # -- coefficients ------------------------------------------------------------------------------------------------
 
     def _public(self) -> Floats:
-        """Coefficients (k, m) with those that run away at infinity."""
+        """All parameters (k, m) with those that run away at infinity."""
         learned = self._learned_result
         if learned.direction is None:
-            return learned.beta
+            return learned.values
         top = np.abs(learned.direction).max(initial=0.0)
         away = np.abs(learned.direction) > 1e-9 * top
-        return np.where(away, np.where(learned.direction > 0.0, np.inf, -np.inf), learned.beta)
+        return np.where(away, np.where(learned.direction > 0.0, np.inf, -np.inf), learned.values)
 
     @property
     def parameters_(self) -> NamedVector:
-        """All coefficients, the intercept first: (k,), or (k, m) with a column for each class or response."""
+        """All coefficients, the intercept first: (k,), or (k, m) with a column for each class or response.
+
+        Of ordered labels the thresholds come first.
+        """
         found = self._public()
-        return NamedVector.of(found[:, 0] if self._single else found, self._learned_result.design.names)
+        return NamedVector.of(found[:, 0] if self._single else found, self._learned_result.parameters.names)
+
+    @property
+    def thresholds_(self) -> NamedVector:
+        """Between ordered labels (K - 1,), increasing: ``P(y <= k) = F(threshold_k - x' coefficients)``."""
+        learned = self._learned_result
+        if not len(learned.thresholds):
+            raise NotFittedError(f"The {learned.family} family has no thresholds.")
+        names = learned.parameters.ahead
+        return NamedVector.of(self._public()[: len(names), 0], names)
 
     @property
     def _single(self) -> bool:
@@ -74,7 +90,7 @@ class Reading:
 
     @property
     def intercept_(self) -> Any:
-        """The intercept: a number, or (m,); 0 without one."""
+        """The intercept: a number, or (m,); 0 without one, as beside thresholds."""
         found = self._by_class(self._public())
         if not self._learned_result.design.constant:
             return 0.0 if self._single else np.zeros(found.shape[1])
@@ -84,9 +100,9 @@ class Reading:
     def coefficients_(self) -> NamedVector:
         """Coefficients by name, without the intercept: (p,), or (p, classes), where the reference class has zeros."""
         learned = self._learned_result
-        held = int(learned.design.constant)
+        held = len(learned.thresholds) + int(learned.design.constant)
         found = self._by_class(self._public())[held:]
-        return NamedVector.of(found[:, 0] if self._single else found, learned.design.names[held:])
+        return NamedVector.of(found[:, 0] if self._single else found, learned.parameters.names[held:])
 
     def _by_class(self, found: Floats) -> Floats:
         """A column for each class, zero for the reference."""
@@ -97,13 +113,16 @@ class Reading:
 
     @property
     def standard_errors_(self) -> NamedVector:
-        """Of all coefficients, the intercept first; infinite where a coefficient is, 0 where a column was dropped."""
+        """Of all coefficients, the intercept first; infinite where a coefficient is, 0 where a column was dropped.
+
+        They are infinite, too, for coefficients about which the rows that separation leaves say nothing.
+
+        After a fit of many rows they are made when they are first read, from the rows, which must not have changed.
+        """
         learned = self._learned_result
-        if learned.information.size == 0 and learned.design.size and learned.sandwich is None:
-            raise NotFittedError("There are no standard errors: the information was not computed by this solver.")
         found = np.sqrt(np.maximum(learned.variances(), 0.0))
-        found = np.where(np.isinf(self._public()), np.inf, found)
-        return NamedVector.of(found[:, 0] if self._single else found, learned.design.names)
+        found = np.where(np.isinf(self._public()) | learned.undetermined(), np.inf, found)
+        return NamedVector.of(found[:, 0] if self._single else found, learned.parameters.names)
 
     @property
     def covariance_(self) -> Floats:
@@ -217,14 +236,16 @@ class Reading:
     def posterior_(self) -> Any:
         """The posterior of the coefficients: exact where the prior is conjugate, else Laplace's approximation.
 
+        The exact one is the joint law with the variance or, of vectors, with the covariance of the residuals.
         Laplace's approximation is the normal law at the mode whose precision is the information there, prior included.
         """
         learned = self._learned_result
         if learned.posterior is not None:
-            return RegressionLaw(*learned.posterior)
+            joint = MatrixRegressionLaw if learned.family == "multivariate_gaussian" else RegressionLaw
+            return joint(*learned.posterior)
         if learned.precision is None:
             raise NotFittedError("There is no posterior without a Gaussian or conjugate prior; give prior=.")
-        return MultivariateNormal(mean=learned.beta.T.ravel(), covariance=learned.covariance())
+        return MultivariateNormal(mean=learned.values.T.ravel(), covariance=learned.covariance())
 
     # -- intervals and tests -----------------------------------------------------------------------------------------
 
@@ -251,14 +272,13 @@ class Reading:
             with np.errstate(invalid="ignore"):
                 low, high = centre - reach, centre + reach
             low, high = np.where(np.isinf(reach), -np.inf, low), np.where(np.isinf(reach), np.inf, high)
-            return NamedVector.of(np.stack((low, high), axis=-1), self._learned_result.design.names)
+            return NamedVector.of(np.stack((low, high), axis=-1), self._learned_result.parameters.names)
         if method != "profile":
             raise OptionError(f"method is {method!r}; expected 'wald' or 'profile'.")
         if X is None and self._options["formula"] is None:
             raise OptionError("Profile intervals need the rows again: intervals(method='profile', X=..., y=...).")
-        return NamedVector.of(
-            profile_intervals(self, X, Asked(y, **rows), quantile(level, self._df())), self._learned_result.design.names
-        )
+        found = profile_intervals(self, X, Asked(y, **rows), quantile(level, self._df()))
+        return NamedVector.of(found, self._learned_result.parameters.names)
 
     def likelihood_ratio_test(self, other: Any) -> LikelihoodRatio:
         """Test this fit against a larger one of the same rows in which it is nested (or the other way round)."""
@@ -266,6 +286,30 @@ class Reading:
         return likelihood_ratio(small, large)
 
     anova = likelihood_ratio_test
+
+    def matched_statistics(self) -> MatchedStatistics | None:
+        """Both sides of the score equations, a row: X'y and X'mu with the canonical link, else weighted by row.
+
+        They are worked out from the rows of the fit when first asked for; None where these are gone.
+        """
+        learned, kept = self._learned_result, self.__dict__.get("_pairs")
+        found = None if kept is None else kept.pairs
+        if found is None:
+            return None
+        pull = None if found.pull is None else found.pull.T.ravel()
+        both = (found.observed.T.ravel(), found.expected.T.ravel())
+        return MatchedStatistics(tuple(self._flat_names()), *both, pull, about=about(learned.family, learned.link))
+
+    def likelihood_estimate(self) -> Floats | None:
+        """The coefficients without the prior, in the order of the rows of `summary`; None where there are none."""
+        kept = self.__dict__.get("_pairs")
+        found: Floats | None = None if kept is None else kept.likelihood
+        return None if found is None else found.T.ravel()
+
+    def _flat_names(self) -> list[str]:
+        names, m = self._learned_result.parameters.names, self._learned_result.beta.shape[1]
+        labels = self._column_labels() if m > 1 else [""]
+        return [f"{name} ({label})" if label else name for label in labels for name in names]
 
     def summary(self, level: float = 0.95) -> RegressionTable:
         """The table of coefficients: estimate, standard error, statistic, p value, interval; prints, HTML, to_frame."""
@@ -277,7 +321,7 @@ class Reading:
             z = np.where(np.isfinite(beta) & (errors > 0.0), beta / errors, 0.0)
         p = np.where(np.isfinite(beta) & (errors > 0.0), two_sided(z, df), 1.0)
         figures = np.stack((beta, errors, z, p, ends[..., 0], ends[..., 1]), axis=-1)
-        names = learned.design.names
+        names = learned.parameters.names
         if beta.ndim == 2:
             labels = self._column_labels()
             rows = [
@@ -302,7 +346,7 @@ class Reading:
         weight = f"{learned.weight:,.6g}"
         found = [
             ("family, link", f"{learned.family}, {learned.link}"),
-            ("rows, coefficients", f"{weight}, {learned.design.size}"),
+            ("rows, coefficients", f"{weight}, {learned.parameters.size}"),
             ("method", f"{report.method}, {report.iterations} iterations"),
             ("log-likelihood", f"{learned.log_likelihood:,.6g}"),
             ("AIC, BIC", f"{report.aic:,.6g}, {report.bic:,.6g}"),
@@ -351,8 +395,8 @@ class Reading:
 
         Args:
             X: rows with the columns of the fit.
-            kind: "response" (the mean; for labels their probabilities), "link" (the linear predictor), or "class" (the
-                likeliest label).
+            kind: "response" (the mean; for labels their probabilities), "link" (the linear predictor; of ordered labels
+                threshold less linear predictor, for each threshold), or "class" (the likeliest label).
             offset: as in `fit`.
             exposure: as in `fit`.
             interval: a level; then the answer is (n, 3): prediction and the ends of a Wald interval of the mean.
@@ -372,7 +416,7 @@ class Reading:
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Probabilities of the classes (n, classes), in the order of `classes_`."""
         learned = self._learned_result
-        if learned.family not in ("binomial", "multinomial"):
+        if learned.classes is None and learned.family != "binomial":
             raise OptionError(f"The {learned.family} family has no classes.")
         found = np.asarray(self.predict(X, offset=offset))
         return found if found.ndim == 2 else np.column_stack((1.0 - found, found))
@@ -412,7 +456,8 @@ class Reading:
         """One response for each row, drawn from the fitted law."""
         learned = self._learned_result
         mean = np.asarray(self.predict(X, offset=offset, exposure=exposure))
-        if not self._single:
-            return rowwise.sample_several(learned, mean, generator(random_state))
+        several = VECTOR_FAMILIES.get(learned.family)
+        if several is not None:
+            return several.sample(learned, mean, generator(random_state))
         drawn = learned.row_law().family.sample(mean, learned.dispersion, generator(random_state))
         return drawn if learned.classes is None else take_states(learned.classes, drawn.astype(np.intp))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Variable, as_python
+from suffice.domain import Variable, as_python, sort_states, state_key
 from suffice.errors import DataError, EstimateError, MissingValueError, listing
 from suffice.sources.arrays import NumberColumn
 from suffice.sources.columns import Column, code_dtype
@@ -145,6 +145,35 @@ def read_labels(y: Any, states: tuple[Hashable, ...] | None) -> Response:
             "with family=Categorical(states=[...]) and give a prior."
         )
     return Response(codes.astype(np.float64), None, tuple(as_python(state) for state in variable.states))
+
+
+def read_ordered(y: Any, states: tuple[Hashable, ...] | None) -> Response:
+    """A response of ordered labels, as codes from the lowest to the highest."""
+    column = as_column(y)
+    variable, codes = factor_codes(column, None if states is None else Variable.discrete(column.name, states))
+    if states is None:
+        check_ordered(variable.states, known=column.ordered)
+    if variable.card < 2:
+        raise EstimateError(
+            f"The response has the single label {listing(variable.states)}; nothing can be learned. Declare all labels "
+            "with states=[...], from the lowest to the highest."
+        )
+    return Response(codes.astype(np.float64), None, tuple(as_python(state) for state in variable.states))
+
+
+def check_ordered(states: tuple[Hashable, ...], *, known: bool) -> None:
+    """Raise unless the order of labels is known: told by the type of their column, or that of numbers or dates."""
+    kinds = {state_key(state)[0] for state in states}
+    natural = len(kinds) == 1 and kinds <= _ORDERED_KINDS and sort_states(states) == states
+    if not (known or natural):
+        raise DataError(
+            f"The order of the labels {listing(states)} is not known. Give states=[...], from the lowest to the "
+            "highest, or an ordered categorical column."
+        )
+
+
+#: Kinds of states that have one order.
+_ORDERED_KINDS = {"number", "bool", "datetime", "date"}
 
 
 def read_vectors(y: Any) -> Response:

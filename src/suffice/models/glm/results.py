@@ -120,8 +120,9 @@ def _text(value: float) -> str:
 class LikelihoodRatio:
     """A likelihood-ratio test between nested fits: `statistic` on `df` degrees of freedom has `p_value`.
 
-    For families with a free dispersion the statistic is the F ratio of the drop in deviance to the dispersion of the
-    larger fit, on `df` and `df_rest` degrees of freedom; else it is the drop in deviance, and chi-squared.
+    Where the dispersion is estimated, the statistic is the F ratio of the drop in deviance to the dispersion of the
+    larger fit, on `df` and `df_rest` degrees of freedom. Where it is known, or the family has none, the statistic is
+    the drop in deviance in units of the dispersion, twice the difference of the log-likelihoods, and chi-squared.
     """
 
     statistic: float
@@ -154,6 +155,11 @@ def two_sided(z: Floats, df: float | None = None) -> Floats:
     return np.asarray(erfc(away / math.sqrt(2.0)) if df is None else 2.0 * stdtr(df, -away))
 
 
+#: Families whose deviances do not differ by twice what their log-likelihoods do: they have parameters beside the
+#: coefficients, estimated anew in each fit.
+_BY_LIKELIHOOD = {"negative_binomial", "multivariate_gaussian"}
+
+
 def likelihood_ratio(small: Any, large: Any) -> LikelihoodRatio:
     """The test of two fitted models of the same rows, the first nested in the second."""
     from scipy.special import chdtrc, fdtrc
@@ -164,17 +170,23 @@ def likelihood_ratio(small: Any, large: Any) -> LikelihoodRatio:
         raise OptionError(
             f"The fits saw {small.report_.weight:g} and {large.report_.weight:g} rows; give the same rows."
         )
+    known = [None if isinstance(fit._known_dispersion(), str) else fit._known_dispersion() for fit in (small, large)]
+    if large.free_dispersion_ and known[0] != known[1]:
+        raise OptionError(f"The fits have the dispersions {known[0]} and {known[1]} (None: estimated); give both one.")
     df = float(large.n_params_ - small.n_params_)
     if not df > 0:
         raise OptionError(
             f"The first fit has {small.n_params_} parameters and the second {large.n_params_}; the first "
             "must be nested in the second."
         )
+    estimated = large.free_dispersion_ and known[1] is None
     drop = max(0.0, small.deviance_ - large.deviance_)
-    if small.family_name_ == "negative_binomial" or small.deviance_ == large.deviance_:
-        drop = max(0.0, 2.0 * (large.log_likelihood_ - small.log_likelihood_))
-    if large.free_dispersion_:
+    if estimated:
         rest = large.df_resid_
         ratio = drop / df / (large.pearson_chi2_ / rest)
         return LikelihoodRatio(ratio, df, float(fdtrc(df, rest, ratio)), rest, "F")
+    if small.family_name_ in _BY_LIKELIHOOD or drop == 0.0:
+        drop = max(0.0, 2.0 * (large.log_likelihood_ - small.log_likelihood_))
+    elif large.free_dispersion_:
+        drop /= large.dispersion_
     return LikelihoodRatio(drop, df, float(chdtrc(df, drop)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.engines.linear_predictor import Block
-from suffice.errors import DataError, OptionError
+from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.models.glm import response as responses
-from suffice.models.glm.design import Design, Table
+from suffice.models.glm.design import Design, Parameters, Table
 from suffice.models.glm.families import BinomialFamily, Family
-from suffice.models.glm.formula import INTERCEPT, model_matrices
+from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
 from suffice.models.glm.input import (
     Coding,
     Roles,
@@ -37,6 +38,7 @@ from suffice.models.glm.input import (
 from suffice.models.glm.response import Response, check_finite
 from suffice.sources import open_source
 from suffice.sources.base import Batch, Source
+from suffice.sources.columns import Column
 from suffice.sources.memory import MemorySource
 
 Floats = NDArray[np.float64]
@@ -56,7 +58,10 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """The rows of a fit, ready for the engine; `constant` is the part of the log-likelihood that trials bring."""
+    """The rows of a fit, ready for the engine; `constant` is the part of the log-likelihood that trials bring.
+
+    `ahead` names the parameters before the coefficients: the thresholds between ordered labels.
+    """
 
     design: Design
     rows: Rows | StreamRows
@@ -65,11 +70,17 @@ class Read:
     constant: float = 0.0
     has_offset: bool = False
     specification: Any = None
+    ahead: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> Parameters:
+        """All parameters, by name."""
+        return Parameters(self.ahead, self.design)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What kind of response is wanted: "numbers", "shares", "labels" or "vectors"; `states` where declared."""
+    """What response is wanted: "numbers", "shares", "labels", "ordered" or "vectors"; `states` where declared."""
 
     response: str
     states: tuple[Hashable, ...] | None = None
@@ -77,8 +88,14 @@ class Kind:
     link: str = "identity"
 
     def design(self, found: Design) -> Design:
-        """The design for this response."""
+        """The design for this response: thresholds take the place of the constant."""
+        if self.response == "ordered":
+            return replace(found, constant=False)
         return replace(found, blocked=False) if self.response == "labels" else found
+
+    def ahead(self, classes: tuple[Hashable, ...] | None) -> tuple[str, ...]:
+        """Names of the thresholds between ordered labels."""
+        return threshold_names(classes or ()) if self.response == "ordered" else ()
 
     def read(self, y: Any, trials: Any) -> Response:
         """The response of rows in memory."""
@@ -88,12 +105,19 @@ class Kind:
             return responses.read_shares(y, trials, self.states)
         if self.response == "labels":
             return responses.read_labels(y, self.states)
+        if self.response == "ordered":
+            return responses.read_ordered(y, self.states)
         if self.response == "vectors":
             return responses.read_vectors(y)
         found = responses.read_numbers(y)
         if self.family is not None:
             self.family.check(found.y)
         return found
+
+
+def threshold_names(labels: Sequence[Hashable]) -> tuple[str, ...]:
+    """Each threshold by the labels on its two sides."""
+    return tuple(f"{low}|{high}" for low, high in pairwise(labels))
 
 
 def read_rows(X: Any, asked: Asked, kind: Kind, coding: Coding, formula: str | None) -> Read:
@@ -149,24 +173,55 @@ def _joined(design: Design, table: Table, y: Any, asked: Asked, kind: Kind, sour
         weights = response.trials if weights is None else weights * response.trials
     design = kind.design(design)
     block = design.block(table, response.y, weights, offset)
-    return Read(design, Rows(block, response.trials), weight, response.classes, constant, offset is not None)
+    ahead, rows = kind.ahead(response.classes), Rows(block, response.trials)
+    return Read(design, rows, weight, response.classes, constant, offset is not None, ahead=ahead)
 
 
 def _from_formula(X: Any, asked: Asked, kind: Kind, coding: Coding, formula: str) -> Read:
     """Model matrices by formulaic; it also brings the intercept, which is then not added again."""
-    left, frame, specification = model_matrices(formula, X)
+    source = open_source(as_frame(X))
+    y, right = _label_column(source, formula, kind)
+    left, frame, specification = model_matrices(formula if y is None else right, X)
+    if isinstance(source, MemorySource) and len(frame) != source.rows:
+        raise MissingValueError(
+            f"{source.rows - len(frame)} of {source.rows} rows have gaps in the columns of the formula; a regression "
+            "needs every value. Leave these rows out, or fill the gaps."
+        )
     names = list(frame.columns)
     constant = INTERCEPT in names and coding.constant
     kept = [name for name in names if name != INTERCEPT]
     values = np.ascontiguousarray(frame[kept].to_numpy(dtype=np.float64)) if kept else np.empty((len(frame), 0))
     check_finite(values, "The model matrix")
-    design, table = Design(constant, tuple(kept)), Table(values)
-    y = asked.y if left is None else np.asarray(left)
-    if left is not None and y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    source = open_source(X)
-    found = _joined(design, table, y, asked, kind, source)
-    return Read(design, found.rows, found.weight, found.classes, found.constant, found.has_offset, specification)
+    if left is not None:
+        y = _one_column(left)
+    elif y is None:
+        y = source.column(asked.y) if isinstance(source, MemorySource) and _is_name(asked.y, source) else asked.y
+    found = _joined(Design(constant, tuple(kept)), Table(values), y, asked, kind, source)
+    return replace(found, specification=specification)
+
+
+def _label_column(source: Source, formula: str, kind: Kind) -> tuple[Column | None, str]:
+    """The column of labels on the left of a formula, of which formulaic would make indicators, and what is right."""
+    left, _, right = formula.partition("~")
+    name = left.strip().strip("`")
+    labels = kind.response in ("shares", "labels", "ordered") and isinstance(source, MemorySource)
+    if not (right and labels and name in source.columns):
+        return None, formula
+    return source.column(name), right  # type: ignore[attr-defined]
+
+
+def _one_column(left: Any) -> Any:
+    found = np.asarray(left)
+    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+
+
+def formula_response(formula: str, X: Any, kind: Kind) -> Any:
+    """The response of rows as a formula names it; None where it names none."""
+    column, _ = _label_column(open_source(as_frame(X)), formula, kind)
+    if column is not None:
+        return column
+    left = model_matrices(formula, X)[0]
+    return None if left is None else _one_column(left)
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------
@@ -194,6 +249,8 @@ def _from_stream(source: Source, asked: Asked, kind: Kind, coding: Coding) -> Re
         classes = label.states
         if kind.response == "shares" and label.card != 2:
             raise DataError(f"The response has {label.card} labels; the binomial family takes two.")
+        if kind.response == "ordered" and kind.states is None:
+            responses.check_ordered(label.states, known=False)
     elif kind.response == "shares" and not pair:
         classes = (0, 1)
     numbers = [Variable(name, "real") for name in (asked.y if pair else () if label else (asked.y,))]
@@ -203,14 +260,15 @@ def _from_stream(source: Source, asked: Asked, kind: Kind, coding: Coding) -> Re
     make = _maker(design, asked, kind, label, pair)
     stream = StreamRows(source, domain, make, rows)
     weight, constant = _stream_constants(stream, asked, pair)
-    return Read(design, stream, weight, classes, constant, asked.offset is not None or asked.exposure is not None)
+    moved = asked.offset is not None or asked.exposure is not None
+    return Read(design, stream, weight, classes, constant, moved, ahead=kind.ahead(classes))
 
 
 def _label_variable(source: Source, y: Hashable, kind: Kind) -> Variable | None:
     """A response of labels is discrete; 0 and 1 are numbers already."""
     if kind.states is not None:
         return Variable.discrete(y, kind.states)
-    if kind.response == "labels":
+    if kind.response in ("labels", "ordered"):
         found = source.infer([y])[y]
         return found if found.kind == "discrete" else Variable(y, "discrete")
     if kind.response == "shares":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +16,8 @@ from suffice.models.glm.input import checked_weights, open_rows, side_column
 from suffice.models.glm.learned import Learned
 from suffice.models.glm.response import log_choices, numbers
 from suffice.models.glm.results import quantile
-from suffice.models.glm.rows import Asked
-from suffice.models.glm.softmax import softmax
+from suffice.models.glm.rows import Asked, formula_response
+from suffice.models.glm.vector_registry import VECTOR_FAMILIES
 
 Floats = NDArray[np.float64]
 
@@ -27,23 +26,17 @@ _ROWS = 4_096
 
 
 def linear(learned: Learned, table: Table, offset: Floats | None) -> Floats:
-    """The linear predictor (n, m); infinite where a separating direction decides the row.
-
-    For labels it is (n, classes), with 0 for the reference, last; labels that a direction rules out have -inf.
-    """
+    """The linear predictor (n, m), or what a family of labels has in its place; infinite where separation decides."""
+    several = VECTOR_FAMILIES.get(learned.family)
+    if several is not None:
+        return several.linear(learned, table, offset)
     eta = learned.design.eta(table, learned.beta)
     if offset is not None:
         eta += offset[:, None]
-    labels = learned.family == "multinomial"
-    if labels:
-        eta = np.column_stack((eta, np.zeros(len(eta))))
     if learned.direction is None:
         return eta
     along = learned.design.eta(table, learned.direction)
     size = np.abs(along).max(initial=0.0)
-    if labels:
-        along = np.column_stack((along, np.zeros(len(along))))
-        return np.where(along >= along.max(axis=1, keepdims=True) - 1e-7 * size, eta, -np.inf)
     return np.where(np.abs(along) > 1e-7 * size, np.where(along > 0.0, np.inf, -np.inf), eta)
 
 
@@ -54,8 +47,11 @@ def predict(
     if kind not in ("response", "link", "class"):
         raise OptionError(f"kind is {kind!r}; expected 'response', 'link' or 'class'.")
     eta = linear(learned, table, offset)
-    if learned.family in ("multinomial", "multivariate_gaussian"):
-        return _several(learned, eta, kind, interval)
+    several = VECTOR_FAMILIES.get(learned.family)
+    if several is not None:
+        if interval is not None:
+            raise OptionError("Intervals of predictions are offered for one linear predictor.")
+        return several.predict(learned, eta, kind)
     law = learned.row_law()
     with np.errstate(over="ignore"):
         centre = eta[:, 0] if kind == "link" else law.link.mean(eta[:, 0])
@@ -71,33 +67,6 @@ def predict(
         with np.errstate(all="ignore"):
             ends = np.sort(law.link.mean(ends), axis=1)
     return np.column_stack((centre, ends))
-
-
-def _several(learned: Learned, eta: Floats, kind: str, interval: float | None) -> Any:
-    if interval is not None:
-        raise OptionError("Intervals of predictions are offered for one linear predictor.")
-    if learned.family == "multivariate_gaussian":
-        return eta
-    assert learned.classes is not None
-    assert learned.reference is not None
-    if kind == "link":
-        with np.errstate(invalid="ignore"):
-            return np.nan_to_num(eta[:, :-1] - eta[:, -1:], nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-    whole = softmax(eta)
-    order = [at for at in range(len(learned.classes)) if at != learned.reference] + [learned.reference]
-    found = np.empty_like(whole)
-    found[:, order] = whole
-    return found if kind == "response" else take_states(learned.classes, found.argmax(axis=1))
-
-
-def sample_several(learned: Learned, mean: Floats, rng: np.random.Generator) -> Any:
-    """One label, or one vector, for each row of probabilities or means (n, m)."""
-    if learned.family == "multivariate_gaussian":
-        assert learned.residual_covariance is not None
-        return mean + rng.normal(size=mean.shape) @ np.linalg.cholesky(learned.residual_covariance).T
-    assert learned.classes is not None
-    below = np.cumsum(mean, axis=1)[:, :-1]
-    return take_states(learned.classes, (rng.random((len(mean), 1)) > below).sum(axis=1))
 
 
 def eta_variances(learned: Learned, table: Table) -> Floats:
@@ -134,9 +103,11 @@ def scored(model: Any, X: Any, asked: Asked) -> Scored:
         elif isinstance(y, str):
             source.check_columns([y])
             y = source.column(y)  # type: ignore[attr-defined]
+    kind = model._kind()
+    if y is None and model._options["formula"] is not None:
+        y = formula_response(model._options["formula"], X, kind)
     if y is None:
         raise DataError("There is no response: give y=.")
-    kind = model._kind()
     if learned.classes is not None and kind.states is None:
         kind = type(kind)(kind.response, _states(learned, y), kind.family, kind.link)
     if learned.family == "multivariate_gaussian":
@@ -151,23 +122,16 @@ def scored(model: Any, X: Any, asked: Asked) -> Scored:
 
 
 def _states(learned: Learned, y: Any) -> tuple[Any, ...] | None:
-    """The labels learned; numbers 0 and 1, or -1 and 1, are read as such."""
-    return None if learned.classes in ((0, 1), (-1, 1), (False, True)) or np.ndim(y) == 2 else learned.classes
+    """The labels learned; numbers 0 and 1, or -1 and 1, of a binomial response are read as such."""
+    plain = learned.classes in ((0, 1), (-1, 1), (False, True)) or np.ndim(y) == 2
+    return None if plain and learned.family == "binomial" else learned.classes
 
 
 def log_prob(learned: Learned, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
     """Log density or probability of each row (n,)."""
-    if learned.family == "multinomial":
-        assert learned.reference is not None
-        shares = _several(learned, eta, "response", None)
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(shares[np.arange(len(y)), y.astype(np.intp)]))
-    if learned.family == "multivariate_gaussian":
-        assert learned.residual_covariance is not None
-        away = y - eta
-        logdet = np.linalg.slogdet(learned.residual_covariance)[1]
-        square = np.einsum("ij,ij->i", away, np.linalg.solve(learned.residual_covariance, away.T).T)
-        return np.asarray(-0.5 * (square + logdet + y.shape[1] * math.log(2 * math.pi)))
+    several = VECTOR_FAMILIES.get(learned.family)
+    if several is not None:
+        return several.log_prob(learned, eta, y)
     law = learned.row_law()
     if isinstance(law.family, BinomialFamily):
         n = np.ones_like(y) if trials is None else trials
@@ -183,7 +147,7 @@ def log_prob(learned: Learned, eta: Floats, y: Floats, trials: Floats | None) ->
 
 def residuals(learned: Learned, rows: Scored, kind: str) -> Floats:
     """Residuals of one of four kinds (n,)."""
-    if learned.family in ("multinomial", "multivariate_gaussian"):
+    if learned.family in VECTOR_FAMILIES:
         raise OptionError(f"Residuals of the {learned.family} family are not offered.")
     law = learned.row_law()
     eta = rows.eta[:, 0]
@@ -204,7 +168,7 @@ def residuals(learned: Learned, rows: Scored, kind: str) -> Floats:
 
 def leverage(learned: Learned, rows: Scored) -> Floats:
     """See `GLM.leverage`."""
-    if learned.family in ("multinomial", "multivariate_gaussian"):
+    if learned.family in VECTOR_FAMILIES:
         raise OptionError(f"The leverage of the {learned.family} family is not offered.")
     weights = learned.row_law()(rows.eta[:, 0], rows.y)[2] * rows.weights / learned.dispersion
     if rows.trials is not None:

@@ -8,21 +8,26 @@ c of the row and every other label j. Then the supremum is only reached at infin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import Block, linear_predictor
-from suffice.models.glm.design import Design
+from suffice.models.glm.design import Design, Parameters
 from suffice.models.glm.problem import Largest, Problem, largest_move
+from suffice.solvers.information import Information
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 #: A Newton step that moves no linear predictor by more than this proves, near a maximum, that it exists.
 STILL = 0.01
+#: Constraints from which a linear programme has no variable for each of them.
+MANY = 5_000
+#: A row of length 1 is raised, or fails, from here on; programmes are solved to 1e-7.
+RAISED, FAILED = 1e-5, 2e-7
 #: Numbers in the linear programme up to which it is solved; beyond, the ray of the last step decides.
 MOST_NUMBERS = 3_000_000
 #: Relative slack of the ray test.
@@ -31,7 +36,10 @@ RAY = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """`exists` (None: not decided), a direction (k,) or (m k,) in the engine's layout, and the rows it decides (n,)."""
+    """`exists` (None: not decided), a direction (k,) or (m k,) in the engine's layout, and the rows it decides (n,).
+
+    Of ordered labels `decided` is (2, n), for the upper and the lower end of each row.
+    """
 
     exists: bool | None
     direction: Floats | None = None
@@ -51,18 +59,20 @@ def find_separation(problem: Problem, design: Design, kind: str, step: Floats) -
         return Separation(True)
     rows = problem.rows
     if not rows.in_memory:
-        return _ray(problem, kind, step)
+        return ray(problem, kind, step)
     outputs = problem.outputs
     if rows.rows * problem.size * max(outputs, 1) > MOST_NUMBERS:
-        return _ray(problem, kind, step)
+        return ray(problem, kind, step)
     block = rows.block  # type: ignore[union-attr]
-    matrix = np.concatenate([_dense(problem, part) for part in problem.layout.parts(block)])
+    matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
+    if problem.kept is not None:  # Columns that were left out have no direction.
+        matrix[:, np.setdiff1d(np.arange(problem.width), problem.kept) % problem.layout.size] = 0.0
     weights = np.ones(block.rows) if block.weights is None else block.weights
     kept = weights > 0.0
     if kind == "labels":
         return _labels(matrix, block.y.astype(np.intp), kept, outputs)
     signs, fixed = sides(block.y, kind)
-    found = _programme(signs[kept, None] * matrix[kept], fixed[kept])
+    found = programme(signs[kept, None] * matrix[kept], fixed[kept])
     if found is None:
         return Separation(True)
     direction, decided = found
@@ -71,7 +81,7 @@ def find_separation(problem: Problem, design: Design, kind: str, step: Floats) -
     return Separation(False, direction, whole)
 
 
-def _dense(problem: Problem, part: Block) -> Floats:
+def dense_rows(problem: Problem, part: Block) -> Floats:
     """All columns of some rows in the engine's layout."""
     layout = problem.layout
     found = [np.ones((part.rows, 1))] if layout.constant else []
@@ -83,13 +93,15 @@ def _dense(problem: Problem, part: Block) -> Floats:
     return np.concatenate(found, axis=1)
 
 
-def _programme(rows: Floats, fixed: Bools) -> tuple[Floats, Bools] | None:
+def programme(rows: Floats, fixed: Bools) -> tuple[Floats, Bools] | None:
     """The direction that raises as many rows as any: maximise sum t with ``rows d >= t``, ``0 <= t <= 1``.
 
     Directions add, so the best one raises every row that some direction raises. None if there is no such row.
     """
     from scipy import optimize, sparse
 
+    if len(rows) > MANY:
+        return programme_of_many(rows, fixed)
     size = np.abs(rows).max(axis=0, initial=0.0)
     scaled = rows / np.where(size > 0.0, size, 1.0)
     free = scaled[~fixed]
@@ -115,6 +127,65 @@ def _programme(rows: Floats, fixed: Bools) -> tuple[Floats, Bools] | None:
     return direction, decided
 
 
+def programme_of_many(rows: Floats, fixed: Bools) -> tuple[Floats, Bools] | None:
+    """The same for many rows, with a variable for each coefficient alone.
+
+    A direction has the largest sum over rows that none has raised yet. Rows that the sum of all such directions leaves
+    in place span one dimension less each time, so that there are at most as many as coefficients.
+    """
+    size = np.abs(rows).max(axis=0, initial=0.0)
+    size = np.where(size > 0.0, size, 1.0)
+    basis = _still(rows[fixed] / size)
+    whole = rows[~fixed] / size
+    free = whole @ basis
+    # Whether a row is raised does not depend on its length; what is left of one that the basis cannot move is rounding.
+    length, before = (np.abs(one).max(axis=1, initial=0.0)[:, None] for one in (free, whole))
+    free = np.divide(free, length, out=np.zeros_like(free), where=length > 1e-10 * before)
+    total, left = np.zeros(basis.shape[1]), np.ones(len(free), dtype=np.bool_)
+    for _ in range(basis.shape[1]):
+        move = _steepest(free, free[left].sum(axis=0))
+        raised = left & (free @ move > RAISED)
+        if not raised.any():
+            break
+        total += move
+        left &= ~raised
+    if left.all():
+        return None
+    decided = np.zeros(len(rows), dtype=np.bool_)
+    decided[~fixed] = ~left
+    return basis @ total / size, decided
+
+
+def _still(rows: Floats) -> Floats:
+    """Directions (k, r), orthonormal, that move none of these rows."""
+    k = rows.shape[1]
+    if not len(rows):
+        return np.eye(k)
+    _, values, vectors = np.linalg.svd(np.linalg.qr(rows, mode="r"))
+    rank = int((values > 1e-10 * values.max(initial=0.0)).sum())
+    return np.asarray(vectors[rank:].T)
+
+
+def _steepest(rows: Floats, goal: Floats) -> Floats:
+    """The d in ``[-1, 1]^k`` of the largest ``goal' d`` with ``rows d >= 0``, by rows that are added as they fail."""
+    from scipy import optimize
+
+    k = rows.shape[1]
+    chosen = np.unique(np.linspace(0, len(rows) - 1, 50 * k).astype(np.intp))
+    top = float(np.abs(goal).max(initial=0.0))
+    while top > 0.0:
+        answer = optimize.linprog(-goal / top, A_ub=-rows[chosen], b_ub=np.zeros(len(chosen)), bounds=(-1.0, 1.0))
+        if answer.x is None:
+            break
+        along = rows @ answer.x
+        worst = np.argsort(along)[: 20 * k]
+        new = np.setdiff1d(worst[along[worst] < -FAILED], chosen)
+        if not len(new):
+            return np.asarray(answer.x)
+        chosen = np.concatenate((chosen, new))
+    return np.zeros(k)
+
+
 def _labels(matrix: Floats, codes: NDArray[np.intp], kept: Bools, outputs: int) -> Separation:
     """Labels: a row of label c must not lose against any other label j."""
     rows, k = matrix[kept], matrix.shape[1]
@@ -130,7 +201,7 @@ def _labels(matrix: Floats, codes: NDArray[np.intp], kept: Bools, outputs: int) 
         part[labels == other] = 0.0
         constraints.append(part.reshape(len(rows), -1))
     stacked = np.concatenate(constraints)
-    found = _programme(stacked, np.zeros(len(stacked), dtype=np.bool_))
+    found = programme(stacked, np.zeros(len(stacked), dtype=np.bool_))
     if found is None:
         return Separation(True)
     direction, decided = found
@@ -141,17 +212,15 @@ def _labels(matrix: Floats, codes: NDArray[np.intp], kept: Bools, outputs: int) 
     return Separation(False, direction, whole)
 
 
-def _ray(problem: Problem, kind: str, step: Floats) -> Separation:
-    """Whether the last Newton step itself separates: near the supremum it points along the ray."""
-    if kind == "labels":
-        return Separation(None)
+def ray(problem: Problem, kind: str, step: Floats) -> Separation:
+    """Whether a direction itself separates: near the supremum the last Newton step points along the ray."""
+    shaped = problem.shaped(step) if kind == "labels" else step
 
     def task(block: Block) -> Largest:
         worst = 0.0
         for part in problem.layout.parts(block):
-            along = linear_predictor(problem.layout, replace(part, offset=None), step)
-            signs, fixed = sides(part.y, kind)
-            against = np.where(fixed, np.abs(along), -signs * along)
+            along = linear_predictor(problem.layout, replace(part, offset=None), shaped)
+            against = _label_loss(along, part.y) if kind == "labels" else _loss(along, part.y, kind)
             if part.weights is not None:
                 against = against[part.weights > 0.0]
             worst = max(worst, float(against.max(initial=0.0)))
@@ -159,10 +228,37 @@ def _ray(problem: Problem, kind: str, step: Floats) -> Separation:
 
     against = problem.rows.reduce(task).value
     far = largest_move(problem, step)
-    return Separation(False, step) if against <= RAY * far else Separation(None)
+    return Separation(False, step) if far > STILL and against <= RAY * far else Separation(None)
 
 
-def sentences(design: Design, direction: Floats, classes: Sequence[object] = ()) -> tuple[str, ...]:
+def likely_rays(problem: Problem, information: Information, beta: Floats) -> Iterator[Floats]:
+    """Directions along which a likelihood may be running where the last Newton step does not say.
+
+    Both ways of least information and, where every row is decided, the coefficients themselves.
+    """
+    if information.size == problem.size:
+        values, vectors = information._eigen
+        flat = np.zeros(problem.width)
+        direction = vectors[:, int(np.argmin(values))] * information._scale
+        top = float(np.abs(direction).max(initial=0.0)) or 1.0
+        flat[slice(None) if problem.kept is None else problem.kept] = direction / top
+        yield from (flat, -flat)
+    yield problem.whole(beta)
+
+
+def _loss(along: Floats, y: Floats, kind: str) -> Floats:
+    """How far a direction moves each row (n,) the wrong way."""
+    signs, fixed = sides(y, kind)
+    return np.where(fixed, np.abs(along), -signs * along)
+
+
+def _label_loss(along: Floats, y: Floats) -> Floats:
+    """How far the label of each row (n,) falls behind another, along (n, m) and 0 for the reference."""
+    moves = np.column_stack((along, np.zeros(len(along))))
+    return moves.max(axis=1) - moves[np.arange(len(moves)), y.astype(np.intp)]
+
+
+def sentences(design: Design | Parameters, direction: Floats, classes: Sequence[object] = ()) -> tuple[str, ...]:
     """What runs to infinity, by name; direction (k,) or (k, m) in the order of the names."""
     columns = direction.reshape(design.size, -1)
     top = np.abs(columns).max(initial=0.0)

@@ -20,11 +20,12 @@ from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Average, Problem
-from suffice.models.glm.separation import Separation, find_separation
+from suffice.models.glm.separation import Separation, find_separation, likely_rays, ray
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.models.glm.solve import Result, choose, solve
 from suffice.report import Certificate
 from suffice.solvers.information import Information
+from suffice.solvers.irls import irls
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +35,8 @@ class SeveralFit:
     """Coefficients (k, m) in the engine's layout, and the information (m k, m k), predictors first.
 
     `covariance` (m, m) is that of the residuals of a vector. `coefficient_covariance` (m k, m k) is set where it does
-    not follow from both.
+    not follow from both, `precision` (k,) where a vector has a Gaussian prior. `posterior` has coefficients, their
+    spread (k, k), degrees of freedom and inverse scale (m, m) where the prior is conjugate.
     """
 
     beta: Floats
@@ -49,6 +51,20 @@ class SeveralFit:
     iterates: tuple[Floats, ...] = ()
     covariance: Floats | None = None
     coefficient_covariance: Floats | None = None
+    dropped: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
+    precision: Floats | None = None
+    posterior: tuple[Floats, Floats, float, Floats] | None = None
+
+    def kept(self) -> NDArray[np.intp]:
+        """Places (m k,) of the coefficients that were fitted."""
+        return kept_places(self.dropped, *self.beta.shape)
+
+
+def kept_places(dropped: tuple[int, ...], size: int, outputs: int) -> NDArray[np.intp]:
+    """Places of all coefficients but those of some columns, of which each linear predictor has one."""
+    gone = np.isin(np.arange(size), np.array(dropped, dtype=np.intp))
+    return np.flatnonzero(~np.tile(gone, outputs))
 
 
 def fit_labels(
@@ -60,10 +76,14 @@ def fit_labels(
         raise EstimateError("The prior on coefficients and variance is for a Gaussian response; use Normal(variance=)")
     problem = Problem(rows, design.layout, law, penalties.gaussian, outputs=classes - 1)
     start = _start(wishes, design, problem)
+    dropped: tuple[int, ...] = ()
+    fitter = Fitter(rows, design, GaussianFamily(), Identity(), penalties, wishes, control)
     if not penalties.any:
         one = replace(problem, law=RowLaw(GaussianFamily(), Identity()), outputs=1)
-        fitter = Fitter(rows, design, GaussianFamily(), Identity(), penalties, wishes, control)
-        fitter._full_rank(one)
+        dropped = fitter._full_rank(one)[1]
+    if dropped:
+        kept = kept_places(dropped, design.size, classes - 1)
+        problem, start = problem.holding(kept, np.zeros(problem.width)), start[kept]
     keeper = wishes.keeper
     result = solve(
         problem if keeper is None else replace(problem, record=keeper.note),
@@ -75,29 +95,29 @@ def fit_labels(
         seed=wishes.seed,
         warm=wishes.solver == "auto" and not wishes.keep_iterates,
     )
-    separation = Separation(True if penalties.any else None)
-    if not penalties.any:
-        step = result.last.information.solve(result.last.gradient)
-        if not result.last.information.definite:
-            step = step + 1.0
-        separation = find_separation(problem, design, "labels", step)
+    shares = _shares(rows, classes)
+    if penalties.any:
+        separation = _kept_in_place(problem, penalties, shares.total)
+    else:
+        separation = _separation(problem, design, result)
     value = result.last.value + (0.0 if penalties.gaussian is None else penalties.gaussian.value(result.beta))
     if separation.exists is False and separation.decided is not None and isinstance(rows, Rows):
         result, value = _limit(problem, rows, result, separation, control)
     certificate = certify(result, penalties, separation, weight=_weight(rows), strong=True)
     objective = result.last.value - (0.0 if penalties.laplace is None else penalties.laplace.value(result.beta))
-    shaped = result.beta.reshape(classes - 1, -1).T
     return SeveralFit(
-        shaped,
+        problem.shaped(problem.whole(result.beta)),
         result.last.information,
         value,
         objective,
-        _null_of_labels(rows, classes),
+        _null_of_labels(problem, shares),
         certificate,
         result.outcome,
         result.method,
         separation,
-        result.iterates,
+        tuple(problem.whole(one) for one in result.iterates),
+        dropped=dropped,
+        warnings=tuple(fitter.warnings),
     )
 
 
@@ -123,8 +143,8 @@ def _limit(
     decided = np.zeros(block.rows, dtype=np.bool_) if separation.decided is None else separation.decided
     rest = np.where(decided, 0.0, weights)
     if not rest.any():
-        zero = np.zeros(problem.size)
-        return replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero)), 0.0
+        zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
+        return replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero, information=none)), 0.0
     fitted = solve(problem.on(replace(block, weights=rest)), np.zeros(problem.size), control, solver="irls")
     return fitted, fitted.last.value
 
@@ -136,15 +156,61 @@ def _weight(rows: Rows | StreamRows) -> float:
     return rows.reduce(task).weight
 
 
-def _null_of_labels(rows: Rows | StreamRows, classes: int) -> float:
-    """Log-likelihood of the shares of the labels alone."""
+def _separation(problem: Problem, design: Design, result: Result) -> Separation:
+    """Whether the maximum is attained, without a prior."""
+    information = result.last.information
+    step = information.solve(result.last.gradient)
+    step = problem.whole(step if information.definite else step + 1.0)
+    found = find_separation(problem, design, "labels", step)
+    if found.exists is None:
+        others = (ray(problem, "labels", one) for one in likely_rays(problem, information, result.beta))
+        found = next((one for one in others if one.exists is False), found)
+    return found
+
+
+def _kept_in_place(problem: Problem, penalties: Penalties, counts: Floats) -> Separation:
+    """The same with a prior: intercepts without one run away where a class has no rows, and only there."""
+    free = np.ones(problem.width, dtype=np.bool_)
+    if penalties.gaussian is not None:
+        free &= penalties.gaussian.diagonal() == 0.0
+    if penalties.laplace is not None:
+        free &= penalties.laplace.rate == 0.0
+    by_class = free.reshape(problem.outputs, -1)
+    if not free.any():
+        return Separation(True)
+    if not problem.layout.constant or by_class[:, 1:].any() or not by_class[:, 0].all():
+        return Separation(None)
+    if (counts > 0.0).all():
+        return Separation(True)
+    # Classes with rows go up together; the reference, which cannot, has all others move against it.
+    moves = np.where(counts > 0.0, 1.0, 0.0) - float(counts[-1] > 0.0)
+    direction = np.zeros_like(by_class, dtype=np.float64)
+    direction[:, 0] = moves[:-1]
+    return Separation(False, direction.ravel())
+
+
+def _shares(rows: Rows | StreamRows, classes: int) -> Average:
+    """Whether there is an offset, and the weight of each label (K,)."""
 
     def task(block: Block) -> Average:
-        return Average(0.0, np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64))
+        counts = np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64)
+        return Average(float(block.offset is not None), counts)
 
-    counts = rows.reduce(task).total
-    seen = counts[counts > 0.0]
-    return float(seen @ np.log(seen / counts.sum()))
+    return rows.reduce(task)
+
+
+def _null_of_labels(problem: Problem, found: Average) -> float:
+    """Log-likelihood of the intercepts alone (and the offset); without an intercept that of no effects."""
+    classes, constant = len(found.total), problem.layout.constant
+    if constant and found.weight == 0.0:
+        seen = found.total[found.total > 0.0]
+        return float(seen @ np.log(seen / found.total.sum()))
+    bare = replace(problem, penalty=None, kept=None, fixed=None, record=None)
+    none = np.zeros(problem.width)
+    if not constant:
+        return float(bare.objective(none)[0])
+    alone = bare.holding(np.arange(classes - 1) * problem.layout.size, none)
+    return float(irls(alone.evaluate, np.zeros(classes - 1), Control(tolerance=1e-9)).outcome.state.objective)
 
 
 def fit_vectors(rows: Rows | StreamRows, design: Design, wishes: Wishes, control: Control) -> SeveralFit:
@@ -157,7 +223,7 @@ def fit_vectors(rows: Rows | StreamRows, design: Design, wishes: Wishes, control
     weight = _weight(rows)
     columns = [rows_of(block, np.ascontiguousarray(block.y[:, at])) for at in range(m)]
     fitter = Fitter(columns[0], design, GaussianFamily(), Identity(), Penalties(), wishes, control)
-    problem, _ = fitter._full_rank(Problem(columns[0], layout, law))
+    problem, dropped = fitter._full_rank(Problem(columns[0], layout, law))
     beta = np.zeros((problem.size, m))
     information = Information(np.zeros((0, 0)))
     gap = 0.0
@@ -192,6 +258,8 @@ def fit_vectors(rows: Rows | StreamRows, design: Design, wishes: Wishes, control
         "least squares",
         Separation(True),
         covariance=covariance,
+        dropped=dropped,
+        warnings=tuple(fitter.warnings),
     )
 
 

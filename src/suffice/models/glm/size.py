@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 
 #: A size from which the counts cannot be told from Poisson counts.
 POISSON = 1e8
+#: Moves of the log size are below this and do not halve any more: the slopes are rounding, as they are of large sizes.
+NEAR = 1e-3
 #: What a certificate says where the likelihood rises with the size for ever.
 RUNNING_SIZE = "size -> inf: Poisson counts"
 
@@ -25,6 +27,7 @@ def best_size(
     rows: Rows | StreamRows, layout: Layout, link: Link, beta: Floats, family: NegativeBinomialFamily
 ) -> NegativeBinomialFamily:
     """The size of the largest likelihood at given means, by Newton's method in its log; at most `POISSON`."""
+    before = math.inf
     for _ in range(100):
         slope, curve = _slopes(rows, layout, link, beta, family)
         # In t = log size: dl/dt = size l', d2l/dt2 = size^2 l'' + size l'.
@@ -33,9 +36,15 @@ def best_size(
         family = NegativeBinomialFamily(family.size * math.exp(max(-2.0, min(2.0, move))))
         if family.size > POISSON:
             return NegativeBinomialFamily(POISSON)
-        if abs(move) < 1e-12:
+        if abs(move) < 1e-12 or at_rounding(abs(move), before):
             break
+        before = abs(move)
     return family
+
+
+def at_rounding(move: float, before: float) -> bool:
+    """Whether moves of the log size, which shrink by far more than half near the maximum, are rounding alone."""
+    return move < NEAR and move > 0.5 * before
 
 
 def _slopes(

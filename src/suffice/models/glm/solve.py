@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import (
-    Block,
-    linear_predictor,
-    root_task,
-    transpose_product,
-    transpose_products,
-    weighted,
-)
-from suffice.errors import ConvergenceWarning, EstimateError, OptionError, SufficeError, listing
+from suffice.engines.linear_predictor import Block, root_task
+from suffice.errors import EstimateError, OptionError, listing
 from suffice.iteration import Control, Outcome
 from suffice.models.glm.design import Design
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.problem import Problem, largest_move
+from suffice.models.glm.sample import Near, later, near_the_top
 from suffice.models.markov.priors import LaplacePenalty
 from suffice.solvers.coordinate_descent import proximal_newton
 from suffice.solvers.gradient import conjugate_gradient, lbfgs, owlqn
@@ -35,23 +28,25 @@ Floats = NDArray[np.float64]
 SOLVERS = ("auto", "irls", "newton", "lbfgs", "cg", "newton-cg", "sgd", "cd")
 #: Coefficients beyond which the information is not made: its square would not fit, nor its cube be affordable.
 MOST_DENSE = 6_000
-#: Rows from which a fit of some of them finds the start of the fit of all.
-MANY_ROWS = 100_000
-#: Fewest rows of such a fit.
-LEAST_SAMPLE = 10_000
-#: Where the information of all rows is made, in standard errors from the top: its digits are then those of the maximum.
-NEAR = 1e-6
+#: The method of fits that need no information of all rows.
+SOME_ROWS = "L-BFGS with the information of some rows"
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Coefficients in the engine's layout, how they were found, and the objective's derivatives there."""
+    """Coefficients in the engine's layout, how they were found, and the objective's derivatives there.
+
+    With `later` the information in `last` is that of some rows at the coefficients `origin`; calling it makes that of
+    all rows at the result.
+    """
 
     beta: Floats
     outcome: Outcome
     last: Last
     iterates: tuple[Floats, ...] = ()
     method: str = ""
+    later: Callable[[], Information] | None = None
+    origin: Floats | None = None
 
 
 def choose(solver: str, problem: Problem, laplace: LaplacePenalty | None) -> str:
@@ -81,20 +76,28 @@ def solve(
 ) -> Result:
     """Maximise the objective of a problem by one of `SOLVERS`."""
     if solver == "irls":
-        near = _near_the_top(problem, start, control) if warm else None
-        begin = start if near is None else near.state.parameters
-        cheap = None if near is None else problem.objective
-        fitted = irls(problem.evaluate, begin, control, slope_of=cheap, keep=keep)
-        outcome = fitted.outcome
-        if near is not None:
-            steps = near.state.iteration + outcome.state.iteration
-            outcome = replace(outcome, state=replace(outcome.state, iteration=steps), history=near.history)
-        method = "IRLS" if near is None else "L-BFGS with the information of some rows, then IRLS"
-        return Result(outcome.state.parameters, outcome, fitted.last, fitted.iterates, method)
+        near = near_the_top(problem, start, control) if warm else None
+        if near is not None and near.outcome.stop_reason != "stalled":
+            return Result(
+                near.last.beta, near.outcome, near.last, (), SOME_ROWS, later(problem, near.last), near.origin
+            )
+        return _newton(problem, start, control, near, keep=keep)
     if solver == "cd":
         return _coordinate_descent(problem, start, control, laplace)
     scale = _scale(problem, start)
     return _finish(problem, _follow_gradient(problem, start, control, solver, laplace, scale, seed), scale, solver)
+
+
+def _newton(problem: Problem, start: Floats, control: Control, near: Near | None, *, keep: bool) -> Result:
+    """IRLS from a start, or from where L-BFGS stalled; steps and history are then those of both."""
+    if near is None:
+        fitted = irls(problem.evaluate, start, control, keep=keep)
+        return Result(fitted.outcome.state.parameters, fitted.outcome, fitted.last, fitted.iterates, "IRLS")
+    fitted = irls(problem.evaluate, near.last.beta, control, slope_of=problem.objective, keep=keep)
+    before, outcome = near.outcome, fitted.outcome
+    state = replace(outcome.state, iteration=before.state.iteration + outcome.state.iteration)
+    outcome = replace(outcome, state=state, history=before.history + outcome.history[1:])
+    return Result(state.parameters, outcome, fitted.last, fitted.iterates, f"{SOME_ROWS}, then IRLS")
 
 
 def _scale(problem: Problem, start: Floats) -> Floats:
@@ -140,16 +143,11 @@ def _corrected(problem: Problem, objective: Any, begin: Floats, control: Control
     (whole,) = problem.layout.parts(block, block.rows)
 
     def partial(x: Floats, chosen: NDArray[np.intp]) -> Floats:
-        some, beta = whole.chosen(chosen), scale * x
-        shaped = beta if problem.outputs == 1 else problem.shaped(beta)
-        score = weighted(problem.law(linear_predictor(problem.layout, some, shaped), some.y)[1], some.weights)
-        if problem.outputs > 1:
-            gradient = transpose_products(problem.layout, some, score).ravel()
-        else:
-            gradient = transpose_product(problem.layout, some, score) / problem.phi
+        some, beta = whole.chosen(chosen), problem.whole(scale * x)
+        gradient = problem.slopes(beta)(some).gradient / problem.phi
         if problem.penalty is not None:
             gradient = gradient - len(chosen) / block.rows * problem.penalty.slope(beta)
-        return scale * gradient
+        return scale * (gradient if problem.kept is None else gradient[problem.kept])
 
     # The curvature of all rows is about one in each scaled coordinate, so that of a mean row is one over their number.
     return corrected_ascent(
@@ -191,58 +189,17 @@ def _finish(problem: Problem, outcome: Outcome, scale: Floats, method: str) -> R
     return Result(beta, outcome, last, (), method)
 
 
-def _near_the_top(problem: Problem, start: Floats, control: Control) -> Outcome | None:
-    """Where rows are many: the fit of some, then L-BFGS on all in coordinates in which those have unit information.
-
-    A pass for the gradient costs a small part of one for the information, which is then needed once, at the end. None
-    where the rows are few, the information is cheap, or the way failed: IRLS then begins at the start.
-    """
-    sample, every = some_rows(problem)
-    if sample is None:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            # The maximum of the sample is itself about so far from that of all rows.
-            noise = 0.3 * math.sqrt(every * problem.size)
-            few = irls(sample.evaluate, start, Control(max_iter=12, tolerance=noise), slope_of=sample.objective)
-            if not few.last.information.definite:
-                return None
-            return _whitened_ascent(problem, few.last, control)
-    except SufficeError:
-        return None
-
-
-def some_rows(problem: Problem) -> tuple[Problem | None, int]:
-    """The same problem on every so many-th row, which then stands for all; None where rows are few or cheap."""
-    layout = problem.layout
-    if not problem.rows.in_memory or problem.rows.rows < MANY_ROWS or layout.sparse or layout.levels:
-        return None, 1
-    block: Block = problem.rows.block  # type: ignore[union-attr]
-    every = block.rows // max(LEAST_SAMPLE, 12 * problem.size)
-    if problem.outputs > 1 or every < 4:
-        return None, 1
-    some = block.chosen(slice(None, None, every))
-    weights = np.full(some.rows, float(every)) if some.weights is None else every * some.weights
-    return problem.on(replace(some, weights=weights)), every
-
-
-def _whitened_ascent(problem: Problem, at: Last, control: Control) -> Outcome:
-    """L-BFGS in x = R beta, R'R the information given; beta is in the parameters of the outcome."""
-    from scipy.linalg import cholesky, solve_triangular
-
-    root = cholesky(at.information.dense(), check_finite=False)
-
-    def back(x: Floats) -> Floats:
-        return np.asarray(solve_triangular(root, x, check_finite=False))
-
-    def objective(x: Floats) -> tuple[float, Floats]:
-        value, gradient = problem.objective(back(x))
-        return value, np.asarray(solve_triangular(root, gradient, trans="T", check_finite=False))
-
-    limits = replace(control, tolerance=max(NEAR, 0.3 * control.tolerance), checkpoint=None)
-    found = lbfgs(objective, root @ at.beta, limits, scale=np.ones(len(root)))
-    return replace(found, state=replace(found.state, parameters=back(found.state.parameters)))
+def refuse_extremes(problem: Problem, design: Design, information: Information) -> None:
+    """An error for columns whose squares are no numbers of double precision: infinite, or 0 though a row is not."""
+    own = information.diagonal()
+    places = np.flatnonzero(~np.isfinite(own) | (own < np.finfo(np.float64).tiny))
+    far = [at for at in places if not np.isfinite(own[at]) or largest_move(problem, np.eye(len(own))[at]) > 0.0]
+    if far:
+        names = tuple(design.names[design.places[at]] for at in far)
+        raise EstimateError(
+            f"The squares of the column{'' if len(far) == 1 else 's'} {listing(names)} are too large or too small for "
+            "double precision. Give it in other units, so that its values are between 1e-150 and 1e150."
+        )
 
 
 def dependent_columns(problem: Problem, design: Design, beta: Floats, information: Information) -> tuple[int, ...]:

@@ -107,7 +107,8 @@ def _conjugate(products: Products, design: Design, prior: NormalWishart, penaliz
         raise EstimateError(f"The posterior mean of the covariance needs dof above {m + 1}; it is {dof:g}.")
     covariance = scale / (dof - m - 1)
     together = products.information.plus(strength)
-    return _several(products, beta, covariance, together, 0.0, "closed form", 0.0)
+    found = _several(products, beta, covariance, together, 0.0, "closed form", 0.0)
+    return replace(found, posterior=(beta, together.inverse(), dof, scale))
 
 
 def _joint_mode(products: Products, penalty: GaussianPenalty) -> SeveralFit:
@@ -135,7 +136,7 @@ def _joint_mode(products: Products, penalty: GaussianPenalty) -> SeveralFit:
     gap = float((np.abs(slope.T.ravel()) / np.sqrt(np.diagonal(dense))).max(initial=0.0))
     taken = sum(penalty.value(column) for column in beta.T)
     found = _several(products, beta, covariance, products.information, taken, "ridge in the axes of the residuals", gap)
-    return replace(found, coefficient_covariance=np.linalg.inv(dense))
+    return replace(found, coefficient_covariance=np.linalg.inv(dense), precision=penalty.diagonal())
 
 
 def _covariance(products: Products, beta: Floats) -> Floats:

@@ -25,7 +25,7 @@ class GraphExample:
     Its numbers are checked when a model reads it, so that an error can say which example it is.
 
     Args:
-        nodes: features of the nodes (n, d).
+        nodes: features of the nodes (n, d); sparse matrices are made dense.
         edges: the two nodes of each edge (m, 2), numbered from 0; none unless given.
         edge_features: features of the edges (m, e); one constant 1 for each edge unless given.
         cliques: for each template of the model by name the members of its cliques (c, r), or a pair of members and
@@ -50,11 +50,11 @@ class GraphExample:
         cliques: Mapping[str, Any] | None = None,
     ) -> None:
         """See the class."""
-        pairs = np.zeros((0, 2), np.int64) if edges is None else np.asarray(edges)
+        pairs = np.zeros((0, 2), np.int64) if edges is None else _array("edges", edges)
         found = {
-            "nodes": np.asarray(nodes),
+            "nodes": _array("nodes", nodes),
             "edges": pairs.reshape(0, 2).astype(np.int64) if pairs.size == 0 else pairs,
-            "edge_features": None if edge_features is None else np.asarray(edge_features),
+            "edge_features": None if edge_features is None else _array("edge_features", edge_features),
             "cliques": dict(cliques or {}),
         }
         for name, value in found.items():
@@ -62,8 +62,8 @@ class GraphExample:
 
     def __repr__(self) -> str:
         """How large it is."""
-        parts = [(len(self.nodes), "node"), (len(self.edges), "edge")]
-        parts += [(len(members_and_features(given)[0]), f"{name!r} clique") for name, given in self.cliques.items()]
+        parts = [(_rows(self.nodes), "node"), (_rows(self.edges), "edge")]
+        parts += [(_rows(members_and_features(given)[0]), f"{name!r} clique") for name, given in self.cliques.items()]
         return f"GraphExample({', '.join(f'{n} {name}' + 's' * (n != 1) for n, name in parts)})"
 
     @classmethod
@@ -76,10 +76,16 @@ class GraphExample:
             directions: one edge feature for each direction (right, down, and the two diagonals) instead of one
                 constant 1, so that each direction has weights of its own.
         """
-        array = np.asarray(features, np.float64)
+        array = _array("features", features)
+        if array.dtype.kind not in "biuf":
+            raise DataError(f"The features of a grid have type {array.dtype}; expected numbers.")
         array = array[:, :, None] if array.ndim == 2 else array
-        if array.ndim != 3:
-            raise DataError(f"The features of a grid have shape {array.shape}; expected (height, width, features).")
+        if array.ndim != 3 or not array.shape[0] * array.shape[1]:
+            raise DataError(
+                f"The features of a grid have shape {array.shape}; expected (height, width, features), with at least "
+                "one pixel."
+            )
+        array = array.astype(np.float64)
         if neighbours not in NEIGHBOURS:
             raise OptionError(f"neighbours is {neighbours!r}; expected 4 or 8.")
         height, width = array.shape[:2]
@@ -96,13 +102,36 @@ class GraphExample:
     @classmethod
     def chain(cls, features: ArrayLike) -> GraphExample:
         """A sequence: nodes (n, d), each joined to the next."""
-        array = np.asarray(features)
+        array = _array("features", features)
+        if array.ndim != 2:
+            raise DataError(f"The features of a chain have shape {array.shape}; expected (nodes, features).")
         steps = np.arange(max(len(array) - 1, 0))
         return cls(array, np.stack([steps, steps + 1], axis=1))
 
 
 def members_and_features(given: Any) -> tuple[Any, Any]:
     """The members of cliques and their features, None where only members are given."""
-    if isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) == 2:
-        return np.asarray(given[0]), None if given[1] is None else np.asarray(given[1])
-    return np.asarray(given), None
+    if isinstance(given, tuple) and len(given) == 2 and _axes(given[0]) == 2:
+        return np.asarray(given[0]), None if given[1] is None else _array("features of cliques", given[1])
+    return _array("cliques", given), None
+
+
+def _array(name: str, given: Any) -> NDArray[Any]:
+    """An array of what was given; rows of different lengths make none."""
+    if hasattr(given, "toarray"):
+        return np.asarray(given.toarray())
+    try:
+        return np.asarray(given)
+    except ValueError:
+        raise DataError(f"{name} of a GraphExample make no array: their rows have different lengths.") from None
+
+
+def _axes(given: Any) -> int:
+    try:
+        return int(np.ndim(given))
+    except ValueError:
+        return 0
+
+
+def _rows(array: Any) -> int:
+    return int(np.shape(array)[0]) if np.ndim(array) else 0

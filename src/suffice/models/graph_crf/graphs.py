@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, MissingValueError, listing
+from suffice.models.chain_crf.labels import counted
+from suffice.models.chain_crf.names import LARGEST, too_large
 from suffice.models.graph_crf.example import GraphExample, members_and_features
 
 Floats = NDArray[np.float64]
@@ -101,14 +103,14 @@ def read_graphs(X: Any, names: Sequence[str], widths: Mapping[str, tuple[int, in
     names: the templates beyond nodes and edges; widths: members and features of each template, where a model knows
     them already.
     """
-    examples = _listed(X)
+    examples = listed_examples(X)
     reader = _Reader(tuple(names), dict(widths or {}))
     for number, example in enumerate(examples):
         reader.take(number, example)
     return reader.joined()
 
 
-def _listed(X: Any) -> list[GraphExample]:
+def listed_examples(X: Any) -> list[GraphExample]:
     """The examples of a list; tuples (nodes, edges, edge features) and mappings are taken too."""
     if isinstance(X, GraphExample):
         raise DataError("X is one GraphExample; expected a list of them, such as [example].")
@@ -212,13 +214,18 @@ def _numbers(where: str, name: str, given: Any, count: int) -> Floats:
     if found.ndim != 2:
         raise DataError(f"{where}: {what} has shape {found.shape}; expected ({count}, features).")
     if len(found) != count:
-        raise DataError(f"{where}: there are {count} {row}s and {len(found)} rows of {what}; they must be as many.")
+        raise DataError(
+            f"{where}: {counted(count, row)} and {counted(len(found), 'row')} of {what}; they must be as many."
+        )
     wrong = np.argwhere(~np.isfinite(found))
     if len(wrong):
         i, j = wrong[0].tolist()
         raise MissingValueError(
             f"{where}, {row} {i}: feature {j} is {found[i, j]}; every feature needs a finite number."
         )
+    if found.size and np.abs(found).max() > LARGEST:
+        i, j = np.unravel_index(int(np.argmax(np.abs(found))), found.shape)
+        raise DataError(too_large(f"{where}, {row} {i}: feature {j}", float(found[i, j])))
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -9,7 +11,9 @@ from numpy.typing import NDArray
 
 from suffice.errors import OptionError
 from suffice.iteration import Control, Outcome, State
-from suffice.models.chain_crf.learning import MEMORY, NEWTON_WEIGHTS, Fit, information, relative_gap, slopes
+from suffice.models.chain_crf.learning import MEMORY, NEWTON_WEIGHTS, Best, Fit, information, relative_gap, slopes
+from suffice.models.feature_sums import Sums
+from suffice.models.graph_crf.ascent import ascend
 from suffice.models.graph_crf.objective import WORDS, GraphObjective
 from suffice.models.graph_crf.sampling import slope_by_chains
 from suffice.models.graph_crf.stochastic import GraphStochastic
@@ -19,6 +23,9 @@ from suffice.solvers.newton import damped_newton
 
 Floats = NDArray[np.float64]
 
+#: What the report calls the ascent along gradients that chains measure.
+ASCENT = "stochastic ascent"
+
 
 def learn(
     objective: GraphObjective,
@@ -27,10 +34,17 @@ def learn(
     *,
     solver: str,
     stochastic: GraphStochastic | None = None,
+    watch: Callable[[Floats], float] | None = None,
+    patience: int = 5,
     problem: str = "",
 ) -> Fit:
-    """Maximise the objective from a start."""
-    if stochastic is not None:
+    """Maximise the objective from a start; watch and patience as in the fit of a chain."""
+    best = Best(watch, patience, control.callback, start) if watch is not None else None
+    if best is not None:
+        control = replace(control, callback=best)
+    if stochastic is not None and solver == ASCENT:
+        outcome = ascend(objective, stochastic, start, control, problem=problem)
+    elif stochastic is not None:
         outcome = stochastic.run(start, control, lambda x: measured(objective, x), problem=problem)
     elif solver == "newton":
         outcome = _newton(objective, start, control, problem)
@@ -40,6 +54,8 @@ def learn(
         outcome = owlqn(objective.smooth, rate, start, control, memory=MEMORY, gap=relative_gap, problem=problem)
     else:
         outcome = lbfgs(objective.smooth, start, control, memory=MEMORY, gap=relative_gap, problem=problem)
+    if best is not None:
+        outcome = best.taken(outcome)
     return Fit(outcome.state.parameters, outcome, solver)
 
 
@@ -66,13 +82,13 @@ def curvature(objective: GraphObjective, x: Floats) -> Floats:
 
 def measured(objective: GraphObjective, x: Floats) -> tuple[float, float]:
     """Value and relative gap at x."""
-    value, slope = slopes(cast(Any, objective), x)
+    value, slope, _ = slopes(cast(Any, objective), x)
     return value, relative_gap(x, slope)
 
 
-def certify(objective: GraphObjective, x: Floats) -> tuple[Certificate, float, float, float]:
-    """The certificate at x, the log-likelihood, the objective, and the relative norm of the slope."""
-    value, slope = slopes(cast(Any, objective), x)
+def certify(objective: GraphObjective, x: Floats) -> tuple[Certificate, float, float, float, Sums]:
+    """The certificate at x, the log-likelihood, the objective, the relative norm of the slope, and sums of features."""
+    value, slope, likelihood = slopes(cast(Any, objective), x)
     penalties, bound, chains = objective.penalties, None, None
     if objective.concave and penalties.gaussian is not None:
         # The objective is as strongly concave as the prior, whatever else is taken off it.
@@ -81,14 +97,17 @@ def certify(objective: GraphObjective, x: Floats) -> tuple[Certificate, float, f
         bound = penalties.laplace.loss_bound(slope, x, -value)
     if objective.engine.wide == "gibbs" and objective.apart is not None:
         slope, chains = slope_by_chains(objective, x)
+        likelihood = slope + penalties.smooth(x)[1]
     certificate = Certificate(
         moment_gap=float(np.abs(slope).max(initial=0.0)),
         value_gap=None if bound is None else bound / objective.weight,
         bound=bound is not None,
         exact=objective.exact,
-        exists=True if bound is not None else None,
+        # Likelihoods and pseudo-likelihoods are at most 1: with a prior there is a maximum. Bethe's have no bound.
+        exists=True if bound is not None or (penalties.any and objective.engine.wide != "loopy") else None,
         scale="counts, summed over examples",
         engine="" if objective.exact else objective.routes.said(WORDS[objective.engine.wide]),
         monte_carlo=chains,
     )
-    return certificate, value + penalties.value(x), value, relative_gap(x, slope)
+    sums = Sums.of(objective.observed(), likelihood, slope, prior=penalties.any)
+    return certificate, value + penalties.value(x), value, relative_gap(x, slope), sums

@@ -12,20 +12,22 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.engines.linear_predictor import with_one_blas_thread
-from suffice.errors import OptionError, listing
+from suffice.errors import DataError, OptionError
 from suffice.fitting import Estimator
 from suffice.iteration import fingerprint
-from suffice.models.chain_crf.labels import check_labels, read_labels, sequence_weights
-from suffice.models.chain_crf.learning import SOLVERS, STOCHASTIC, Fit, chosen_solver
-from suffice.models.chain_crf.priors import read_prior
+from suffice.models.chain_crf.existence import NO_MAXIMUM, UNDECIDED, Standing
+from suffice.models.chain_crf.labels import check_labels, counted, read_labels, sequence_weights
+from suffice.models.chain_crf.learning import STOCHASTIC, Fit, chosen_solver
+from suffice.models.chain_crf.priors import Penalties, read_prior
 from suffice.models.chain_crf.stochastic import Plan
-from suffice.models.graph_crf.graphs import EDGES, NODES, Graphs, read_graphs
-from suffice.models.graph_crf.learning import certify, learn, passed
+from suffice.models.graph_crf.existence import graph_standing
+from suffice.models.graph_crf.graphs import EDGES, Graphs, listed_examples, read_graphs
+from suffice.models.graph_crf.learning import ASCENT, certify, learn, passed
 from suffice.models.graph_crf.objective import WORDS, GraphObjective
+from suffice.models.graph_crf.options import check_options
 from suffice.models.graph_crf.reading import EXAMPLES, Reading, Trained, flat_labels
 from suffice.models.graph_crf.stochastic import GraphStochastic
 from suffice.models.graph_crf.structure import Structure, make_structure
-from suffice.models.graph_crf.templates import FORMS
 from suffice.report import Report
 from suffice.statistics import Summary
 
@@ -65,11 +67,13 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         inference: "auto" is exact where a junction tree has at most `max_cells` cells, and elsewhere fits by the
             pseudo-likelihood and predicts by loopy belief propagation; "exact" raises instead; "pseudo-likelihood" and
             "loopy" use these for every graph; "gibbs" fits wide graphs by stochastic ascent with Gibbs sampling, and
-            samples their marginals.
+            samples their marginals. With solver="auto" and no `step_size` its steps are scaled by the examples, adapt,
+            and end when the slope is small beside what the examples can tell; `max_iter` counts updates.
         max_cells: most cells of the tables of one junction tree.
         max_iter: most iterations; of a stochastic solver: passes over the examples.
         tolerance: on the norm of the gradient divided by that of the weights (at least 1).
-        step_size: of a stochastic solver: a number, a list, or a function of the number of the update.
+        step_size: of a stochastic solver: a number, a list, or a function of the number of the update. None is 0.1, and
+            adaptive for solver="auto" with inference="gibbs".
         decay: exponent with which a constant `step_size` falls, from 0 to 1.
         batch_size: examples of one update.
         average: whether a stochastic solver returns the mean of its updates.
@@ -77,8 +81,9 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         expectations: of a stochastic gradient: "exact" (by `inference`), "gibbs", "sampled" (independent draws), or
             "auto": Gibbs sampling where a graph is too wide, else exact.
         n_samples: draws of the labels of an example for sampled expectations.
-        n_sweeps: sweeps of Gibbs sampling in each update; chains begin at the labels given and go on from update to
-            update.
+        n_sweeps: sweeps of Gibbs sampling in each update; chains begin at the labels given (adaptive ascent: at random
+            labels) and go on from update to update.
+        patience: iterations without a rise on a validation set after which the fit ends.
         warm_start: start from the weights of the last fit.
         random_state: seed of all that is drawn.
         threads: None is one for each core.
@@ -106,7 +111,7 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         max_cells: int = 2**19,
         max_iter: int = 1000,
         tolerance: float = 1e-5,
-        step_size: Any = 0.1,
+        step_size: Any = None,
         decay: float = 0.0,
         batch_size: int = 1,
         average: bool = False,
@@ -114,6 +119,7 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         expectations: str = "auto",
         n_samples: int = 10,
         n_sweeps: int = 10,
+        patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
         threads: int | None = None,
@@ -127,43 +133,22 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         for name in ("self", "__class__"):
             options.pop(name, None)
         super().__init__(**options)
-        self._check_options()
-
-    def _check_options(self) -> None:
-        options = self._options
-        if options["solver"] not in SOLVERS:
-            raise OptionError(f"solver is {options['solver']!r}; expected one of {listing(SOLVERS)}.")
-        if options["solver"] == "perceptron" and options["prior"] is not None:
-            raise OptionError("The perceptron has no objective that a prior could enter; give prior=None.")
-        if options["inference"] == "gibbs" and options["solver"] not in ("auto", *STOCHASTIC):
-            raise OptionError(
-                f"inference='gibbs' gives noisy gradients, and solver={options['solver']!r} needs exact ones. Use "
-                "solver='sgd' or 'adam', or another inference."
-            )
-        templates = options["templates"]
-        if templates is not None and not (
-            isinstance(templates, Mapping) and all(isinstance(name, str) for name in templates)
-        ):
-            raise OptionError(f"templates is {templates!r}; expected a dict from names to forms of their weights.")
-        if templates and {NODES, EDGES} & set(templates):
-            raise OptionError(f"templates may not be named {NODES!r} or {EDGES!r}: these are there already.")
-        for name, form in {EDGES: options["edge_weights"], **(templates or {})}.items():
-            if not (callable(form) or isinstance(form, np.ndarray) or (isinstance(form, str) and form in FORMS)):
-                raise OptionError(
-                    f"The weights of {name} are {form!r}; expected one of {listing(FORMS)}, or a function of labels."
-                )
+        check_options(options)
         self._engine()
         self._plan("exact", "sgd")
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any = None, *, validation: tuple[Any, Any] | None = None
+    ) -> Self:
         """Learn the weights.
 
         Args:
             X: examples: `GraphExample`, or tuples (nodes, edges, edge features).
             y: the labels of the nodes of each example; those of a picture may be an array (height, width).
-            sample_weight: how many examples each example stands for (n,).
+            sample_weight: how many examples each example stands for (n,); those of weight 0 are left out.
+            validation: examples and labels (X, y); the fit ends when their log-likelihood no longer rises.
 
         Returns:
             self
@@ -171,33 +156,67 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         read = self._read(X, y, sample_weight, None)
         start = self._start(read.structure)
         objective = self._objective_of(read)
-        solver = self._solver(read.structure)
-        stochastic = self._stochastic(read, objective, solver) if solver in STOCHASTIC else None
-        control = self._control()
+        solver = self._solver(objective)
+        stochastic = self._stochastic(read, objective, solver) if solver in (*STOCHASTIC, ASCENT) else None
+        control, patience = self._control(), self._options["patience"]
+        watch = None if validation is None else self._watch(validation, read.structure)
+        if control.checkpoint is not None and watch is not None:
+            raise OptionError(
+                "checkpoint is for fits whose next step follows from the weights, not with a validation set."
+            )
         problem = "" if control.checkpoint is None else self._problem(read, solver)
 
         def call() -> Fit:
-            return learn(objective, start, control, solver=solver, stochastic=stochastic, problem=problem)
+            return learn(
+                objective,
+                start,
+                control,
+                solver=solver,
+                stochastic=stochastic,
+                watch=watch,
+                patience=patience,
+                problem=problem,
+            )
 
         # Threads of BLAS for the long vectors of the solver would fight with ours for the same cores.
-        return self._accept(read, objective, with_one_blas_thread(call), updates=0)
+        found = with_one_blas_thread(call)
+        standing = UNDECIDED
+        if self._options["prior"] is None and solver != "perceptron":
+            standing = graph_standing(objective, read.graphs, read.codes, read.weights, found.weights)
+        return self._accept(read, objective, found, standing=standing)
+
+    def _watch(self, validation: Any, structure: Structure) -> Any:
+        """The mean log-likelihood of a validation set, or what takes its place, as a function of the weights."""
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise OptionError("validation is a pair (X, y) of examples and their labels.")
+        try:
+            graphs = read_graphs(
+                validation[0], [template.name for template in structure.templates[2:]], structure.widths
+            )
+            codes, _ = read_labels(flat_labels(validation[1], graphs), graphs.offsets, structure.labels, words=EXAMPLES)
+        except DataError as error:
+            raise type(error)(f"In the validation set: {error}") from None
+        ones = np.ones(len(graphs))
+        objective = GraphObjective(structure, graphs, codes, ones, Penalties(), self._engine())
+        return lambda weights: objective.log_likelihood(weights) / len(graphs)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
         """Go through these examples once, in their order, with steps of `step_size`: stochastic ascent.
 
         The prior counts with one over the number of examples of this call for each. The first call begins at zero and
         settles the labels, unless `labels` says them. With solver="adam" or "perceptron" the updates are those, else
-        plain ascent.
+        plain ascent; moments and means go on from call to call. An example of weight w moves them w times as far.
         """
         earlier: Trained | None = self.__dict__.get("_trained")
         read = self._read(X, y, sample_weight, earlier)
         start = np.zeros(read.structure.length) if earlier is None else earlier.weights
         objective = self._objective_of(read)
         solver = self._options["solver"] if self._options["solver"] in STOCHASTIC else "sgd"
-        run = self._stochastic(read, objective, solver, shuffle=False)
-        after = run.epoch(run.memory_at(start, 0 if earlier is None else earlier.updates))
+        run = self._stochastic(read, objective, solver, online=True)
+        done, walk = (0, None) if earlier is None else (earlier.updates, earlier.walk)
+        after = run.epoch(run.memory_at(start, done, walk))
         found = passed(after["mean"] if run.averaged else after["raw"], objective, solver)
-        return self._accept(read, objective, found, updates=int(after["updates"]))
+        return self._accept(read, objective, found, updates=int(after["updates"]), walk=run.going_on(after))
 
     def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
         """Not offered: the examples of an iterative fit cannot be taken out again."""
@@ -205,12 +224,19 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, sample_weight: Any, earlier: Trained | None) -> _Read:
         templates = dict(self._options["templates"] or {})
-        graphs = read_graphs(X, list(templates), None if earlier is None else earlier.structure.widths)
+        widths = None if earlier is None else earlier.structure.widths
         known = None if self._options["labels"] is None else check_labels(self._options["labels"])
         if earlier is not None:
             known = earlier.structure.labels
-        codes, labels = read_labels(flat_labels(y, graphs), graphs.offsets, known, words=EXAMPLES)
+        listed = listed_examples(X)
+        graphs = read_graphs(listed, list(templates), widths)
+        named = flat_labels(y, graphs)
         weights = sequence_weights(sample_weight, len(graphs), words=EXAMPLES)
+        codes, labels = read_labels(named, graphs.offsets, known, words=EXAMPLES)
+        if not weights.all():  # Read first as they stand, so that an error names the place that the user knows.
+            kept = np.flatnonzero(weights).tolist()
+            graphs, weights = read_graphs([listed[n] for n in kept], list(templates), widths), weights[kept]
+            codes, labels = read_labels([named[n] for n in kept], graphs.offsets, known, words=EXAMPLES)
         if earlier is not None:
             return _Read(graphs, codes, weights, earlier.structure)
         structure = make_structure(labels, graphs.widths, self._options["edge_weights"], templates)
@@ -225,26 +251,29 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
             raise OptionError("warm_start goes on with the same labels and features, and these are others.")
         return earlier.weights.copy()
 
-    def _solver(self, structure: Structure) -> str:
+    def _solver(self, objective: GraphObjective) -> str:
         solver = self._options["solver"]
         if solver == "auto" and self._options["inference"] == "gibbs":
-            return "sgd"
-        return chosen_solver(solver, read_prior(self._options["prior"], structure.length))
+            if self._options["step_size"] is not None:
+                return "sgd"
+            if objective.apart is not None:
+                return ASCENT
+        return chosen_solver(solver, objective.penalties)
 
     def _objective_of(self, read: _Read) -> GraphObjective:
         penalties = read_prior(self._options["prior"], read.structure.length)
         return GraphObjective(read.structure, read.graphs, read.codes, read.weights, penalties, self._engine())
 
-    def _plan(self, expectations: str, solver: str, shuffle: bool | None = None) -> Plan:
+    def _plan(self, expectations: str, solver: str, *, online: bool = False) -> Plan:
         options = self._options
         asked = options["expectations"]
         return Plan(
             solver,
-            options["step_size"],
+            0.1 if options["step_size"] is None else options["step_size"],
             options["decay"],
             options["batch_size"],
             options["average"],
-            options["shuffle"] if shuffle is None else shuffle,
+            options["shuffle"] and not online,
             expectations if asked == "auto" else asked,
             options["n_samples"],
             options["n_sweeps"],
@@ -252,12 +281,19 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         )
 
     def _stochastic(
-        self, read: _Read, objective: GraphObjective, solver: str, *, shuffle: bool | None = None
+        self, read: _Read, objective: GraphObjective, solver: str, *, online: bool = False
     ) -> GraphStochastic:
+        """online: examples in their order, each call for itself."""
         wide = len(objective.routes.wide) > 0 and self._options["inference"] in ("auto", "gibbs")
-        plan = self._plan("gibbs" if wide else "exact", solver, shuffle)
         return GraphStochastic(
-            read.structure, read.graphs, read.codes, read.weights, objective.penalties, plan, self._engine()
+            read.structure,
+            read.graphs,
+            read.codes,
+            read.weights,
+            objective.penalties,
+            self._plan("gibbs" if wide else "exact", solver, online=online),
+            self._engine(),
+            unit=1.0 if online else None,
         )
 
     def _problem(self, read: _Read, solver: str) -> str:
@@ -271,13 +307,25 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
             "GraphCRF", solver, arrays, read.codes, read.weights, matrices, steering, None if callable(step) else step
         )
 
-    def _accept(self, read: _Read, objective: GraphObjective, found: Fit, *, updates: int) -> Self:
-        certificate, log_likelihood, value, relative = certify(objective, found.weights)
+    def _accept(
+        self,
+        read: _Read,
+        objective: GraphObjective,
+        found: Fit,
+        *,
+        updates: int = 0,
+        walk: Mapping[str, Floats] | None = None,
+        standing: Standing = UNDECIDED,
+    ) -> Self:
+        certificate, log_likelihood, value, relative, sums = certify(objective, found.weights)
+        certificate, separated = standing.judged(certificate, read.structure.names), standing.exists is False
         forms = {EDGES: self._options["edge_weights"], **(self._options["templates"] or {})}
         fresh = copy.copy(self)
         fresh.__dict__.update({"_options": dict(self._options)})
-        fresh.__dict__["_trained"] = Trained(read.structure, found.weights, forms, relative, updates)
+        fresh.__dict__["_trained"] = Trained(read.structure, found.weights, forms, relative, updates, walk or {})
         domain = Domain([Variable.discrete("label", read.structure.labels)])
+        nodes = (read.codes, read.graphs.offsets, read.weights)
+        fresh.__dict__["_sums"] = sums.with_shares(*nodes, read.structure.size)
         fresh.summary_ = Summary(domain, {}, len(read.graphs), float(read.weights.sum()))
         outcome, perceptron = found.outcome, found.method == "perceptron"
         estimate = "maximum likelihood" if self._options["prior"] is None else "posterior mode"
@@ -292,12 +340,12 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
             objective=value,
             n_params=read.structure.length,
             certificate=certificate,
-            converged=outcome.converged and not perceptron,
+            converged=outcome.converged and not perceptron and not separated,
             iterations=outcome.state.iteration,
             history=outcome.history,
-            stop_reason=outcome.stop_reason,
+            stop_reason="no maximum" if separated and outcome.converged else outcome.stop_reason,
             plan=objective.routes.said(WORDS[objective.engine.wide]),
-            warnings=_notes(objective),
+            warnings=(*_notes(objective), *((NO_MAXIMUM,) if separated else ())),
         )
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
@@ -325,10 +373,11 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         return found
 
     def _fitted_state(self) -> dict[str, Any]:
-        return self._state.to_plain()
+        return {**self._state.to_plain(), **self._plain_sums()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.__dict__["_trained"] = Trained.from_plain(state)
+        self._restore_sums(state)
 
 
 def _notes(objective: GraphObjective) -> tuple[str, ...]:
@@ -338,8 +387,8 @@ def _notes(objective: GraphObjective) -> tuple[str, ...]:
     wide = len(objective.routes.wide)
     if objective.engine.wide == "loopy":
         rest = "" if objective.converged else ", and its messages did not come to rest"
-        return (f"log-likelihood of {wide:,} graphs by Bethe's approximation{rest}",)
-    found = f"log-likelihood of {wide:,} graphs is their pseudo-log-likelihood"
+        return (f"log-likelihood of {counted(wide, 'graph')} by Bethe's approximation{rest}",)
+    found = f"log-likelihood of {counted(wide, 'graph')} is the pseudo-log-likelihood"
     if objective.engine.wide == "gibbs":
         return (found,)
     return (f"{found}; where labels hardly change along edges it makes edges too strong: compare inference='gibbs'",)

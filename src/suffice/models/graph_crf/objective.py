@@ -19,6 +19,7 @@ from suffice.models.graph_crf.inference import EVALUATIONS, Inference, nodes_of
 from suffice.models.graph_crf.pseudo import PseudoLikelihood
 from suffice.models.graph_crf.routes import Routes, everything, routes_of
 from suffice.models.graph_crf.structure import Structure
+from suffice.models.labelled import whole_number
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,8 +45,7 @@ class Engine:
         """Refuse what makes no sense."""
         if self.method not in METHODS:
             raise OptionError(f"inference is {self.method!r}; expected one of {', '.join(map(repr, METHODS))}.")
-        if not (isinstance(self.most_cells, int | np.integer) and self.most_cells >= 1):
-            raise OptionError(f"max_cells is {self.most_cells!r}; expected a whole number of at least 1.")
+        whole_number(self.most_cells, "max_cells")
 
     @property
     def wide(self) -> str:
@@ -59,10 +59,14 @@ class Engine:
         found = routes_of(structure, graphs, self.most_cells)
         if self.method == "exact" and len(found.wide):
             raise SizeError(
-                f"Example {int(found.wide[0])} and {len(found.wide) - 1} others need a junction tree of more than "
+                f"Example {int(found.wide[0])}{_others(len(found.wide) - 1)} a junction tree of more than "
                 f"{self.most_cells:,} cells. Raise max_cells, or use inference='auto'."
             )
         return found
+
+
+def _others(number: int) -> str:
+    return " needs" if not number else f" and {number:,} other{'s' * (number > 1)} need"
 
 
 class GraphObjective:
@@ -112,6 +116,12 @@ class GraphObjective:
     def concave(self) -> bool:
         """Whether what was maximised is concave and known, so that a prior bounds what is left of it."""
         return self.exact or self.engine.wide == "pseudo-likelihood"
+
+    def observed(self) -> Floats:
+        """The features (k,) of the labels of all examples, weighted and summed."""
+        if self.apart is None:
+            return self.features
+        return self.features + self.structure.observed(*self.apart)
 
     def log_likelihood(self, weights: Floats) -> float:
         """The sum over examples, natural logarithm; of wide ones what takes its place."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, FileFormatError, OptionError, SizeError, SufficeWarning
+from suffice.families.base import generator
 from suffice.models.chain_crf.decoding import Marginals
 from suffice.models.chain_crf.evaluation import Evaluation, evaluate
-from suffice.models.chain_crf.labels import listed_labels, read_labels, sequence_weights
+from suffice.models.chain_crf.labels import counted, listed_labels, read_labels, sequence_weights
 from suffice.models.graph_crf.decoding import beliefs_of, best_codes, drawn_codes, label_scores
 from suffice.models.graph_crf.example import GraphExample
 from suffice.models.graph_crf.graphs import EDGES, NODES, Graphs, read_graphs
@@ -21,7 +22,7 @@ from suffice.models.graph_crf.inference import Beliefs
 from suffice.models.graph_crf.objective import Engine
 from suffice.models.graph_crf.routes import spans
 from suffice.models.graph_crf.structure import Structure, make_structure
-from suffice.models.labelled import Labelled
+from suffice.models.labelled import Labelled, read_walk, whole_number
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,13 +33,17 @@ EXAMPLES = ("example", "node")
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A structure with its weights (k,), the forms of its templates, the relative slope there, and updates so far."""
+    """A structure with its weights (k,), the forms of its templates, the relative slope there, and updates so far.
+
+    walk: vectors (k,) beside the weights from which `partial_fit` goes on.
+    """
 
     structure: Structure
     weights: Floats
     forms: Mapping[str, Any]
     gradient_norm: float
     updates: int = 0
+    walk: Mapping[str, Floats] = field(default_factory=dict)
 
     def tabulated(self) -> dict[str, Any]:
         """The forms of the templates, with functions as the numbers they gave."""
@@ -59,6 +64,7 @@ class Trained:
             "weights": self.weights,
             "gradient_norm": self.gradient_norm,
             "updates": self.updates,
+            "walk": dict(self.walk),
         }
 
     @classmethod
@@ -74,7 +80,8 @@ class Trained:
         weights = np.asarray(plain["weights"], np.float64)
         if weights.shape != (structure.length,) or not np.isfinite(weights).all():
             raise FileFormatError("The GraphCRF in this file is damaged: its weights do not fit its templates.")
-        return cls(structure, weights, forms, float(plain["gradient_norm"]), int(plain["updates"]))
+        walk = read_walk(plain.get("walk", {}), len(weights), "GraphCRF")
+        return cls(structure, weights, forms, float(plain["gradient_norm"]), int(plain["updates"]), walk)
 
 
 class Reading(Labelled):
@@ -135,7 +142,7 @@ class Reading(Labelled):
     def sample_labels(self, X: Any, n: int = 1, *, random_state: Any = None) -> list[list[list[Any]]]:
         """For each example n draws of its labels from p(labels | example)."""
         graphs, state = self._graphs(X), self._state
-        rng = np.random.default_rng(random_state)
+        n, rng = whole_number(n, "n", 0), generator(random_state)
         codes = drawn_codes(state.structure, graphs, state.weights, self._engine(), n, rng)
         return [
             [[self.labels_[code] for code in draw[a:b].tolist()] for draw in codes] for a, b in spans(graphs.offsets)
@@ -195,17 +202,17 @@ class Reading(Labelled):
         return Engine(self._options["inference"], self._options["max_cells"], self._options["threads"])
 
     def _best(self, graphs: Graphs) -> Ints:
-        state, rng = self._state, np.random.default_rng(self._options["random_state"])
+        state, rng = self._state, generator(self._options["random_state"])
         return best_codes(state.structure, graphs, state.weights, self._engine(), rng)
 
     def _beliefs(self, graphs: Graphs, *, partition: bool = False) -> Beliefs:
-        state, rng = self._state, np.random.default_rng(self._options["random_state"])
+        state, rng = self._state, generator(self._options["random_state"])
         found, wide = beliefs_of(state.structure, graphs, state.weights, self._engine(), rng)
         words = []
         if partition and len(wide):
             words.append(
-                f"{len(wide)} graphs are too wide for exact inference, example {int(wide[0])} the first: their log "
-                "partition is Bethe's approximation."
+                f"{counted(len(wide), 'graph')} {'is' if len(wide) == 1 else 'are'} too wide for exact inference, "
+                f"example {int(wide[0])} the first: the log partition is Bethe's approximation."
             )
         if not found.converged and (partition or self._options["inference"] != "gibbs"):
             words.append("Loopy belief propagation did not come to rest; use inference='gibbs' for marginals.")
@@ -225,4 +232,19 @@ def flat_labels(y: Any, graphs: Graphs) -> Any:
     given = list(y)
     if (np.diff(graphs.offsets) == 1).all() and not any(np.ndim(one) for one in given):
         return [[one] for one in given]
+    for number, one in enumerate(given):
+        rows = one if isinstance(one, list | tuple) else ()
+        if (
+            rows
+            and all(isinstance(row, list | tuple | np.ndarray) for row in rows)
+            and _nodes(graphs, number) > len(rows)
+        ):
+            raise DataError(
+                f"Example {number} of y is a list of lists; expected one label for each node, or an array (height, "
+                "width) of the labels of a picture: np.array(labels)."
+            )
     return [one.ravel() if isinstance(one, np.ndarray) and one.ndim > 1 else one for one in given]
+
+
+def _nodes(graphs: Graphs, example: int) -> int:
+    return int(graphs.offsets[example + 1] - graphs.offsets[example]) if example < len(graphs) else 0

@@ -19,8 +19,8 @@ Ints = NDArray[np.int64]
 
 #: Annealing: the first and the last temperature, how many there are, sweeps at each, and chains.
 HOT, COLD, TEMPERATURES, SWEEPS, CHAINS = 2.0, 0.05, 30, 3, 6
-#: Fresh chains that measure a fit, draws of each, and sweeps before them.
-JUDGES, DRAWS, BEFORE = 32, 20, 100
+#: Fresh chains that measure a fit, draws of each, sweeps before them, and temperatures on the way down.
+JUDGES, DRAWS, BEFORE, STAIRS = 32, 20, 100, 20
 
 
 class GibbsLabels:
@@ -65,7 +65,8 @@ class GibbsLabels:
 def slope_by_chains(objective: GraphObjective, x: Floats) -> tuple[Floats, MonteCarlo]:
     """The slope (k,) of the log-likelihood and the prior, with wide examples measured by fresh chains.
 
-    The chains start at random labels, not where those of the fit stood.
+    The chains start at random labels, not where those of the fit stood, and cool down to the law slowly: thrown into
+    the law of a picture whose labels hang together, they would stay where their first sweeps lead.
     """
     if objective.apart is None:
         raise AssertionError("Chains measure examples that are too wide.")
@@ -73,7 +74,11 @@ def slope_by_chains(objective: GraphObjective, x: Floats) -> tuple[Floats, Monte
     judge = GibbsLabels(structure, graphs, np.arange(len(graphs)), threads=objective.engine.threads)
     scores = structure.scores(x, graphs)
     logs = judge.union.flat(unary_scores(structure, graphs, scores), scores)
-    _, chains = judge.draw(logs, None, JUDGES, BEFORE, np.random.default_rng(0))
+    chains = judge.sampler.start(JUDGES, np.random.default_rng(0))
+    for share in np.linspace(1.0 / STAIRS, 1.0, STAIRS):
+        judge.sampler.load(share * logs)
+        judge.sampler.sweep(chains, BEFORE // STAIRS)
+    judge.sampler.sweep(chains, BEFORE)
 
     def add(states: NDArray[np.uint8], out: Floats) -> None:
         for chain in range(states.shape[1]):

@@ -43,37 +43,29 @@ class GraphStochastic(Stochastic):
         penalties: Penalties,
         plan: Plan,
         engine: Engine,
+        *,
+        unit: float | None = None,
     ) -> None:
-        """Codes (nodes,) of the labels and weights (n,) of the examples."""
-        super().__init__(structure, graphs, codes, weights, penalties, plan)  # type: ignore[arg-type]
+        """Codes (nodes,) of the labels and weights (n,) of the examples; unit as in `Stochastic`."""
+        super().__init__(structure, graphs, codes, weights, penalties, plan, unit=unit)  # type: ignore[arg-type]
         self.graph_structure, self.graphs, self.engine = structure, graphs, engine
         self.seed = int(self.rng.integers(2**62))
         self._samplers: dict[tuple[int, ...], GibbsLabels] = {}
-        self._chains = np.zeros((0, 0), np.uint8)
 
     def epoch(self, memory: dict[str, Any]) -> dict[str, Any]:
         """Go once through the examples; returns the new memory."""
         self.rng = np.random.default_rng([self.seed, int(memory["updates"])])
         return super().epoch(memory)
 
-    def memory_at(self, start: Floats, updates: int) -> dict[str, Any]:
-        """What the next epoch goes on from; also where the chains of all examples stand (samples, nodes)."""
-        found = super().memory_at(start, updates)
-        if self.plan.expectations == "gibbs":
-            found["chains"] = np.tile(self.codes.astype(np.uint8), (self.plan.samples, 1))
-        return found
-
-    def update(self, kept: dict[str, Any], chosen: Ints) -> None:
-        """One step of ascent with some examples; their chains go on from where they stood."""
-        self._chains = kept.get("chains", self._chains)
-        super().update(kept, chosen)
+    def fast_residuals(self) -> None:
+        """Graphs have updates of all weights alone."""
 
     def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
         """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some examples."""
         chosen = np.sort(chosen)
         structure, shares = self.graph_structure, self.weights[chosen]
         part, codes = self._part(chosen)
-        total = max(float(shares.sum()), 1e-300)
+        total = len(chosen) * self.unit
         if self.plan.expectations == "exact":
             slope = GraphObjective(structure, part, codes, shares, Penalties(), self.engine).smooth(x)[1]
             return np.asarray(slope / total - self._prior_slope(x))
@@ -90,10 +82,8 @@ class GraphStochastic(Stochastic):
         sampler = self._sampler(chosen, part)
         logs = sampler.union.flat(unary_scores(structure, part, scores), scores)
         nodes = nodes_of(self.graphs, chosen)
-        start = self._chains[:, nodes].astype(np.int64) if self._chains.size else np.tile(codes, (plan.samples, 1))
-        found = sampler.draw(logs, start, plan.samples, plan.sweeps, self.rng)[0]
-        if self._chains.size:
-            self._chains[:, nodes] = found
+        found = sampler.draw(logs, self.standing(nodes), plan.samples, plan.sweeps, self.rng)[0]
+        self.stand(nodes, found)
         return found
 
     def _sampler(self, chosen: Ints, part: Graphs) -> GibbsLabels:

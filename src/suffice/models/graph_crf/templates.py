@@ -115,8 +115,10 @@ def _tabulated(name: str, form: Callable[..., Any], size: int, labels: Sequence[
     for cell in itertools.product(labels, repeat=size):
         try:
             value = np.atleast_1d(np.asarray(form(*cell), np.float64))
-        except (TypeError, ValueError) as error:
-            raise OptionError(f"The function of template {name!r} fails at {cell!r}: {error}.") from error
+        except Exception as error:
+            raise OptionError(
+                f"The function of template {name!r} fails at {cell!r}: {type(error).__name__}, {error}."
+            ) from error
         if value.ndim != 1 or (rows and len(value) != len(rows[0])) or not np.isfinite(value).all():
             raise OptionError(
                 f"The function of template {name!r} gives {value!r} at {cell!r}; expected one finite number, or as "

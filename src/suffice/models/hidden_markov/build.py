@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import DataError, OptionError, listing
+from suffice.domain import Variable
+from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families.base import Distribution
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
+from suffice.families.dirichlet import Dirichlet
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
@@ -20,11 +22,12 @@ from suffice.families.vectors import VectorFamily
 from suffice.models.hidden_markov.emissions.categorical import CategoricalEmission
 from suffice.models.hidden_markov.emissions.columns import ColumnsEmission
 from suffice.models.hidden_markov.emissions.contract import Emission
-from suffice.models.hidden_markov.emissions.family import FamilyEmission
-from suffice.models.hidden_markov.emissions.gaussian import SHAPES, GaussianEmission, as_reals, centre_and_scale
+from suffice.models.hidden_markov.emissions.family import FamilyEmission, as_unit, read_proportions
+from suffice.models.hidden_markov.emissions.gaussian import SHAPES, GaussianEmission
 from suffice.models.hidden_markov.emissions.gaussian_prior import check_prior
 from suffice.models.hidden_markov.emissions.law import Mixture
 from suffice.models.hidden_markov.emissions.mixture import MixtureEmission
+from suffice.models.hidden_markov.emissions.reals import as_reals, called, centre_and_scale
 from suffice.models.hidden_markov.priors import is_number, pseudo_counts
 from suffice.sources.sequences import code_states
 
@@ -33,7 +36,10 @@ Columns = Sequence[NDArray[Any]]
 
 @dataclass(frozen=True)
 class Wish:
-    """What a user says besides the law: number of states, covariances, floor, prior, and how it is estimated."""
+    """What a user says besides the law: number of states, covariances, floor, prior, and how it is estimated.
+
+    `variables` are the columns whose type brings their states, by number.
+    """
 
     size: int
     covariance: str = "full"
@@ -41,6 +47,7 @@ class Wish:
     prior: Any = None
     estimate: str | None = None
     hidden: bool = True
+    variables: tuple[Variable | None, ...] | None = None
 
     def of_law(self, law: Any) -> Any:
         """The prior of a law: its own, else the one for all."""
@@ -48,9 +55,20 @@ class Wish:
         return self.prior if own is None else own
 
     def estimate_of(self, law: Any) -> str | None:
-        """How: as the law says, as the model says, else the mode in EM and the mean where all is seen."""
+        """How pseudo-counts are taken: as the law says, else as the model says."""
         own = law.get_params(deep=False).get("estimate")
         return own or self.estimate
+
+    def density_estimate_of(self, law: Any) -> str:
+        """How a density is taken from its posterior: the mode in EM, which climbs to it; else as was said, or the mean.
+
+        A mean is no maximum, so that EM could not climb to it.
+        """
+        return "map" if self.hidden else self.estimate_of(law) or "mean"
+
+    def of_column(self, at: int) -> Wish:
+        """For one of several columns."""
+        return replace(self, variables=None if self.variables is None else (self.variables[at],))
 
 
 def build_emission(
@@ -70,6 +88,8 @@ def build_emission(
         return _mixture(law, wish, columns, names, known)
     if isinstance(law, MultivariateNormal):
         return _gaussian(law, wish, columns, names, known)
+    if isinstance(law, Dirichlet) and _unknown(law):
+        return _proportions(law, wish, columns, names, known)
     if len(columns) > 1 and not isinstance(law, VectorFamily):
         return _of_columns([law] * len(columns), wish, columns, names, known)
     if isinstance(law, Categorical | Bernoulli):
@@ -77,8 +97,11 @@ def build_emission(
     if isinstance(law, Normal) and _unknown(law) and not isinstance(wish.of_law(law), Normal):
         return _gaussian(law, wish, columns, names, known)
     if isinstance(law, ExponentialFamily) and not isinstance(law, VectorFamily):
-        return _family(law, wish, columns, known)
-    raise OptionError(f"emission is {law!r}; expected an exponential family of one column, or a normal law of several.")
+        return _family(law, wish, columns, names, known)
+    raise OptionError(
+        f"emission is {law!r}; expected an unfitted exponential family: of one column, or MultivariateNormal() or "
+        "Dirichlet() of several."
+    )
 
 
 def _unknown(law: Any) -> bool:
@@ -98,8 +121,11 @@ def _of_columns(law: Any, wish: Wish, columns: Columns, names: Any, known: Mappi
     if len(laws) != len(columns):
         raise DataError(f"emission has {len(laws)} laws; the data have {len(columns)} observations a step.")
     parts = known.get("parts", [None] * len(laws))
-    rows = zip(laws, columns, parts, strict=True)
-    built = tuple(build_emission(one, wish, [column], None, part) for one, column, part in rows)
+    titles = range(len(laws)) if names is None else names
+    rows = enumerate(zip(laws, columns, titles, parts, strict=True))
+    built = tuple(
+        build_emission(one, wish.of_column(at), [column], [title], part) for at, (one, column, title, part) in rows
+    )
     return ColumnsEmission(wish.size, built, None if names is None else tuple(names))
 
 
@@ -107,20 +133,30 @@ def _categorical(law: Any, wish: Wish, columns: Columns, known: Mapping[str, Any
     bernoulli = isinstance(law, Bernoulli)
     if not _unknown(law):
         raise OptionError(f"emission is {law!r}, which is given. Give an unfitted law, and start values by emissions=.")
-    states = known.get("states") or law.get_params(deep=False)["states"]
+    states, origin = known.get("states"), known.get("origin", "declared")
     if states is None:
-        _, states = code_states(columns[0], name="observation")
-        if bernoulli:
-            states = _two_states(states)
-        if not states:
-            raise DataError("All observations are gaps, so no symbol is known. Give states= to the law.")
+        states, origin = _symbols(law, wish, columns)
     size = len(states)
     prior, estimate = wish.of_law(law), wish.estimate_of(law)
     alpha = getattr(prior, "alpha_", None) if bernoulli and not is_number(prior) else None
     if bernoulli and prior is not None and alpha is not None:
         prior = np.array([prior.beta_, prior.alpha_])  # A Beta prior counts successes, then failures.
     pseudo = pseudo_counts(prior, (wish.size, size), estimate, "emissions")
-    return CategoricalEmission(wish.size, tuple(states), pseudo, bernoulli)
+    return CategoricalEmission(wish.size, tuple(states), pseudo, bernoulli, None, origin)
+
+
+def _symbols(law: Any, wish: Wish, columns: Columns) -> tuple[tuple[Any, ...], Any]:
+    """The states of a column, and their origin: declared, those of its type, or those seen."""
+    declared = law.get_params(deep=False)["states"]
+    if declared is not None:
+        return tuple(declared), "declared"
+    typed = None if wish.variables is None else wish.variables[0]
+    _, states = code_states(columns[0], typed, name="observation")
+    if isinstance(law, Bernoulli):
+        return _two_states(states), "declared"
+    if not states:
+        raise DataError("All observations are gaps, so no symbol is known. Give states= to the law.")
+    return states, "seen" if typed is None else typed.origin
 
 
 def _two_states(states: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -145,43 +181,91 @@ def _gaussian(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapping
     if known:
         centre, scale = np.asarray(known["centre"]), np.asarray(known["scale"])
     else:
-        centre, scale = centre_and_scale(np.stack([as_reals(column) for column in columns], axis=1))
+        titles = [None] * len(columns) if names is None else names
+        values = [as_reals(column, title) for column, title in zip(columns, titles, strict=True)]
+        centre, scale = centre_and_scale(np.stack(values, axis=1), names)
     prior = wish.of_law(law)
     prior = None if is_number(prior) else prior  # A number counts symbols; a density needs a prior of its own.
     if prior is not None:
         check_prior(prior, len(centre), shape)
-    estimate = wish.estimate_of(law) or ("map" if wish.hidden else "mean")
-    return GaussianEmission(
-        wish.size,
-        shape,
-        centre,
-        scale,
-        float(wish.floor),
-        prior,
-        estimate,
-        scalar,
-        None if names is None else tuple(names),
+    estimate = wish.density_estimate_of(law)
+    titles = None if names is None else tuple(names)
+    return GaussianEmission(wish.size, shape, centre, scale, float(wish.floor), prior, estimate, scalar, titles)
+
+
+def _family(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
+    prior, title = wish.of_law(law), None if names is None else names[0]
+    own = law.clone()
+    if prior is not None and not is_number(prior):
+        own.set_params(prior=prior, estimate=wish.density_estimate_of(law))
+    if known:
+        return FamilyEmission(wish.size, own, np.asarray(known["unit"]), float(wish.floor), title)
+    values = as_reals(columns[0], title)
+    seen = values[~np.isnan(values)]
+    if not len(seen):
+        raise DataError(
+            f"{called(title)}: there are gaps alone, and nothing to learn a law from. Leave the column out."
+        )
+    return _whole(FamilyEmission(wish.size, own, _rough(law, seen), float(wish.floor), title), columns)
+
+
+def _rough(law: Any, values: Any) -> Any:
+    """Parameters that any law of the family may have, for a column in which all values are alike."""
+    level = float(np.abs(values).mean()) or 1.0
+    rough = {
+        "rate": 1.0 / level,
+        "scale": level,
+        "mean": float(values.mean()),
+        "variance": level**2,
+        "probability": 0.5,
+    }
+    if type(law).__name__ == "Poisson":
+        rough["rate"] = level
+    return np.array([rough.get(name, 1.0) for name in law.parameter_names])
+
+
+def _whole(emission: FamilyEmission, columns: Columns) -> FamilyEmission:
+    """With the law of all steps for its units."""
+    data = emission.read(columns)
+    one = replace(emission, size=1, law=_plain_law(emission.law))
+    data = data if one._matches == emission._matches else one.read(columns)
+    try:
+        found = one.rescaled(one.statistics(data, np.ones((len(data[0]), 1)), {}))
+    except EstimateError:
+        return emission
+    return replace(emission, unit=as_unit(found.unit))
+
+
+def _plain_law(law: Any) -> Any:
+    """The law without its prior, which has no say in the units."""
+    return (
+        law.clone().set_params(prior=None, estimate=None)
+        if law.get_params(deep=False).get("prior") is not None
+        else law
     )
 
 
-def _family(law: Any, wish: Wish, columns: Columns, known: Mapping[str, Any]) -> Emission:
-    prior = wish.of_law(law)
+def _proportions(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
+    """Dirichlet laws of several columns."""
     own = law.clone()
-    if prior is not None and not is_number(prior):
-        estimate = wish.estimate_of(law) or ("map" if wish.hidden else "mean")
-        own.set_params(prior=prior, estimate=estimate)
+    if own.get_params(deep=False)["columns"] is None and names is not None:
+        own.set_params(columns=tuple(names))
     if known:
-        return FamilyEmission(wish.size, own, np.asarray(known["unit"]))
-    values = as_reals(columns[0])
-    whole = own.clone().fit(values[~np.isnan(values)])
-    unit = np.array([abs(float(whole.parameters_[name])) for name in law.parameter_names])
-    return FamilyEmission(wish.size, own, np.where(unit > 0, unit, 1.0))
+        return FamilyEmission(wish.size, own, np.asarray(known["unit"]), float(wish.floor))
+    if len(columns) < 2:
+        raise DataError(f"A Dirichlet law describes two or more columns of proportions; the data have {len(columns)}.")
+    rows = read_proportions(columns, names)
+    if np.isnan(rows).all():
+        raise DataError("The observations hold gaps alone: there is nothing to learn a law from.")
+    return _whole(FamilyEmission(wish.size, own, len(columns) * np.nanmean(rows, axis=0), float(wish.floor)), columns)
 
 
 def _mixture(law: Mixture, wish: Wish, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
     options = law.get_params(deep=False)
     if isinstance(options["components"], tuple):
         raise OptionError("emission is a given mixture; give an unfitted one such as Mixture(Normal(), 3).")
-    many = Wish(wish.size * int(options["n"]), wish.covariance, wish.floor, wish.prior, wish.estimate, wish.hidden)
-    pseudo = float(wish.prior) if is_number(wish.prior) else 0.0
+    count = int(options["n"])
+    many = replace(wish, size=wish.size * count, hidden=True)  # The component of a step is hidden, always.
+    number = wish.prior if is_number(wish.prior) else None
+    pseudo = pseudo_counts(number, (wish.size, count), wish.estimate, "emissions")
     return MixtureEmission(wish.size, build_emission(options["components"], many, columns, names, known), pseudo)

@@ -10,16 +10,24 @@ from numpy.typing import NDArray
 
 from suffice.engines.chain_blocks import blocks, map_blocks
 from suffice.engines.chain_messages import filtered
-from suffice.errors import OptionError
-from suffice.families.base import generator, take_states
+from suffice.errors import DataError, OptionError
+from suffice.families.base import as_floats, generator, take_states
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.law import Mixture
 from suffice.models.hidden_markov.expectation import Expectation
-from suffice.models.hidden_markov.matching import match
+from suffice.models.hidden_markov.matching import labelled, match
 from suffice.models.hidden_markov.observed import Observed, chains
 from suffice.models.hidden_markov.parameters import Parameters
-from suffice.models.hidden_markov.reading import Opened, open_observations, read_labels, read_weights, split_states
+from suffice.models.hidden_markov.reading import (
+    Opened,
+    open_observations,
+    open_paths,
+    read_labels,
+    read_weights,
+    split_states,
+)
 from suffice.models.hidden_markov.standard_errors import standard_errors
+from suffice.sources.sequences import is_table
 
 Floats = NDArray[np.float64]
 
@@ -43,21 +51,41 @@ class Decoding:
 
     def _opened(self, sequences: Any, lengths: Any, group: Any, columns: Any) -> tuple[Opened, Observed]:
         self._fitted()
-        if columns is None and getattr(self, "_columns", None) is not None and hasattr(sequences, "columns"):
-            columns = self._columns
+        columns = self._known_columns(sequences) if columns is None else columns
         opened = open_observations(sequences, lengths, group, columns)
         data = self._emission.read(opened.columns)
         return opened, Observed(data, opened.sequences.offsets, np.ones(opened.sequences.n_sequences))
 
-    def _by_block(self, observed: Observed, task: Any) -> Any:
-        """Answers of a task for blocks of sequences, end to end."""
+    def _known_columns(self, sequences: Any) -> list[Hashable] | None:
+        """The columns that were learned from, of a table."""
+        return self._columns if is_table(sequences) else None
+
+    def _by_block(self, observed: Observed, task: Any) -> list[Any]:
+        """Answers for blocks of sequences; the task gives log P of each sequence of a block, then its answer.
+
+        What is impossible has no posterior, and is an error that names the sequence.
+        """
         parameters = self._fitted()
 
         def work(span: tuple[int, int]) -> Any:
             return task(chains(observed.take(*span), self._emission, parameters))
 
         spans = blocks(observed.offsets, self._emission.size)
-        return map_blocks(work, spans, self._options["threads"])
+        found = map_blocks(work, spans, self._options["threads"])
+        check_possible(np.concatenate([mass for mass, _ in found]))
+        return [answer for _, answer in found]
+
+    def _smoothed(self, observed: Observed) -> Floats:
+        parts = self._by_block(observed, _posteriors)
+        return np.concatenate(parts)
+
+    def _filtered(self, observed: Observed) -> Floats:
+        parts = self._by_block(observed, lambda chain: filtered(chain, threads=1))
+        return np.concatenate(parts)
+
+    def _check_possible(self, observed: Observed) -> None:
+        """Raise where a sequence cannot be."""
+        check_possible(Expectation(observed, self._emission, self._options["threads"]).log_likelihoods(self._fitted()))
 
     # -- likelihood --------------------------------------------------------------------------------------------------
 
@@ -91,17 +119,16 @@ class Decoding:
         if method == "viterbi":
             codes = self._paths(observed, 1)[0][0]
         else:
-            parts = self._by_block(observed, lambda chain: chain.expectations(threads=1).posteriors)
-            codes = np.concatenate(parts).argmax(axis=1)
+            codes = self._smoothed(observed).argmax(axis=1)
         return opened.give(take_states(self._names, codes))
 
     def _paths(self, observed: Observed, most: int) -> tuple[Any, Floats]:
-        found = self._by_block(observed, lambda chain: chain.best_paths(most, threads=1))
-        codes, values = np.concatenate([part[0] for part in found], axis=1), np.concatenate([p[1] for p in found])
-        if (values[:, 0] == -np.inf).any():
-            at = int(np.argmin(values[:, 0]))
-            raise OptionError(f"Sequence {at} is impossible under this model: no path of states has it.")
-        return codes, values
+        def task(chain: Any) -> Any:
+            codes, values = chain.best_paths(most, threads=1)
+            return values[:, 0], (codes, values)
+
+        found = self._by_block(observed, task)
+        return np.concatenate([part[0] for part in found], axis=1), np.concatenate([part[1] for part in found])
 
     def best_paths(
         self, sequences: Any, n: int = 2, *, lengths: Any = None, group: Any = None, columns: Any = None
@@ -111,6 +138,7 @@ class Decoding:
         For one sequence a list of pairs (states, log probability), else a list of such lists; fewer where there are
         fewer paths.
         """
+        n = whole_number(n, "n")
         opened, observed = self._opened(sequences, lengths, group, columns)
         codes, values = self._paths(observed, n)
         found = []
@@ -123,31 +151,33 @@ class Decoding:
     def posteriors(self, sequences: Any, *, lengths: Any = None, group: Any = None, columns: Any = None) -> Any:
         """P(state at a step | whole sequence) (steps, K): smoothing."""
         opened, observed = self._opened(sequences, lengths, group, columns)
-        parts = self._by_block(observed, lambda chain: chain.expectations(threads=1).posteriors)
-        return opened.give(np.concatenate(parts))
+        return opened.give(self._smoothed(observed))
 
     predict_proba = posteriors
 
     def filter(self, sequences: Any, *, lengths: Any = None, group: Any = None, columns: Any = None) -> Any:
         """P(state at a step | sequence up to that step) (steps, K)."""
         opened, observed = self._opened(sequences, lengths, group, columns)
-        parts = self._by_block(observed, lambda chain: filtered(chain, threads=1)[1])
-        return opened.give(np.concatenate(parts))
+        return opened.give(self._filtered(observed))
 
     def pairwise(self, sequences: Any, *, lengths: Any = None, group: Any = None, columns: Any = None) -> Any:
-        """P(state at a step, state at the next | whole sequence) (steps - 1, K, K); a list where there are several."""
-        _, observed = self._opened(sequences, lengths, group, columns)
-        parts = self._by_block(observed, lambda chain: chain.expectations(pairs=True, threads=1).pairs)
-        whole = np.concatenate(parts)
+        """P(state at a step, state at the next | whole sequence) (steps - 1, K, K).
+
+        A list of such arrays, but for one sequence that is no list of sequences.
+        """
+        opened, observed = self._opened(sequences, lengths, group, columns)
+        whole = np.concatenate(self._by_block(observed, _pairs))
         rows = [whole[a + 1 : b] for a, b in zip(observed.offsets, observed.offsets[1:], strict=False)]
-        return rows if len(rows) > 1 else rows[0]
+        return rows if opened.as_list or len(rows) > 1 else rows[0]
 
     def sample_paths(
         self, sequences: Any, n: int = 1, *, random_state: Any = None, lengths: Any = None, group: Any = None,
         columns: Any = None,
     ) -> Any:  # fmt: skip
         """`n` paths of states drawn from P(states | sequence): a list of `n` answers in the form of the sequences."""
+        n = whole_number(n, "n")
         opened, observed = self._opened(sequences, lengths, group, columns)
+        self._check_possible(observed)
         chain = chains(observed, self._emission, self._fitted())
         codes = chain.sample(n, random_state=generator(random_state), threads=self._options["threads"])
         return [opened.give(take_states(self._names, row)) for row in codes]
@@ -161,10 +191,9 @@ class Decoding:
 
         `forecast_law` makes laws of observations of them.
         """
-        if not (isinstance(steps, int | np.integer) and steps >= 1):
-            raise OptionError(f"steps is {steps!r}; expected a whole number of at least 1.")
+        steps = whole_number(steps, "steps")
         opened, observed = self._opened(sequences, lengths, group, columns)
-        rows = np.concatenate(self._by_block(observed, lambda chain: filtered(chain, threads=1)[1]))
+        rows = self._filtered(observed)
         ahead, found = rows[observed.offsets[1:] - 1], []
         for _ in range(steps):
             ahead = ahead @ self._fitted().transitions
@@ -174,17 +203,19 @@ class Decoding:
 
     def forecast_law(self, shares: Any) -> Mixture:
         """The law of an observation whose state has the probabilities `shares` (K,): a mixture of the emissions."""
-        weights = np.asarray(shares, dtype=np.float64)
+        emission = self._fitted().emission
+        weights = np.atleast_1d(as_floats(shares, "shares"))
         if weights.shape != (len(self._names),):
             raise OptionError(f"shares has shape {weights.shape}; expected one probability for each state.")
-        return Mixture(self._emission.laws(self._fitted().emission), weights=weights / weights.sum())
+        if (weights < 0).any() or not weights.sum() > 0:
+            raise OptionError(f"shares is {shares!r}; expected numbers of at least 0, not all of them 0.")
+        laws = self._emission.laws({name: array.copy() for name, array in emission.items()})
+        return Mixture(laws, weights=weights / weights.sum())
 
     def sample(self, steps: int = 1, n: int | None = None, *, random_state: Any = None) -> tuple[Any, Any]:
         """Observations and states of a new sequence; with `n` lists of as many."""
         rng, parameters = generator(random_state), self._fitted()
-        if not (isinstance(steps, int | np.integer) and steps >= 1):
-            raise OptionError(f"steps is {steps!r}; expected a whole number of at least 1.")
-        count = 1 if n is None else int(n)
+        steps, count = whole_number(steps, "steps"), 1 if n is None else whole_number(n, "n")
         codes = np.empty((count, int(steps)), np.intp)
         rows = np.vstack([parameters.initial, parameters.transitions]).cumsum(axis=1)
         rows[:, -1] = 1.0
@@ -208,24 +239,28 @@ class Decoding:
 
         A hidden state that is left over stands for None.
         """
-        return match(self._flat(self.predict(sequences, **form)), self._flat(states), self._names)
+        return match(*self._compared(sequences, states, form), self._names)
 
     def accuracy(self, sequences: Any, states: Any, **form: Any) -> float:
-        """Share of steps whose predicted state, matched to the true labels, is right."""
-        path, truth = self._flat(self.predict(sequences, **form)), self._flat(states)
+        """Share of steps whose predicted state, matched to the true labels, is right.
+
+        Steps without a true label are left out.
+        """
+        path, truth = self._compared(sequences, states, form)
         names = match(path, truth, self._names)
         return float(np.mean([names[a] == b for a, b in zip(path, truth, strict=True)]))
 
-    @staticmethod
-    def _flat(states: Any) -> list[Any]:
-        """Labels of all sequences end to end."""
-        if isinstance(states, np.ndarray) and states.ndim == 1 and states.dtype != object:
-            return list(states.tolist())
-        found: list[Any] = []
-        for item in states:
-            nested = isinstance(item, list | tuple | np.ndarray) or (isinstance(item, str) and len(item) > 1)
-            found.extend(list(item) if nested else [item])
-        return found
+    def _compared(self, sequences: Any, states: Any, form: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+        """Predicted states and true labels of the steps that have one."""
+        self._fitted()
+        place = {name: form.get(name) for name in ("lengths", "group", "columns")}
+        if place["columns"] is None:
+            place["columns"] = self._known_columns(sequences)
+        place["columns"], states = split_states(sequences, states, place["group"], place["columns"])
+        found = self.predict(sequences, **{**form, **place})
+        opened = open_observations(sequences, *place.values())
+        path = np.concatenate(found) if isinstance(found, list) else found
+        return labelled(path.tolist(), open_paths(states, opened, place["lengths"]).values.tolist())
 
     def standard_errors(
         self, sequences: Any, states: Any = None, *, lengths: Any = None, group: Any = None,
@@ -236,13 +271,43 @@ class Decoding:
         A dict with "initial" (K,), "transitions" (K, K) and "emissions" (a dict of arrays, laid out as the parameters
         of the laws). NaN where the information does not determine a parameter, or it lies on the edge.
         """
+        self._fitted()
+        columns = self._known_columns(sequences) if columns is None else columns
         columns, states = split_states(sequences, states, group, columns)
         opened, observed = self._opened(sequences, lengths, group, columns)
-        labels, _ = read_labels(states, opened.sequences, lengths, self._names, False)
+        labels, _ = read_labels(states, opened, lengths, self._names, False)
         weights = read_weights(sample_weight, observed.n_sequences)
         whole = Observed(observed.data, observed.offsets, weights, labels)
+        self._check_possible(whole)
         learner = self._learner(self._emission)  # type: ignore[attr-defined]
         return standard_errors(Expectation(whole, self._emission, self._options["threads"]), learner, self._fitted())
+
+
+def check_possible(values: Floats) -> None:
+    """Raise where the log-likelihood of a sequence (n,) says that it cannot be."""
+    if (values == -np.inf).any():
+        at = int(np.argmax(values == -np.inf))
+        raise DataError(
+            f"Sequence {at} is impossible under this model: no path of states has it, so that nothing can be said "
+            "about its states. log_likelihood tells which sequences are."
+        )
+
+
+def whole_number(value: Any, name: str) -> int:
+    """A whole number of at least 1."""
+    if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1):
+        raise OptionError(f"{name} is {value!r}; expected a whole number of at least 1.")
+    return int(value)
+
+
+def _posteriors(chain: Any) -> tuple[Floats, Floats]:
+    found = chain.expectations(threads=1)
+    return found.log_partition, found.posteriors
+
+
+def _pairs(chain: Any) -> tuple[Floats, Floats]:
+    found = chain.expectations(pairs=True, threads=1)
+    return found.log_partition, found.pairs
 
 
 def _side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:

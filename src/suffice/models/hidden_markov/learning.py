@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import EstimateError, listing
+from suffice.errors import EstimateError, OptionError, listing
 from suffice.iteration import Control, Outcome
+from suffice.models.hidden_markov.emissions import contract
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Emission
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.parameters import Parameters, Statistics, stationary
@@ -28,8 +29,8 @@ UNUSED_STEPS = 1e-3
 class Learner:
     """The M-step: pseudo-counts of first states (K,) and transitions (K, K), what is fixed, which laws are tied.
 
-    Cells that are 0 in `allowed` (K, K) and `allowed_first` (K,) are forbidden for good. `stationary` says that the
-    first state has the stationary law of the transitions, which are then found by a few steps of a quasi-Newton method.
+    `stationary` says that the first state has the stationary law of the transitions, which are then found by a few
+    steps of a quasi-Newton method.
     """
 
     emission: Emission
@@ -53,9 +54,18 @@ class Learner:
         elif "initial" not in self.fixed:
             initial = normalised(statistics.initial + self.first, initial, UNUSED)
         if "emissions" not in self.fixed:
-            pooled = self.emission.pool(statistics.emission, self.tied) if self.tied else statistics.emission
-            emission = self.emission.maximise(pooled, emission)
+            emission = self.emission.maximise_tied(statistics.emission, emission, self.tied)
         return Parameters(initial, transitions, emission)
+
+    def check_tied(self, given: contract.Parameters, states: Sequence[object]) -> None:
+        """Raise where start values give states that share a law different ones."""
+        for name, array in given.items():
+            if not np.array_equal(array, contract.alike(array, self.tied, self.emission.size)):
+                groups = [tuple(states[law] for law in group) for group in self.tied]
+                raise OptionError(
+                    f"emissions holds different {name} for states that share one law by tied={groups!r}. Give them the "
+                    "same law."
+                )
 
     def log_prior(self, parameters: Parameters) -> float:
         """Log prior density up to a constant, of what is not fixed."""

@@ -11,29 +11,24 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import EstimateError, NotFittedError, OptionError, SufficeWarning, listing
+from suffice.errors import EstimateError, OptionError, SufficeWarning, listing
 from suffice.families.base import generator
 from suffice.iteration import Outcome, fingerprint
 from suffice.models.em.runs import run_all
 from suffice.models.hidden_markov.build import Wish, build_emission
 from suffice.models.hidden_markov.check import stationarity_gap
 from suffice.models.hidden_markov.decoding import Decoding
-from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.emissions.contract import Emission, counts_left
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.learning import HiddenMarkovEM, Learner, undefined
 from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
 from suffice.models.hidden_markov.plain import HiddenMarkovFile
 from suffice.models.hidden_markov.priors import pseudo_counts, split_prior
-from suffice.models.hidden_markov.reading import (
-    open_observations,
-    read_labels,
-    read_weights,
-    split_states,
-    state_names,
-)
+from suffice.models.hidden_markov.reading import open_observations, read_labels, read_weights, split_states, state_names
+from suffice.models.hidden_markov.results import Results
 from suffice.models.hidden_markov.start import Start, known_counts
-from suffice.models.hidden_markov.structure import allowed_cells, read_fixed, read_rows, read_tied
+from suffice.models.hidden_markov.structure import Structure, read_fixed, read_tied
 from suffice.report import Certificate, Report
 
 Floats = NDArray[np.float64]
@@ -42,7 +37,7 @@ SCALE = "largest change by one more EM step; real parameters in units of their c
 ESTIMATES = (None, "mean", "map")
 
 
-class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # sequences have a form of their own
+class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[misc]  # sequences have a form of their own
     """P(x, z) = initial[z_1] f(x_1 | z_1) prod_t transitions[z_(t-1), z_t] f(x_t | z_t), with z hidden.
 
     Sequences are a list (of lists, texts or arrays), one array with `lengths`, or a table with a `group` column; all
@@ -53,17 +48,18 @@ class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # se
     Args:
         states: how many hidden states, or their names.
         emission: the law of what is seen in a state, unfitted: `Categorical`, `Bernoulli`, `Normal`,
-            `MultivariateNormal`, `Poisson` or any other exponential family of one column; `Mixture` of one; or a list
-            (or dict by column) of laws for columns that are independent given the state. One law of one column serves
-            several columns alike.
+            `MultivariateNormal`, `Poisson` or any other exponential family of one column, `Dirichlet` for proportions;
+            `Mixture` of one; or a list (or dict by column) of laws for columns that are independent given the state.
+            One law of one column serves several columns alike.
         covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states.
         prior: a number of pseudo-counts for first states, transitions and symbols, or a dict with some of "initial",
             "transitions" and "emissions": numbers, arrays, `Dirichlet`, or the conjugate prior of the law. A number
             says nothing about densities such as `Normal`; the report notes that they have no prior.
         estimate: with a prior, "mean" (default: pseudo-counts are added as they are) or "map" (one less is added). In
-            EM adding pseudo-counts climbs to the mode under Dirichlet(1 + pseudo-counts); other laws take their mode.
-        initial: start values (K,), or "stationary": the first state has the stationary law of the transitions.
-        transitions: start values (K, K); zeros stay zero.
+            EM adding pseudo-counts climbs to the mode under Dirichlet(1 + pseudo-counts); densities take their mode.
+        initial: start values (K,), or "stationary": the first state has the stationary law of the transitions. Zeros
+            of all start values stay zero in every run.
+        transitions: start values (K, K).
         emissions: start values: a matrix for symbols, else one law for each state.
         topology: "left-right" (no way back), "linear" (stay or go to the next), or None.
         fixed: parts that keep their start values: some of "initial", "transitions", "emissions".
@@ -71,7 +67,8 @@ class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # se
         n_init: runs of EM; the first begins at the start values, the best is kept.
         random_state: seed of the starts.
         acceleration: None, or "squarem".
-        variance_floor: share of the variance of a column below which no variance falls.
+        variance_floor: share of the variance of a column below which no variance falls. For gamma, beta, Dirichlet and
+            exponential laws, share of the spread of the law of all steps.
         threads: of the E-step; None for all cores. The result does not depend on them.
         max_iter: most steps of a run.
         tolerance: EM stops when no parameter changes by more; real ones in units of their columns.
@@ -148,7 +145,7 @@ class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # se
         """Learn from sequences.
 
         Args:
-            sequences: a list of sequences, one array, or a table.
+            sequences: a list of sequences, one array, or a table: a frame, a Parquet or CSV file, a DuckDB relation.
             states: known states, in the form of the sequences (or the name of a column); None for a step, or for a
                 whole sequence, that is not known.
             lengths: steps of each sequence, where they are given as one array.
@@ -184,13 +181,18 @@ class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # se
         fresh = self._fresh()
         form = {"lengths": None, "group": None, "sample_weight": None, "columns": None} | dict(form)
         observed = fresh._read(sequences, states, *form.values(), known=self)
-        if not _complete(observed):
-            raise OptionError("Only sequences whose states are all known can be added or taken out.")
-        start = fresh._start(observed, fresh._learner(self._emission))
-        more, before = known_counts(Expectation(observed, self._emission), start, np.random.default_rng(0))
-        assert self._statistics is not None
-        joined = self._statistics + more if sign > 0 else _left(self._statistics - more, self._statistics)
-        fresh._close(joined, before, start.learner, rows=self.report_.rows + sign * observed.n_steps)
+        if not fresh._is_closed(observed):
+            raise OptionError(
+                "Only sequences whose states are all known, and whose steps have all columns or none, can be added or "
+                "taken out."
+            )
+        start = fresh._start(observed, fresh._learner(fresh._emission))
+        more, before = known_counts(Expectation(observed, fresh._emission), start, np.random.default_rng(0))
+        held = replace(self._statistics, emission=self._emission.laid_out(self._statistics.emission, fresh._emission))
+        joined = held + more if sign > 0 else _left(held - more, held, fresh._emission)
+        fresh._emission = fresh._emission.rescaled(joined.emission)
+        learner = fresh._learner(fresh._emission)
+        fresh._close(joined, before, learner, rows=self.report_.rows + sign * observed.n_steps)
         return self._become(fresh)
 
     def _fresh(self) -> Self:
@@ -206,64 +208,73 @@ class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # se
     def _read(
         self, sequences: Any, states: Any, lengths: Any, group: Any, weight: Any, columns: Any, *, known: Any
     ) -> Observed:
-        """Observed sequences; the emission is built from them unless one is known."""
+        """Observed sequences; the emission is built from them, or grows by them where one is known."""
+        if known is not None and columns is None:
+            columns = known._known_columns(sequences)
         columns, states = split_states(sequences, states, group, columns)
         opened = open_observations(sequences, lengths, group, columns)
         names = state_names(self._options["states"]) if known is None else known._names
         counted = known is None and isinstance(self._options["states"], int | np.integer)
-        labels, self._names = read_labels(states, opened.sequences, lengths, names, counted)
+        labels, self._names = read_labels(states, opened, lengths, names, counted)
         hidden = labels is None or bool((labels < 0).any())
         if known is None:
-            wish = self._wish(hidden)
             self._columns = opened.sequences.columns
-            self._emission = build_emission(self._options["emission"], wish, opened.columns, self._columns)
+        settled = None if known is None else known._emission.describe_with(opened.columns)
+        self._build(hidden, opened.columns, settled, opened.sequences.variables)
         data = self._emission.read(opened.columns)
-        return Observed(data, opened.sequences.offsets, read_weights(weight, opened.sequences.n_sequences), labels)
+        weights = read_weights(weight, opened.sequences.n_sequences)
+        observed = Observed(data, opened.sequences.offsets, weights, labels)
+        if not hidden and not self._is_closed(observed) and known is None:
+            self._build(True, opened.columns, None, opened.sequences.variables)
+        return observed
 
-    def _wish(self, hidden: bool) -> Wish:
+    def _build(self, hidden: bool, columns: Any, known: Any = None, variables: Any = None) -> None:
+        """The emission, which keeps the zeros of given start values."""
         options, prior = self._options, split_prior(self._options["prior"]).get("emissions")
-        size = len(state_names(options["states"]))
-        return Wish(size, options["covariance"], options["variance_floor"], prior, options["estimate"], hidden)
+        wish = Wish(
+            len(self._names), options["covariance"], options["variance_floor"], prior, options["estimate"], hidden,
+            None if variables is None else tuple(variables),
+        )  # fmt: skip
+        emission = build_emission(options["emission"], wish, columns, self._columns, known)
+        given = options["emissions"]
+        self._emission = emission if given is None else emission.restricted(emission.parameters_of(given))
 
     def _learner(self, emission: Emission) -> Learner:
         options, prior, size = self._options, split_prior(self._options["prior"]), len(self._names)
-        is_stationary = isinstance(options["initial"], str)
-        if is_stationary and options["initial"] != "stationary":
-            raise OptionError(f"initial is {options['initial']!r}; expected probabilities, or 'stationary'.")
-        first, pairs = self._allowed()
-        estimate = options["estimate"]
+        structure, estimate = self._structure(emission), options["estimate"]
         return Learner(
             emission,
-            pseudo_counts(prior.get("initial"), (size,), estimate, "initial") * first,
-            pseudo_counts(prior.get("transitions"), (size, size), estimate, "transitions") * pairs,
+            pseudo_counts(prior.get("initial"), (size,), estimate, "initial") * structure.first,
+            pseudo_counts(prior.get("transitions"), (size, size), estimate, "transitions") * structure.pairs,
             read_fixed(options["fixed"]),
             read_tied(options["tied"], self._names),
-            is_stationary,
+            isinstance(options["initial"], str),
         )
 
-    def _given(self) -> tuple[Floats | None, Floats | None]:
-        size, initial = len(state_names(self._options["states"])), self._options["initial"]
-        first = None if isinstance(initial, str) else read_rows(initial, (size,), "initial")
-        return first, read_rows(self._options["transitions"], (size, size), "transitions")
-
-    def _allowed(self) -> tuple[Any, Any]:
-        initial, transitions = self._given()
-        size = len(state_names(self._options["states"]))
-        return allowed_cells(self._options["topology"], initial, transitions, size)
+    def _structure(self, emission: Emission) -> Structure:
+        given = self._options["emissions"]
+        laws = None if given is None else emission.parameters_of(given)
+        return Structure.read(self._options, len(self._names), laws)
 
     def _start(self, observed: Observed, learner: Learner) -> Start:
-        initial, transitions = self._given()
-        given = self._options["emissions"]
-        emission = None if given is None else learner.emission.parameters_of(given)
-        first, pairs = self._allowed()
-        return Start(observed, learner, initial, transitions, emission, pairs, first, self._options["threads"])
+        structure = self._structure(learner.emission)
+        if structure.emission is not None and "emissions" not in learner.fixed:
+            learner.emission.check_start(structure.emission)
+            learner.check_tied(structure.emission, self._names)
+        structure.check_labels(observed, learner.emission, self._names)
+        return Start(observed, learner, structure, self._options["threads"])
+
+    def _is_closed(self, observed: Observed) -> bool:
+        """Whether the estimate is a count: every state is known, and no law expects anything of its own."""
+        known = observed.labels is not None and bool((observed.labels >= 0).all())
+        return known and self._emission.in_closed_form(observed.data)
 
     def _learn_from(self, observed: Observed) -> None:
         if not observed.weights.sum() > 0:
             raise EstimateError("All sequences have the weight 0: there is nothing to learn from.")
         learner = self._learner(self._emission)
         start = self._start(observed, learner)
-        if _complete(observed) and not hasattr(self._emission, "base"):
+        if self._is_closed(observed):
             expectation = Expectation(observed, self._emission)
             statistics, before = known_counts(expectation, start, generator(self._options["random_state"]))
             self._close(statistics, before, learner, rows=observed.n_steps)
@@ -275,7 +286,7 @@ class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # se
     def _close(self, statistics: Statistics, before: Parameters, learner: Learner, *, rows: int) -> None:
         """The estimate where every state is known: one division."""
         self._values = learner.learn(statistics, before)
-        self._statistics = statistics
+        self._statistics = self._expected = statistics
         expected = self._emission.expected(statistics.emission, self._values.emission).sum()
         chain = _chain_log_likelihood(statistics, self._values)
         moved = learner.learn(statistics, self._values)
@@ -295,15 +306,16 @@ class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # se
         expectation = Expectation(observed, self._emission, self._options["threads"])
         problem = HiddenMarkovEM(expectation, start.learner)
         control = self._control()
-        seeds = generator(self._options["random_state"]).spawn(int(self._options["n_init"]))
+        seeds = _seeds(self._options["random_state"], int(self._options["n_init"]))
         starts = [lambda number=number, seed=seed: start.begin(number, seed) for number, seed in enumerate(seeds)]
         mark = "" if control.checkpoint is None else self._fingerprint(observed)
         runs = run_all(problem, starts, control, acceleration=self._options["acceleration"], fingerprint=mark)
         self._values, self._statistics = runs.best, None
-        statistics = expectation.expect(self._values)
+        statistics = self._expected = expectation.expect(self._values)
         notes = self._notes(statistics, start.learner)
         if any("unused" in note for note in notes):
             warnings.warn("; ".join(note for note in notes if "unused" in note), SufficeWarning, stacklevel=4)
+        notes = (*notes, *runs.notes)
         if len(runs.scores) > 1:
             notes = (*notes, f"objectives of {len(runs.scores)} runs: {', '.join(f'{s:.6f}' for s in runs.scores)}")
         gap = stationarity_gap(problem, self._values)
@@ -318,7 +330,11 @@ class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # se
         """What the report should say of the answer."""
         prior = split_prior(self._options["prior"]).get("emissions")
         left_open = undefined(statistics, learner, self._names, prior)
-        return (*left_open, *self._emission.notes(self._values.emission))
+        if "emissions" in learner.fixed:
+            return left_open
+        sums = self._emission.gathered(statistics.emission, learner.tied)
+        called = [f"state {name!r}" for name in self._names]
+        return (*left_open, *self._emission.notes(self._values.emission, sums, called))
 
     def _fingerprint(self, observed: Observed) -> str:
         limits = {"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"}
@@ -334,7 +350,7 @@ class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # se
         report = Report(
             model="HiddenMarkovModel", rows=rows, weight=weight, passes=max(passes, 1), method=method,
             estimate=self._estimate_name(outcome), log_likelihood=value, objective=objective,
-            n_params=self.n_params_, certificate=Certificate(gap, scale=SCALE), warnings=notes,
+            n_params=self._count_params(), certificate=Certificate(gap, scale=SCALE), warnings=notes,
         )  # fmt: skip
         if outcome is not None:
             report = replace(
@@ -350,85 +366,30 @@ class HiddenMarkovModel(Decoding, HiddenMarkovFile):  # type: ignore[misc]  # se
             return "MAP" if self._options["estimate"] == "map" else "posterior mean"
         return "MAP" if self._options["estimate"] == "map" else "MAP under pseudo-counts + 1"
 
-    # -- results -----------------------------------------------------------------------------------------------------
-
-    def _fitted(self) -> Parameters:
-        if "_values" not in self.__dict__:
-            raise NotFittedError("This HiddenMarkovModel has no parameters yet. Call fit first.")
-        return self._values
-
-    @property
-    def states_(self) -> tuple[Hashable, ...]:
-        """The hidden states, in the order of the parameters."""
-        self._fitted()
-        return self._names
-
-    @property
-    def initial_(self) -> Floats:
-        """P(first state) (K,)."""
-        return self._fitted().initial
-
-    @property
-    def transitions_(self) -> Floats:
-        """P(next state | state) (K, K)."""
-        return self._fitted().transitions
-
-    @property
-    def emissions_(self) -> list[Any]:
-        """The law of each state."""
-        return self._emission.laws(self._fitted().emission)
-
-    @property
-    def emission_probabilities_(self) -> Floats:
-        """P(symbol | state) (K, M), where symbols are emitted."""
-        found = self._fitted().emission
-        if set(found) != {"probabilities"}:
-            raise OptionError("The states do not emit symbols; read their laws in emissions_.")
-        return found["probabilities"]
-
-    @property
-    def symbols_(self) -> tuple[Hashable, ...]:
-        """The symbols, in the order of the columns of emission_probabilities_."""
-        self._fitted()
-        return tuple(self._emission.describe().get("states", ()))
-
-    @property
-    def scores_(self) -> tuple[float, ...]:
-        """The objective that each run of EM reached."""
-        self._fitted()
-        return tuple(self.__dict__.get("_scores", ()))
-
-    @property
-    def n_params_(self) -> int:
-        """Free parameters: what is fixed, forbidden or tied does not count."""
-        learner, (first, pairs) = self._learner(self._emission), self._allowed()
-        found = 0
-        if "initial" not in learner.fixed and not learner.stationary:
-            found += int(first.sum()) - 1
-        if "transitions" not in learner.fixed:
-            found += int((pairs.sum(axis=1) - 1).sum())
-        if "emissions" not in learner.fixed:
-            alike = sum(len(group) - 1 for group in learner.tied)
-            found += (len(self._names) - alike) * self._emission.n_params + self._emission.n_shared
-        return found
+    def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> Any:
+        """Sequences are no table of rows, so that `summarize` cannot ask for them."""
+        raise OptionError(
+            "A hidden Markov model has no summary of rows: it learns from sequences. Counts of known states add up by "
+            "partial_fit(sequences, states)."
+        )
 
 
-def _complete(observed: Observed) -> bool:
-    return observed.labels is not None and bool((observed.labels >= 0).all())
+def _seeds(random_state: Any, count: int) -> list[np.random.Generator]:
+    rng = generator(random_state)
+    try:
+        return rng.spawn(count)
+    except TypeError:  # A generator that was not made from a seed sequence, such as that of a RandomState.
+        return [np.random.default_rng(int(seed)) for seed in rng.integers(0, 2**62, size=count)]
 
 
 def _nothing() -> Observed:
     return Observed((), np.zeros(1, np.int64), np.zeros(0))
 
 
-def _left(rest: Statistics, before: Statistics) -> Statistics:
-    """Statistics after a subtraction, with rounding set to 0; a real negative count is an error."""
-    for name in ("initial", "transitions"):
-        counts, held = getattr(rest, name), getattr(before, name)
-        counts[np.abs(counts) <= 1e-9 * np.maximum(held, 1.0)] = 0.0
-        if (counts < 0).any():
-            raise EstimateError("These sequences were never learned: taking them out would leave negative counts.")
-    return rest
+def _left(rest: Statistics, before: Statistics, emission: Emission) -> Statistics:
+    """Statistics after a subtraction, with rounding set to 0; what no sequences can leave is an error."""
+    first, pairs = (counts_left(getattr(rest, name), getattr(before, name)) for name in ("initial", "transitions"))
+    return Statistics(first, pairs, emission.left(rest.emission, before.emission))
 
 
 def _chain_log_likelihood(statistics: Statistics, values: Parameters) -> float:

@@ -9,7 +9,6 @@ import numpy as np
 
 from suffice.errors import FileFormatError, listing
 from suffice.fitting import Estimator
-from suffice.models.hidden_markov.build import build_emission
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
 from suffice.models.hidden_markov.structure import read_rows
 from suffice.report import Report
@@ -33,13 +32,8 @@ class HiddenMarkovFile(Estimator):
             "transitions": values.transitions,
             "emission": values.emission,
             "scores": list(self.__dict__.get("_scores", ())),
-            "counts": None
-            if sums is None
-            else {
-                "initial": sums.initial,
-                "transitions": sums.transitions,
-                "emission": {k: v.tolist() if v.dtype == object else v for k, v in sums.emission.items()},
-            },
+            "counts": _plain_counts(sums),
+            "expected": None if sums is not None else _plain_counts(self.__dict__.get("_expected")),
         }
         return state | {"fitted": fitted, "report": self.report_.to_plain()}
 
@@ -58,13 +52,15 @@ class HiddenMarkovFile(Estimator):
         model.report_ = Report.from_plain(plain["report"])
         return model
 
+    def _build(self, hidden: bool, columns: Any, known: Any = None, variables: Any = None) -> None:
+        raise NotImplementedError
+
     def _restore_fit(self, fitted: Mapping[str, Any]) -> None:
         self._names, self._columns = tuple(fitted["states"]), fitted["columns"]
         size = len(self._names)
         width = len(fitted["known"].get("parts", fitted["known"].get("centre", [0])))
         none = [np.zeros(0)] * max(width, 1)
-        wish = self._wish(fitted["counts"] is None)
-        self._emission = build_emission(self._options["emission"], wish, none, self._columns, fitted["known"])
+        self._build(fitted["counts"] is None, none, fitted["known"])
         initial = read_rows(fitted["initial"], (size,), "initial")
         transitions = read_rows(fitted["transitions"], (size, size), "transitions")
         if initial is None or transitions is None:
@@ -75,6 +71,14 @@ class HiddenMarkovFile(Estimator):
         self._values = Parameters(initial, transitions, emission)
         self._scores = tuple(fitted["scores"])
         self._statistics = _counts(fitted["counts"])
+        self._expected = self._statistics or _counts(fitted.get("expected"))
+
+
+def _plain_counts(sums: Statistics | None) -> dict[str, Any] | None:
+    if sums is None:
+        return None
+    emission = {name: part.tolist() if part.dtype == object else part for name, part in sums.emission.items()}
+    return {"initial": sums.initial, "transitions": sums.transitions, "emission": emission}
 
 
 def _counts(plain: Any) -> Statistics | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing
-from suffice.sources.sequences import Sequences, code_states, open_sequences
+from suffice.sources.sequences import Sequences, code_states, flat_values, is_table, open_sequences, table_columns
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ def open_observations(data: Any, lengths: Any, group: Any, columns: Any) -> Open
     values = found.values
     parts = [values] if values.ndim == 1 else [values[:, at] for at in range(values.shape[1])]
     one = found.n_sequences == 1 and not _is_nested(data)
-    return Opened(found, [_plain(part) for part in parts], not one and lengths is None)
+    return Opened(found, [np.ascontiguousarray(part) for part in parts], not one and lengths is None)
 
 
 def _is_nested(data: Any) -> bool:
@@ -59,28 +59,19 @@ def _is_nested(data: Any) -> bool:
     return isinstance(data, list | tuple) and len(data) == 1 and isinstance(data[0], list | tuple | str | np.ndarray)
 
 
-def _plain(column: NDArray[Any]) -> NDArray[Any]:
-    """A column of objects that are all numbers or gaps as numbers."""
-    if column.dtype == object and all(
-        value is None or (isinstance(value, int | float | np.number) and not isinstance(value, bool))
-        for value in column
-    ):
-        return np.array([np.nan if value is None else value for value in column], dtype=np.float64)
-    return np.ascontiguousarray(column)
-
-
 def split_states(data: Any, states: Any, group: Any, columns: Any) -> tuple[Any, Any]:
     """Columns of observations and the known states, where `states` names a column of the table."""
-    if not isinstance(states, str) or not hasattr(data, "columns"):
+    if not isinstance(states, str) or not is_table(data):
         return columns, states
-    names = [name for name in list(data.columns) if name != group and name != states]
-    if states not in list(data.columns):
-        raise DataError(f"states names the column {states!r}; the table has {listing(list(data.columns))}.")
+    known = table_columns(data)
+    if states not in known:
+        raise DataError(f"states names the column {states!r}; the table has {listing(known)}.")
+    names = [name for name in known if name != group and name != states]
     return names if columns is None else columns, open_sequences(data, group=group, columns=[states])
 
 
 def read_labels(
-    states: Any, opened: Sequences, lengths: Any, names: tuple[Hashable, ...], counted: bool
+    states: Any, opened: Opened, lengths: Any, names: tuple[Hashable, ...], counted: bool
 ) -> tuple[NDArray[np.int32] | None, tuple[Hashable, ...]]:
     """Codes of known states (steps,), -1 where one is not known, and the names of the states.
 
@@ -89,30 +80,48 @@ def read_labels(
     """
     if states is None:
         return None, names
-    if isinstance(states, Sequences):
-        found = states
-    else:
-        found = open_sequences(_filled(states, opened), lengths=lengths)
-    if found.n_steps != opened.n_steps or not np.array_equal(found.offsets, opened.offsets):
-        raise DataError(
-            f"states has {found.n_sequences} paths of {found.n_steps} steps in all; the observations have "
-            f"{opened.n_sequences} sequences of {opened.n_steps} steps. Give one state a step, None where unknown."
-        )
-    labels = _plain(found.single().values)
+    labels = open_paths(states, opened, lengths)
     if counted:
-        _, seen = code_states(labels, name="state")
+        typed = None if labels.variables is None else labels.variables[0]
+        _, seen = code_states(labels.values, typed, name="state")
         if len(seen) == len(names) and not set(seen) <= set(names):
             names = seen
-    return code_states(labels, Variable.discrete("state", names))[0], names
+    return code_states(labels.values, Variable.discrete("state", names))[0], names
 
 
-def _filled(states: Any, opened: Sequences) -> Any:
+def open_paths(states: Any, opened: Opened, lengths: Any) -> Sequences:
+    """Paths of states, one for each sequence, in the form of the sequences: one state a step."""
+    sequences = opened.sequences
+    if isinstance(states, Sequences):
+        found = states
+    elif not opened.as_list and _is_flat(states, sequences.n_steps):
+        found = Sequences(flat_values(states), sequences.offsets)
+    else:
+        found = open_sequences(_filled(states, opened), lengths=lengths)
+    if found.n_steps != sequences.n_steps or not np.array_equal(found.offsets, sequences.offsets):
+        raise DataError(
+            f"states has {found.n_sequences} paths of {found.n_steps} steps in all; the observations have "
+            f"{sequences.n_sequences} sequences of {sequences.n_steps} steps. Give one state a step, None where it is "
+            "unknown."
+        )
+    return found.single()
+
+
+def _is_flat(states: Any, steps: int) -> bool:
+    """Whether a list holds the state of each step of one sequence: a name may be a text of several letters."""
+    if not isinstance(states, list | tuple | np.ndarray) or np.ndim(states[:0]) != 1 or len(states) != steps:
+        return False
+    return not any(isinstance(state, list | np.ndarray) for state in states)
+
+
+def _filled(states: Any, opened: Opened) -> Any:
     """Paths that are None as paths of gaps."""
+    sequences = opened.sequences
     if not isinstance(states, Sequence) or isinstance(states, str) or not any(path is None for path in states):
         return states
-    if len(states) != opened.n_sequences or opened.n_sequences == 1:
+    if len(states) != sequences.n_sequences or not opened.as_list:
         return states
-    pairs = zip(states, opened.lengths.tolist(), strict=True)
+    pairs = zip(states, sequences.lengths.tolist(), strict=True)
     return [[None] * length if path is None else path for path, length in pairs]
 
 

@@ -78,19 +78,25 @@ def _coordinates(learner: Learner, parameters: Parameters) -> list[_Coordinate]:
         array = arrays[name]
         per_law = len(array) // len(parameters.initial) if name.startswith("emission.") else 1
         for row in np.ndindex(array.shape[:1]):
-            if name.startswith("emission.") and row[0] // max(per_law, 1) in repeated:
+            if kind == "shared" and row[0] > 0:
+                break
+            # What all laws share stands in the first one, though that may be tied to another.
+            if kind != "shared" and name.startswith("emission.") and row[0] // max(per_law, 1) in repeated:
                 continue
             found += _of_row(name, kind, row, array[row])
-    return found
+    known = {f"emission.{name}": cells for name, cells in learner.emission.known.items()}
+    return [coordinate for coordinate in found if coordinate.cell not in known.get(coordinate.name, ())]
 
 
 def _of_row(name: str, kind: str, row: tuple[int, ...], values: Floats) -> list[_Coordinate]:
     if kind == "simplex":
         free = np.flatnonzero(values > EDGE)
         return [_Coordinate(name, row, int(cell), kind, 1.0) for cell in free if cell != int(np.argmax(values))]
-    if kind == "symmetric":
+    if kind == "spherical":
+        return [_Coordinate(name, row, 0, kind, float(values[0, 0]))]
+    if kind in ("symmetric", "diagonal", "shared"):
         d = len(values)
-        pairs = [(i, j) for i in range(d) for j in range(i, d) if i == j or values[i, j] != 0]
+        pairs = [(i, j) for i in range(d) for j in range(i, d) if i == j or kind != "diagonal"]
         return [_Coordinate(name, row, i * d + j, kind, float(np.sqrt(values[i, i] * values[j, j]))) for i, j in pairs]
     flat = values.ravel()
     return [_Coordinate(name, row, at, kind, max(abs(float(flat[at])), 1e-3)) for at in range(flat.size)]
@@ -104,8 +110,9 @@ def _moved(learner: Learner, parameters: Parameters, coordinate: _Coordinate, st
     per_law = len(array) // size if coordinate.name.startswith("emission.") else 1
     law, rest = divmod(coordinate.row[0], max(per_law, 1))
     group = next((g for g in learner.tied if law in g and coordinate.name.startswith("emission.")), (law,))
-    for member in group:
-        _move(array, member * max(per_law, 1) + rest, coordinate, step)
+    together = [member * max(per_law, 1) + rest for member in group]
+    for at in range(len(array)) if coordinate.kind == "shared" else together:
+        _move(array, at, coordinate, step)
     initial = arrays["initial"][0]
     if learner.stationary:
         initial = stationary(arrays["transitions"])
@@ -117,7 +124,9 @@ def _move(array: Floats, at: int, coordinate: _Coordinate, step: float) -> None:
     if coordinate.kind == "simplex":
         array[at, coordinate.cell] *= np.exp(step)
         array[at] /= array[at].sum()
-    elif coordinate.kind == "symmetric":
+    elif coordinate.kind == "spherical":
+        array[at] += step * coordinate.unit * np.eye(len(array[at]))
+    elif coordinate.kind in ("symmetric", "diagonal", "shared"):
         i, j = divmod(coordinate.cell, array.shape[1])
         array[at, i, j] += step * coordinate.unit
         if i != j:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.emissions.contract import Emission, alike
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.learning import HiddenMarkovEM, Learner, counted
 from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, stationary
+from suffice.models.hidden_markov.structure import Structure
 
 Floats = NDArray[np.float64]
 
@@ -28,19 +29,11 @@ OWN = 0.9
 
 @dataclass(frozen=True)
 class Start:
-    """What is known before EM.
-
-    `initial`, `transitions` and `emission` are the values that were given, or None. `allowed` (K, K) and
-    `allowed_first` (K,) say which cells may be above 0.
-    """
+    """What is known before EM: the sequences, the M-step, and the structure with the values that were given."""
 
     observed: Observed
     learner: Learner
-    initial: Floats | None
-    transitions: Floats | None
-    emission: dict[str, Floats] | None
-    allowed: NDArray[np.bool_]
-    allowed_first: NDArray[np.bool_]
+    structure: Structure
     threads: int | None = 1
 
     @property
@@ -50,11 +43,12 @@ class Start:
     def begin(self, number: int, rng: np.random.Generator) -> Parameters:
         """The start of a run: the first keeps what was given, all keep what is fixed and what is forbidden."""
         keep = {"initial", "transitions", "emissions"} if number == 0 else set(self.learner.fixed)
-        given = {"initial": self.initial, "transitions": self.transitions, "emissions": self.emission}
+        of = self.structure
+        given = {"initial": of.initial, "transitions": of.transitions, "emissions": of.emission}
         complete = all(given[name] is not None for name in keep) and len(keep) == 3
         if self.learner.stationary:
-            complete = number == 0 and self.transitions is not None and self.emission is not None
-        one = len(self.allowed) == 1 and self._laws.n_params == 0
+            complete = number == 0 and of.transitions is not None and of.emission is not None
+        one = len(of.pairs) == 1 and not self._laws.n_free.any()
         tries = 1 if complete or one or self._labelled else TRIES
         found = [self._try(keep, rng) for _ in range(tries)]
         return found[0] if tries == 1 else self._best(found)
@@ -87,22 +81,23 @@ class Start:
         return self.observed.labels is not None and bool((self.observed.labels >= 0).any())
 
     def _try(self, keep: set[str], rng: np.random.Generator) -> Parameters:
-        emission = self.emission if "emissions" in keep and self.emission is not None else self._emission(rng)
-        transitions = self.transitions if "transitions" in keep and self.transitions is not None else self._rows(rng)
+        of = self.structure
+        emission = of.emission if "emissions" in keep and of.emission is not None else self._emission(rng)
+        transitions = of.transitions if "transitions" in keep and of.transitions is not None else self._rows(rng)
         if self.learner.stationary:
             initial = stationary(transitions)
-        elif "initial" in keep and self.initial is not None:
-            initial = self.initial
+        elif "initial" in keep and of.initial is not None:
+            initial = of.initial
         else:
-            weights = self.allowed_first * (1.0 + 0.1 * rng.random(len(self.allowed)))
+            weights = of.first * (1.0 + 0.1 * rng.random(len(of.pairs)))
             initial = weights / weights.sum()
-        if self.learner.tied and emission is not self.emission:
-            emission = {name: _tied(array, self.learner.tied, len(self.allowed)) for name, array in emission.items()}
+        if self.learner.tied and emission is not of.emission:
+            emission = {name: alike(array, self.learner.tied, len(of.pairs)) for name, array in emission.items()}
         return Parameters(initial, transitions, emission)
 
     def _rows(self, rng: np.random.Generator) -> Floats:
         """Transitions that tend to stay, with chance; where states are known, from their counts."""
-        size = len(self.allowed)
+        size = len(self.structure.pairs)
         rows = 0.5 * np.eye(size) + 0.5 * rng.dirichlet(np.ones(size), size=size)
         if self._labelled:
             labels = self.observed.labels
@@ -113,19 +108,13 @@ class Start:
             counts = np.zeros((size, size))
             np.add.at(counts, (labels[at - 1], labels[at]), 1.0)
             rows = rows + counts
-        rows = rows * self.allowed
+        rows = rows * self.structure.pairs
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
     def _emission(self, rng: np.random.Generator) -> dict[str, Floats]:
         laws = self._laws
         if self._labelled:
-            labels = self.observed.labels
-            assert labels is not None
-            known = np.flatnonzero(labels >= 0)
-            shares = np.full((len(known), laws.size), (1 - OWN) / laws.size)
-            shares[np.arange(len(known)), labels[known]] += OWN
-            data = tuple(part[known] for part in self.observed.data)
-            return laws.from_shares(data, shares, rng)
+            return laws.from_shares(*self._guessed(), rng)
         points = laws.spread(self._sample.data)
         if not points.shape[1] or laws.size == 1:
             return laws.start(self._sample.data, rng)
@@ -134,13 +123,19 @@ class Start:
         shares[np.arange(len(points)), cluster] += OWN
         return laws.from_shares(self._sample.data, shares, rng)
 
+    def _guessed(self) -> tuple[tuple[NDArray[Any], ...], Floats]:
+        """Steps of known state, and some of the others, which together weigh a share of 1 - `OWN` and say nothing.
 
-def _tied(array: Floats, groups: Any, size: int) -> Floats:
-    """Laws of a group begin alike: as the first of them."""
-    found = array.reshape(size, -1, *array.shape[1:]).copy()
-    for group in groups:
-        found[list(group)] = found[group[0]]
-    return found.reshape(array.shape)
+        Without the others a state could begin with a law that forbids what is seen elsewhere.
+        """
+        labels, size = self.observed.labels, self._laws.size
+        assert labels is not None
+        known, unknown = np.flatnonzero(labels >= 0), np.flatnonzero(labels < 0)[:SAMPLE]
+        shares = np.full((len(known) + len(unknown), size), (1 - OWN) / size)
+        shares[np.arange(len(known)), labels[known]] += OWN
+        shares[len(known) :] *= len(known) / max(len(unknown), 1)
+        some = np.concatenate([known, unknown])
+        return tuple(part[some] for part in self.observed.data), shares
 
 
 def _climbed(problem: HiddenMarkovEM, parameters: Parameters) -> float:
@@ -176,16 +171,13 @@ def clusters(points: Floats, size: int, rng: np.random.Generator) -> NDArray[np.
 
 def known_counts(expectation: Expectation, start: Start, rng: np.random.Generator) -> tuple[Any, Parameters]:
     """Counts where all states are known, and the parameters of rows that have none: uniform, and the law of all."""
-    laws, size = start.learner.emission, len(start.allowed)
-    rows = start.allowed / start.allowed.sum(axis=1, keepdims=True)
-    first = start.allowed_first / start.allowed_first.sum()
-    sample = start._sample.data
-    even = laws.from_shares(sample, np.full((len(sample[0]), laws.size), 1.0 / laws.size), rng)
-    if not laws.spread(sample).shape[1] and "probabilities" in even:
-        even = {name: np.full(array.shape, 1.0 / array.shape[-1]) for name, array in even.items()}
+    of = start.structure
+    laws, size = start.learner.emission, len(of.pairs)
+    rows, first = of.pairs / of.pairs.sum(axis=1, keepdims=True), of.first / of.first.sum()
+    even = laws.idle(start._sample.data, rng)
     before = Parameters(
-        first if start.initial is None else start.initial,
-        rows if start.transitions is None else start.transitions,
-        even if start.emission is None else start.emission,
+        first if of.initial is None else of.initial,
+        rows if of.transitions is None else of.transitions,
+        even if of.emission is None else of.emission,
     )
     return counted(expectation, size, before), before

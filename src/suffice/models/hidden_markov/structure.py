@@ -2,18 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import OptionError, listing
+from suffice.errors import EstimateError, OptionError, listing
+from suffice.models.hidden_markov.emissions.contract import Emission, Parameters
+from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.priors import PARTS
 
 Floats = NDArray[np.float64]
 
 TOPOLOGIES = (None, "left-right", "linear")
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What is given about a model, and what it forbids.
+
+    `initial` (K,), `transitions` (K, K) and `emission` are start values, or None. `first` (K,) and `pairs` (K, K) say
+    which first states and transitions may happen; an emission holds its own zeros.
+    """
+
+    initial: Floats | None
+    transitions: Floats | None
+    emission: Parameters | None
+    first: NDArray[np.bool_]
+    pairs: NDArray[np.bool_]
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any], size: int, emission: Parameters | None) -> Structure:
+        """From the options of a model of so many states."""
+        given = options["initial"]
+        if isinstance(given, str) and given != "stationary":
+            raise OptionError(f"initial is {given!r}; expected probabilities, or 'stationary'.")
+        initial = None if isinstance(given, str) else read_rows(given, (size,), "initial")
+        transitions = read_rows(options["transitions"], (size, size), "transitions")
+        first, pairs = allowed_cells(options["topology"], initial, transitions, size)
+        return cls(initial, transitions, emission, first, pairs)
+
+    def check_labels(self, observed: Observed, laws: Emission, names: Sequence[Hashable]) -> None:
+        """Raise where known states go a way, or emit a symbol, that the structure forbids."""
+        labels = observed.labels
+        if labels is None:
+            return
+        begins = observed.offsets[:-1]
+        wrong = np.zeros(len(labels), bool)
+        wrong[begins] = (labels[begins] >= 0) & ~self.first[labels[begins]]
+        inner = np.ones(len(labels), bool)
+        inner[begins] = False
+        at = np.flatnonzero(inner & (labels >= 0) & (np.roll(labels, 1) >= 0))
+        wrong[at] |= ~self.pairs[labels[at - 1], labels[at]]
+        if wrong.any():
+            step = int(np.argmax(wrong))
+            place = _place(observed, step)
+            way = (
+                f"begins in state {names[labels[step]]!r}"
+                if not inner[step]
+                else f"goes from {names[labels[step - 1]]!r} to {names[labels[step]]!r}"
+            )
+            raise EstimateError(
+                f"{place} {way}, which has probability 0 by topology=, initial= or transitions=. Correct the states, "
+                "or allow it."
+            )
+        self._check_symbols(observed, laws, names)
+
+    def _check_symbols(self, observed: Observed, laws: Emission, names: Sequence[Hashable]) -> None:
+        labels = observed.labels
+        if self.emission is None or labels is None:
+            return
+        for begin in range(0, len(labels), 1 << 18):
+            some = slice(begin, begin + (1 << 18))
+            codes = labels[some]
+            logs = laws.log_densities(tuple(part[some] for part in observed.data), self.emission)
+            wrong = (codes >= 0) & (logs[np.arange(len(codes)), codes] == -np.inf)
+            if wrong.any():
+                step = begin + int(np.argmax(wrong))
+                raise EstimateError(
+                    f"{_place(observed, step)} is in state {names[labels[step]]!r}, whose law in emissions= gives its "
+                    "observation probability 0. Correct the states, or allow it."
+                )
+
+
+def _place(observed: Observed, step: int) -> str:
+    """A step in words."""
+    sequence = int(np.searchsorted(observed.offsets, step, side="right")) - 1
+    return f"Sequence {sequence}, step {step - int(observed.offsets[sequence])}"
 
 
 def read_rows(given: Any, shape: tuple[int, ...], name: str) -> Floats | None:

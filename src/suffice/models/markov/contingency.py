@@ -38,6 +38,11 @@ from suffice.table import Table
 Floats = NDArray[np.float64]
 Names = tuple[Hashable, ...]
 
+#: What tables call the sums over the states of a variable, in small letters.
+NAMES_OF_SUMS = frozenset({"all", "sum", "total", "totals", "margin"})
+#: Cells up to which sums are compared with what they would be the sums of.
+MOST_COMPARED = 2**22
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -63,7 +68,44 @@ class Cells:
 
 
 def read_cells(data: Any, columns: Any, states: Mapping[Any, Variable], known: Sequence[Hashable]) -> Cells | None:
-    """The cells of a contingency table, or None where the data are rows."""
+    """The cells of a contingency table, or None where the data are rows; sums among its cells are an error."""
+    cells = _read_cells(data, columns, states, known)
+    if cells is not None:
+        for variable in cells.domain.variables:
+            _refuse_sums(cells, variable)
+    return cells
+
+
+def _refuse_sums(cells: Cells, variable: Variable) -> None:
+    """Refuse a state such as "All" that holds the sums over the others, as ``crosstab(..., margins=True)`` adds it.
+
+    Where variables are nested, the sums over several of them have the state "" of the inner ones.
+    """
+    axis = cells.domain.names.index(variable.name)
+    for code, state in enumerate(variable.states):
+        here = cells.codes[:, axis] == code
+        if not (isinstance(state, str) and state.lower() in NAMES_OF_SUMS and here.any()) or here.all():
+            continue
+        others = [at for at in range(len(cells.domain)) if at != axis and not _is_blank(cells, at, here)]
+        shape = [cells.domain.variables[at].card for at in others]
+        if math.prod(shape) > MOST_COMPARED:
+            continue
+        flat = np.ravel_multi_index(list(cells.codes[:, others].T), shape) if others else np.zeros(len(here), np.intp)
+        sums, rest = (np.bincount(flat[part], cells.weights[part], math.prod(shape)) for part in (here, ~here))
+        if sums.any() and np.allclose(sums, rest, rtol=1e-9, atol=0.0):
+            raise DataError(
+                f"The state {state!r} of {variable.name!r} holds the sums over all its other states, so every count "
+                "would be learned twice. Leave the sums out, as pandas.crosstab(..., margins=False) does, or drop "
+                f"them: table.drop(index={state!r}), table.drop(columns={state!r})."
+            )
+
+
+def _is_blank(cells: Cells, axis: int, rows: NDArray[np.bool_]) -> bool:
+    """Whether a variable has the state "" in all these cells."""
+    return all(cells.domain.variables[axis].states[code] == "" for code in np.unique(cells.codes[rows, axis]))
+
+
+def _read_cells(data: Any, columns: Any, states: Mapping[Any, Variable], known: Sequence[Hashable]) -> Cells | None:
     if isinstance(data, Table):
         return _from_array(data.domain, data.values)
     pandas = sys.modules.get("pandas")

@@ -210,7 +210,7 @@ def _check(problem: Problem, solver: str) -> None:
 def settle(problem: Problem, solver: str) -> tuple[str, str]:
     """The method to use, and what a report calls it."""
     chosen, why = choose(problem, solver)
-    return chosen, _TITLES[chosen] + (f" (chosen: {why})" if solver == "auto" else "")
+    return chosen, TITLES[chosen] + (f" (chosen: {why})" if solver == "auto" else "")
 
 
 def improve(problem: Problem) -> tuple[Floats, Outcome | None]:
@@ -237,7 +237,7 @@ def _watched_ipf(problem: Problem) -> Learned:
     weights, first = _ipf(replace(problem, method="ipf, watched"), watch=True)
     why, sweeps = choose(problem, "auto")[1], first.state.iteration
     if first.stop_reason != "crawls":
-        return Learned(weights, f"{_TITLES['ipf']} (chosen: {why})", in_sums(first, problem.weight))
+        return Learned(weights, f"{TITLES['ipf']} (chosen: {why})", in_sums(first, problem.weight))
     control, told = problem.control, problem.control.callback
 
     def enough(state: State) -> bool:
@@ -255,7 +255,7 @@ def _watched_ipf(problem: Problem) -> Learned:
         Path(path).unlink(missing_ok=True)
     state = replace(second.state, iteration=second.state.iteration + sweeps)
     outcome = replace(second, state=state, history=(*first.history, *second.history[1:]))
-    title = f"{_TITLES['ipf']}, then {_TITLES[method]} (chosen: {why}; after {sweeps} sweeps their rate was too slow)"
+    title = f"{TITLES['ipf']}, then {TITLES[method]} (chosen: {why}; after {sweeps} sweeps their rate was too slow)"
     return Learned(weights, title, in_sums(outcome, problem.weight), handed_on=True)
 
 
@@ -265,7 +265,8 @@ def in_sums(outcome: Outcome, weight: float) -> Outcome:
     return replace(outcome, state=state, history=tuple(value * weight for value in outcome.history))
 
 
-_TITLES = {
+#: What a report calls each method.
+TITLES = {
     "closed-form": "closed form of a decomposable model: clique margins over separator margins",
     "ipf": "iterative proportional fitting on the junction tree",
     "gis": "generalised iterative scaling",

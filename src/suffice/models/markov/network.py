@@ -27,6 +27,7 @@ from suffice.models.markov.latent import MarkovLatent
 from suffice.models.markov.law import LawFamily, limit_masks
 from suffice.models.markov.learning import ABOVE_ZERO, SOLVERS, Learned, Problem, feature_bounds, largest_sum, learn
 from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.moments import known_means, matched_means
 from suffice.models.markov.priors import read_penalty
 from suffice.models.markov.statistics import joint_counts
 from suffice.models.markov.structure import Term, read_terms, term_variables
@@ -446,19 +447,20 @@ class MarkovNetwork(MarkovLatent):
         return self._family().margins(given)[0]
 
     def matched_statistics(self) -> MatchedStatistics | None:
-        """Observed and expected means of the features, and of the cells of tables.
+        """Observed and expected means of the features, and of the cells of tables; what a prior adds to the former.
 
-        None where they are sampled, and where gaps or hidden variables leave nothing to count.
+        Where the network was learned by sampling, the expected means are those of the chains that measured it, with
+        their errors. None where these are gone and no junction tree fits, and where gaps or hidden variables leave
+        nothing to count.
         """
-        if self._by_sampling:
-            return None
-        model = self._family().model
+        measured = self._found_for(self.summary_) if self._by_sampling else None
+        known, model = known_means(self._family(), self._weights, measured), self._family().model
         try:
-            counts = self._margins(self.summary_, model)
+            observed = model.expected(self._margins(self.summary_, model) / self.summary_.weight)
         except MergeError:
             return None
-        observed = model.expected(counts / self.summary_.weight)
-        return MatchedStatistics(self.weight_names_, observed, self._family().moments(self._weights)[1])
+        penalty, at = read_penalty(self._options["prior"], len(self._weights)), (self._weights, self.summary_.weight)
+        return None if known is None else matched_means(self.weight_names_, observed, known, penalty, at)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -89,6 +89,17 @@ class LaplacePenalty:
 Penalty = GaussianPenalty | LaplacePenalty
 
 
+def pull_of(penalty: Penalty, weights: Floats, slope: Floats) -> Floats:
+    """The slope (k,) of the log prior at some weights; `slope` (k,) is that of all else.
+
+    A Laplace prior holds a weight at its mean with any slope up to its rate: it takes of the other what it can.
+    """
+    if isinstance(penalty, GaussianPenalty):
+        return -penalty.slope(weights)
+    away = weights - penalty.mean
+    return np.where(away != 0.0, -penalty.rate * np.sign(away), np.clip(-slope, -penalty.rate, penalty.rate))
+
+
 def read_penalty(prior: Any, k: int) -> Penalty | None:
     """The penalty of a prior on k weights; None without a prior."""
     if prior is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -121,6 +122,22 @@ class MarkovState(MarkovAnswers, MarkovStatistics, MarkovBuilders):
         scope = family.model.scopes[place]
         table = Table(self._domain.select(scope), np.exp(logs))
         return table if tuple(names) == scope else table.transpose(names)
+
+    def factors(self) -> list[Table]:
+        """The tables whose product is the law up to a constant, the largest cell of each 1.
+
+        One for each set of variables that terms are on; and, where the maximum is not attained, indicators of the joint
+        states that its limit leaves, which may be on further sets.
+        """
+        family = self._family()
+        logs, found, begin = family.potentials(self._weights), [], 0
+        for scope in (*family.model.scopes, *family.extra_scopes):
+            domain = self._domain.select(scope)
+            end = begin + math.prod(domain.shape(scope))
+            part = logs[begin:end].reshape(domain.shape(scope))
+            found.append(Table(domain, np.exp(part - part.max(initial=-np.inf))))
+            begin = end
+        return found
 
     def _fitted_state(self) -> dict[str, Any]:
         masks = [[list(scope), table] for scope, table in self._masks]

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, NotFittedError, OptionError, SizeError
-from suffice.families.base import generator
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.models.markov_chain import laws
@@ -26,8 +25,6 @@ Integers = NDArray[np.int64]
 
 #: Cells up to which tables over all histories are made.
 MOST_CELLS = 2**24
-#: Steps after which a sample of a chain with bounds is cut.
-MOST_STEPS = 1000
 
 
 class ChainAnswers:
@@ -52,6 +49,18 @@ class ChainAnswers:
             raise NotFittedError("This MarkovChain has learned nothing yet. Call fit first.")
         return self._words
 
+    def _counted(self) -> None:
+        """A question about counts needs some."""
+        if self._levels is None:
+            raise self._without_counts()
+
+    @staticmethod
+    def _without_counts() -> EstimateError:
+        return EstimateError(
+            "This chain comes from a file of probabilities, without counts: there are none to look at, to add to or to "
+            "take from. Fit a chain on the sequences themselves."
+        )
+
     def _history(self, history: Any) -> Integers:
         """Numbers (order,) of a history, oldest first, padded with the start mark."""
         words = self._known()
@@ -65,7 +74,7 @@ class ChainAnswers:
             given = list(history) if whole else [history]
         else:
             given = list(history) if isinstance(history, np.ndarray) else [history]
-        places = [words.place(state, history=True) for state in given[-order:]]
+        places = [words.place(state, history=True) for state in given[len(given) - min(order, len(given)) :]]
         if len(places) < order and places and places[0] != words.card:
             raise OptionError(
                 f"The history {history!r} has {len(places)} states; a chain of order {order} needs {order}, or a "
@@ -88,7 +97,8 @@ class ChainAnswers:
 
     def row(self, history: Any = ()) -> Table:
         """The law of the next state after a history, as a `Table`."""
-        return self._table(("to",), laws.row(self._law, self._history(history)))
+        places = self._history(history)
+        return self._table(("to",), self._shown(laws.row(self._law, places)))
 
     @property
     def initial_(self) -> Table:
@@ -115,6 +125,8 @@ class ChainAnswers:
         """Numbers of every history of words (histories, order); too many are an error."""
         words = self._known()
         order = self._law.order
+        if order == 0:
+            return np.empty((1, 0), np.int64)
         codes = words.places(words.words)
         size = len(codes) ** order
         if size * words.card > MOST_CELLS:
@@ -134,9 +146,12 @@ class ChainAnswers:
         windows[:, :, -1] = np.arange(words.card)
         found = np.exp(self._law.log_prob(windows.reshape(-1, order + 1)))
         shape = (len(words.words),) * order + (words.card,)
-        rows = found.reshape(shape)
+        return self._shown(found.reshape(shape))
+
+    def _shown(self, rows: Floats) -> Floats:
+        """Rows (..., card) as tables show them: NaN where nothing is known and that was asked for."""
         if getattr(self, "unseen", "") == "nan" and self._is_plain():
-            rows = np.where(rows.sum(axis=-1, keepdims=True) > 0, rows, np.nan)
+            return np.where(rows.sum(axis=-1, keepdims=True) > 0, rows, np.nan)
         return rows
 
     def _is_plain(self) -> bool:
@@ -147,8 +162,7 @@ class ChainAnswers:
         """How often each history was seen, in the shape of the table without its last axis."""
         words = self._known()
         order = self._law.order
-        if self._levels is None or "summary_" not in self.__dict__:
-            raise EstimateError("This chain comes from a file without counts.")
+        self._counted()
         histories = self._histories()
         context = self._levels.contexts(histories)[order]
         totals = self._levels.totals(order + 1)
@@ -159,9 +173,10 @@ class ChainAnswers:
     def unseen_histories_(self) -> list[Any]:
         """Histories that occur in the data and are never followed: states for order 1, else tuples, at most 100."""
         words = self._known()
-        if self._levels is None:
-            return []
+        self._counted()
         order = self._law.order
+        if order == 0:
+            return []
         total = self._levels.totals(order + 1)
         at = np.flatnonzero(total <= 0)
         spelled = self._levels.words(order)[at]
@@ -265,8 +280,7 @@ class ChainAnswers:
     def counts(self, history: Any = ()) -> Floats:
         """How often each state came next after a history, in the order of `states_`."""
         places = self._history(history)
-        if self._levels is None or "summary_" not in self.__dict__:
-            raise EstimateError("This chain comes from a file without counts.")
+        self._counted()
         depth = int(laws.whole_history(places[None, :], self._words.card)[0])
         context = self._levels.contexts(places[None, :])[depth]
         run = self._levels.find(depth + 1, np.repeat(context, self._words.card), np.arange(self._words.card))
@@ -294,7 +308,10 @@ class ChainAnswers:
     def n_unseen_histories_(self) -> int:
         """Number of histories that were never followed by anything, seen or not."""
         words = self._known()
+        self._counted()
         order = self._law.order
+        if order == 0:
+            return 0
         seen = Histories.of(self._levels, initial=False)
         return int(len(words.words) ** order - np.count_nonzero((seen.level == order) & self._inside(seen)))
 
@@ -316,10 +333,9 @@ class ChainAnswers:
         if isinstance(data, Summary):
             return data
         model: Any = self
-        options = {**model._options, "states": None} if model._options["unknown"] is None else model._options
+        # Every state is read, so that one which is not known scores as such.
+        options = {**model._options, "states": None}
         reader = type(model)(**{**options, "prior": None, "estimate": None, "learn_prior": False, "smoothing": None})
-        if model._declared is not None and model._options["unknown"] is None:
-            reader = reader.set_params(states=model._options["states"])
         summary: Summary = reader._summary_of(Given(data, lengths, group), sample_weight, columns)[0]
         return summary
 
@@ -355,7 +371,7 @@ class ChainAnswers:
         """
         summary = self._summary_for(data, sample_weight, columns, lengths, group)
         windows, weights = windows_of(summary, self._layout, self._known())  # type: ignore[attr-defined]
-        if not (self._words.end is not None if initial is None else initial):
+        if self._law.order > 0 and not (self._words.end is not None if initial is None else initial):
             later = windows[:, -2] != self._words.card
             windows, weights = windows[later], weights[later]
         if weights.sum() <= 0:
@@ -374,54 +390,3 @@ class ChainAnswers:
         end = None if words.end is None else int(words.places([words.end])[0])
         windows, offsets = sequence_windows(places, sequences.offsets, self._law.order, words.card, end)
         return np.add.reduceat(self._law.log_prob(windows), offsets[:-1])
-
-    # -- samples -----------------------------------------------------------------------------------------------------
-
-    def sample(
-        self, n: int = 1, length: int | None = None, *, random_state: Any = None, history: Any = ()
-    ) -> list[list[Hashable]]:
-        """Draw `n` sequences that go on from a history, by default from the start.
-
-        length: steps of each; with bounds a sequence ends with its end mark (which is left out), or after `length`
-        steps (by default 1000).
-        """
-        words = self._known()
-        order = self._law.order
-        if length is None and words.end is None:
-            raise OptionError("Say how long the sequences are to be by length=; without bounds they have no end.")
-        most = MOST_STEPS if length is None else length
-        if not (isinstance(n, int | np.integer) and n >= 0 and isinstance(most, int | np.integer) and most >= 1):
-            raise OptionError(f"Asked for {n!r} sequences of {most!r} steps; expected whole numbers.")
-        rng = generator(random_state)
-        end = None if words.end is None else int(words.places([words.end])[0])
-        drawn: list[list[Hashable]] = [[] for _ in range(n)]
-        past = np.tile(self._history(history), (n, 1))
-        live = np.arange(n)
-        for _ in range(most):
-            if len(live) == 0:
-                break
-            word = self._draw(past[live], rng)
-            going = np.ones(len(live), dtype=np.bool_) if end is None else word != end
-            for at, code in zip(live[going].tolist(), word[going].tolist(), strict=True):
-                drawn[at].append(words.states[code])
-            past[live] = np.concatenate([past[live][:, 1:], word[:, None]], axis=1) if order > 1 else word[:, None]
-            live = live[going]
-        return drawn
-
-    def _draw(self, past: Integers, rng: np.random.Generator) -> Integers:
-        """One next word for each past; equal pasts share their row."""
-        distinct, inverse = np.unique(past, axis=0, return_inverse=True)
-        inverse = np.asarray(inverse).ravel()
-        at = rng.random(len(past))
-        found = np.empty(len(past), np.int64)
-        for place, history in enumerate(distinct):
-            mine = np.flatnonzero(inverse == place)
-            rising = np.cumsum(laws.row(self._law, history))
-            if rising[-1] <= 0:
-                raise EstimateError(f"Nothing is known to follow {self._named(history)!r}; smooth the chain.")
-            found[mine] = np.minimum(np.searchsorted(rising, at[mine] * rising[-1], side="right"), len(rising) - 1)
-        return found
-
-    def _named(self, history: Integers) -> list[Hashable]:
-        words = self._words
-        return [words.start if code == words.card else words.states[code] for code in history.tolist()]

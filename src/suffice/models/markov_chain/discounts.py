@@ -6,9 +6,13 @@ weight with which it hands over to the shorter one.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.engines.runs import blocks, sums_by
 from suffice.models.markov_chain.laws import BackoffLaw, safe_log
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Katz, KneserNey
@@ -32,28 +36,26 @@ def kneser_ney_law(levels: Levels, options: KneserNey) -> tuple[BackoffLaw, list
         notes.extend([note] if note else [])
         return found
 
-    if options.uniform:
-        taken = [_taken(counts, discounts(n + 1)) for n, counts in enumerate(adjusted)]
-    else:
-        taken = [np.zeros(len(adjusted[0])), *(_taken(c, discounts(n + 2)) for n, c in enumerate(adjusted[1:]))]
-    return _interpolated(levels, adjusted, taken), notes
+    first = [] if options.uniform else [partial(_taken, discounts=(0.0, 0.0, 0.0))]
+    taking = [partial(_taken, discounts=discounts(n)) for n in range(1 + len(first), len(adjusted) + 1)]
+    return _interpolated(levels, adjusted, [*first, *taking]), notes
 
 
 def absolute_law(levels: Levels, options: AbsoluteDiscount) -> tuple[BackoffLaw, list[str]]:
     """Absolute discounting, interpolated or by backoff."""
     counts = [level.count for level in levels.levels]
     notes: list[str] = []
-    taken = []
+    taking = []
     for n, mine in enumerate(counts):
         if options.backoff and n == 0 and _all_seen(mine):
-            taken.append(np.zeros_like(mine))
+            taking.append(partial(np.minimum, 0.0))
             continue
         found, note = ((options.discount,) * 3, "") if options.discount is not None else _one_discount(n + 1, mine)
         notes.extend([note] if note else [])
-        taken.append(np.minimum(mine, found[0]))
+        taking.append(partial(np.minimum, found[0]))
     if options.backoff:
-        return _backed_off(levels, [mine - off for mine, off in zip(counts, taken, strict=True)]), notes
-    return _interpolated(levels, counts, taken), notes
+        return _backed_off(levels, [mine - take(mine) for mine, take in zip(counts, taking, strict=True)]), notes
+    return _interpolated(levels, counts, taking), notes
 
 
 def katz_law(levels: Levels, options: Katz) -> tuple[BackoffLaw, list[str]]:
@@ -85,8 +87,9 @@ def adjusted_counts(levels: Levels) -> list[Floats]:
     found = [levels.levels[-1].count]
     for n in range(levels.order, 0, -1):
         above, mine = levels.levels[n], levels.levels[n - 1]
-        before = np.bincount(above.suffix[above.count > 0], minlength=len(mine)).astype(np.float64)
-        found.insert(0, np.where(levels.begins[n - 1], mine.count, before))
+        before = sums_by(above.suffix, above.count > 0, len(mine))
+        np.copyto(before, mine.count, where=levels.begins[n - 1])
+        found.insert(0, before)
     return found
 
 
@@ -95,19 +98,38 @@ def adjusted_counts(levels: Levels) -> list[Floats]:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _interpolated(levels: Levels, counts: list[Floats], taken: list[Floats]) -> BackoffLaw:
-    """``p(w | h) = (n(h, w) - taken) / n(h) + weight(h) p(w | h')``, weight(h) = all that was taken / n(h)."""
-    lower = _bottom(levels, counts[0], taken[0])
+def _interpolated(levels: Levels, counts: list[Floats], taking: Sequence[Callable[[Floats], Floats]]) -> BackoffLaw:
+    """``p(w | h) = (n(h, w) - taken) / n(h) + weight(h) p(w | h')``, weight(h) = all that was taken / n(h).
+
+    counts: of each level; taking: what is taken off counts, for each level.
+    """
+    lower = _bottom(levels, counts[0], taking[0](counts[0]))
     log_p, log_weight = [safe_log(lower)], []
     for n in range(2, levels.order + 2):
-        level, mine, off = levels.levels[n - 1], counts[n - 1], taken[n - 1]
-        total = levels.totals(n, mine)
-        weight = np.where(total > 0, levels.totals(n, off) / np.where(total > 0, total, 1.0), 1.0)
-        own = np.where(total > 0, 1.0 / np.where(total > 0, total, 1.0), 0.0)[level.history]
-        lower = (mine - off) * own + weight[level.history] * lower[level.suffix]
-        log_p.append(safe_log(lower))
-        log_weight.append(safe_log(weight))
+        level, mine, take = levels.levels[n - 1], counts[n - 1], taking[n - 1]
+        total, weight = levels.totals(n, mine), np.zeros(len(levels.levels[n - 2]))
+        for part in blocks(len(level)):
+            np.add.at(weight, level.history[part].astype(np.intp), take(mine[part]))
+        seen = total > 0
+        np.divide(weight, total, out=weight, where=seen)
+        weight[~seen] = 1.0
+        fresh = np.empty(len(level))
+        for part in blocks(len(level)):
+            history, count = level.history[part], mine[part]
+            whole = total[history]
+            own = np.divide(count - take(count), whole, out=np.zeros(len(whole)), where=whole > 0)
+            fresh[part] = own + weight[history] * lower[level.suffix[part]]
+        last = n == levels.order + 1
+        log_p.append(_logged(fresh, in_place=last))
+        log_weight.append(_logged(weight, in_place=True))
+        lower = fresh
     return BackoffLaw(levels, tuple(log_p), tuple(log_weight))
+
+
+def _logged(values: Floats, *, in_place: bool) -> Floats:
+    """Natural logarithms, -inf at zero, in the memory of the values where nobody needs these."""
+    with np.errstate(divide="ignore"):
+        return np.log(values, out=values if in_place else None)
 
 
 def _backed_off(levels: Levels, kept: list[Floats]) -> BackoffLaw:
@@ -162,8 +184,12 @@ def _bottom_backed_off(kept: Floats, counts: Floats, zero: NDArray[np.bool_]) ->
 
 def _numbers(counts: Floats, most: int) -> Floats:
     """How many runs occur exactly 0, 1, ... `most` times; runs with other weights are none of them."""
-    whole = counts[(counts == np.round(counts)) & (counts <= most)].astype(np.int64)
-    return np.bincount(whole, minlength=most + 1).astype(np.float64)
+    found = np.zeros(most + 1)
+    for part in blocks(len(counts)):
+        mine = counts[part][counts[part] <= most]
+        whole = mine.astype(np.int64)
+        found += np.bincount(whole[whole == mine], minlength=most + 1)
+    return found
 
 
 def _one_discount(n: int, counts: Floats) -> tuple[tuple[float, ...], str]:
@@ -188,7 +214,7 @@ def _chen_goodman(n: int, counts: Floats) -> tuple[tuple[float, ...], str]:
 def _taken(counts: Floats, discounts: tuple[float, ...]) -> Floats:
     """What is taken off each count, never more than there is."""
     table = np.array([0.0, *discounts])
-    return np.minimum(counts, table[np.clip(np.ceil(counts), 0, 3).astype(np.int64)])
+    return np.asarray(np.minimum(counts, table[np.ceil(np.minimum(counts, 3.0)).astype(np.intp)]))
 
 
 def _good_turing(counts: Floats, most: int) -> Floats | None:

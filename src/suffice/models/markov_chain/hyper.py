@@ -1,88 +1,207 @@
 """Learning the prior of the rows from the rows: EM for mixtures of Dirichlet laws.
 
-The evidence of the rows is ``sum_h log sum_c w_c DM(n_h | alpha_c)``. The weights have the mean responsibility; the
-pseudo-counts of a component take one step of the fixed point
-``alpha_j <- alpha_j sum_h r_h (psi(n_hj + alpha_j) - psi(alpha_j)) / sum_h r_h (psi(N_h + A) - psi(A))``,
-which maximises a lower bound, so that the evidence never falls.
+The evidence of the rows is ``sum_h log sum_c w_c DM(n_h | alpha_c)``. The weights have the mean responsibility r_h. The
+pseudo-counts of a component maximise ``sum_h r_h log DM(n_h | alpha)`` by Newton steps in their logarithms: the second
+derivatives are a diagonal and one outer product. Where such a step is not uphill, a step of the fixed point
+``alpha_j <- alpha_j sum_h r_h (psi(n_hj + alpha_j) - psi(alpha_j)) / sum_h r_h (psi(N_h + A) - psi(A))`` takes its
+place, which maximises a lower bound, so that the evidence never falls. The steps of EM are extrapolated.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.runs import sums_by
 from suffice.errors import EstimateError
-from suffice.iteration import Control, Outcome, State, iterate
+from suffice.iteration import Control, Outcome
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.rows import Histories, log_joint, responsibilities
+from suffice.solvers.fixed_point import Climb, climb
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Cells = tuple[Integers, Integers, Floats]
 
-#: Pseudo-counts below this are not told from none.
-_LEAST = 1e-10
+#: Pseudo-counts below this are not told from none, and above this multiple of the largest row from infinitely many.
+LEAST, MOST = 1e-10, 1e5
+#: Newton steps of a component in one step of EM, and the most that the logarithm of a pseudo-count moves in one.
+_NEWTON, _LEAP = 8, 3.0
+_LIGHTEST = 1e-300
 
 
-def learn_prior(levels: Levels, weights: Floats, alphas: Floats, control: Control) -> tuple[Floats, Floats, Outcome]:
-    """Weights (C,) and pseudo-counts (C, card) that maximise the evidence of the rows, from a start."""
+@dataclass(frozen=True)
+class LearnedPrior:
+    """Weights (C,), pseudo-counts (C, card), and where they ended at their limits."""
+
+    weights: Floats
+    alphas: Floats
+    outcome: Outcome
+    largest: float
+
+    @property
+    def endless(self) -> Integers:
+        """Components whose pseudo-counts run to infinity: their rows differ by no more than chance."""
+        return np.flatnonzero(self.alphas.sum(axis=1) >= 0.5 * MOST * self.largest)
+
+    @property
+    def vanished(self) -> tuple[Integers, Integers]:
+        """Component and state of every pseudo-count that runs to 0."""
+        found = np.nonzero(self.alphas <= 2 * LEAST)
+        return found[0], found[1]
+
+
+def learn_prior(levels: Levels, weights: Floats, alphas: Floats, control: Control) -> LearnedPrior:
+    """Weights and pseudo-counts that maximise the evidence of the rows, from a start."""
     rows = Histories.of(levels, initial=False)
     if len(rows.total) == 0:
         raise EstimateError("No history has counts, so that nothing is known about the prior of the rows.")
-    cells = rows.cells(levels)
-    parts = len(weights)
+    problem = _Rows(levels, rows)
+    start = problem.packed(weights, alphas)
+    steps = Climb(problem.evaluate, problem.inside, size=float(rows.total.sum()), gap=problem.gap)
+    outcome = climb(steps, start, control, acceleration="squarem" if len(weights) > 1 else None)
+    return LearnedPrior(*problem.unpacked(outcome.state.parameters), outcome, problem.largest)
 
-    def unpack(parameters: Floats) -> tuple[Floats, Floats]:
-        return parameters[:parts], parameters[parts:].reshape(parts, -1)
 
-    def judged(parameters: Floats) -> State:
-        w, a = unpack(parameters)
-        joint = log_joint(levels, rows, w, a)
-        value = float(np.logaddexp.reduce(joint, axis=1).sum())
+class _Rows:
+    """The evidence of rows as a function of the logarithms of weights (C,) and pseudo-counts (C card,)."""
+
+    def __init__(self, levels: Levels, rows: Histories) -> None:
+        self._levels, self._rows = levels, rows
+        self._row, self._word, self._count = rows.cells(levels)
+        self.largest = float(rows.total.max())
+        self._seen: tuple[Floats, Floats] | None = None
+
+    def packed(self, weights: Floats, alphas: Floats) -> Floats:
+        return np.concatenate([np.log(np.maximum(weights, _LIGHTEST)), np.log(np.maximum(alphas, LEAST)).ravel()])
+
+    def unpacked(self, x: Floats) -> tuple[Floats, Floats]:
+        parts = len(x) // (self._levels.card + 1)
+        weights = np.exp(x[:parts] - x[:parts].max())
+        return weights / weights.sum(), np.exp(x[parts:]).reshape(parts, -1)
+
+    def inside(self, x: Floats) -> bool:
+        parts = len(x) // (self._levels.card + 1)
+        return bool(np.isfinite(x).all() and (x[parts:] >= np.log(LEAST)).all() and (x <= np.log(self._most)).all())
+
+    @cached_property
+    def _most(self) -> float:
+        return MOST * max(self.largest, 1.0)
+
+    def evaluate(self, x: Floats) -> tuple[float, Floats]:
+        """The evidence, and the parameters after one step of EM."""
+        weights, alphas = self.unpacked(x)
+        joint = log_joint(self._levels, self._rows, weights, alphas)
         share = responsibilities(joint)
-        slope = np.concatenate([[_weight_slope(w, share)], _log_slopes(rows, cells, a, share).ravel()])
-        return State(parameters, value, float(np.abs(slope).max()) / len(rows.total), memory={"share": share})
+        fresh, slopes = np.empty_like(alphas), np.empty_like(alphas)
+        for c, alpha in enumerate(alphas):
+            slopes[c] = self._climbable(alpha, _Component(self, share[:, c], alpha).slope)
+            fresh[c] = self._maximised(alpha, share[:, c])
+        gap = np.append(slopes.ravel(), np.abs(share.sum(axis=0) - len(share) * weights).max())
+        self._seen = x, gap
+        return float(np.logaddexp.reduce(joint, axis=1).sum()), self.packed(share.mean(axis=0), fresh)
 
-    def step(state: State) -> State:
-        _, a = unpack(state.parameters)
-        share = state.memory["share"]
-        fresh = np.maximum(_fixed_point(rows, cells, a, share), _LEAST)
-        return judged(np.concatenate([share.mean(axis=0), fresh.ravel()]))
+    def gap(self, x: Floats, mapped: Floats) -> float:
+        """Largest slope in the logarithm of a parameter, in nats a row."""
+        assert self._seen is not None
+        assert self._seen[0] is x
+        return float(np.abs(self._seen[1]).max()) / len(self._rows.total)
 
-    outcome = iterate(step, judged(np.concatenate([weights, alphas.ravel()])), control)
-    final_weights, final_alphas = unpack(outcome.state.parameters)
-    return final_weights, final_alphas, outcome
+    def _climbable(self, alpha: Floats, slope: Floats) -> Floats:
+        """The slope without what leads beyond the limits."""
+        held = ((alpha <= LEAST * 1.01) & (slope < 0)) | ((alpha.sum() >= 0.99 * self._most) & (slope > 0))
+        return np.where(held, 0.0, slope)
 
+    def _maximised(self, alpha: Floats, share: Floats) -> Floats:
+        """The pseudo-counts of a component after a few steps uphill."""
+        at = _Component(self, share, alpha)
+        for _ in range(_NEWTON):
+            fixed = _Component(self, share, self._limited(at.fixed_point))
+            better, direction = fixed, at.newton
+            if direction is not None:
+                moved = _Component(self, share, self._limited(at.alpha * np.exp(np.clip(direction, -_LEAP, _LEAP))))
+                better = moved if moved.value >= fixed.value else fixed
+            if not better.value >= at.value:
+                break
+            done = bool((np.abs(better.alpha - at.alpha) <= 1e-12 * at.alpha).all())
+            at = better
+            if done:
+                break
+        return at.alpha
 
-def _weight_slope(weights: Floats, share: Floats) -> float:
-    return float(np.abs(share.sum(axis=0) - len(share) * weights).max())
-
-
-def _sums(rows: Histories, cells: Cells, alpha: Floats, share: Floats) -> tuple[Floats, float]:
-    """Top (card,) and bottom of the fixed point of one component."""
-    from scipy.special import digamma
-
-    row, word, count = cells
-    gained = share[row] * (digamma(count + alpha[word]) - digamma(alpha[word]))
-    mass = float(alpha.sum())
-    bottom = float(share @ (digamma(rows.total + mass) - digamma(mass)))
-    return sums_by(word, gained, len(alpha)), bottom
-
-
-def _fixed_point(rows: Histories, cells: Cells, alphas: Floats, share: Floats) -> Floats:
-    found = alphas.copy()
-    for c, alpha in enumerate(alphas):
-        top, bottom = _sums(rows, cells, alpha, share[:, c])
-        if bottom > 0:
-            found[c] = alpha * top / bottom
-    return found
+    def _limited(self, alpha: Floats) -> Floats:
+        mass = float(alpha.sum())
+        return np.maximum(alpha if mass <= self._most else alpha * (self._most / mass), LEAST)
 
 
-def _log_slopes(rows: Histories, cells: Cells, alphas: Floats, share: Floats) -> Floats:
-    """Derivative of the evidence in the logarithm of each pseudo-count (C, card)."""
-    found = np.empty_like(alphas)
-    for c, alpha in enumerate(alphas):
-        top, bottom = _sums(rows, cells, alpha, share[:, c])
-        found[c] = alpha * (top - bottom)
-    return found
+class _Component:
+    """``sum_h r_h log DM(n_h | alpha)`` at one point, with its derivatives."""
+
+    def __init__(self, rows: _Rows, share: Floats, alpha: Floats) -> None:
+        self._of, self._share, self.alpha = rows, share, alpha
+        self._mass = float(alpha.sum())
+
+    @cached_property
+    def value(self) -> float:
+        from scipy.special import gammaln
+
+        of, totals = self._of, self._of._rows.total
+        own = self.alpha[of._word]
+        gained = self._share[of._row] @ (gammaln(of._count + own) - gammaln(own))
+        return float(gained + self._share @ (gammaln(self._mass) - gammaln(totals + self._mass)))
+
+    def _differences(self, order: int) -> tuple[Floats, float]:
+        """Differences of polygamma functions: summed by state (card,), and of the totals."""
+        from scipy.special import polygamma
+
+        of = self._of
+        own = self.alpha[of._word]
+        gained = self._share[of._row] * (polygamma(order, of._count + own) - polygamma(order, own))
+        bottom = polygamma(order, of._rows.total + self._mass) - polygamma(order, self._mass)
+        return sums_by(of._word, gained, len(self.alpha)), float(self._share @ bottom)
+
+    @cached_property
+    def _first(self) -> tuple[Floats, float]:
+        return self._differences(0)
+
+    @property
+    def slope(self) -> Floats:
+        """Derivative in the logarithm of each pseudo-count (card,)."""
+        top, bottom = self._first
+        return np.asarray(self.alpha * (top - bottom))
+
+    @property
+    def fixed_point(self) -> Floats:
+        top, bottom = self._first
+        return np.asarray(self.alpha * top / bottom) if bottom > 0 else self.alpha
+
+    @property
+    def newton(self) -> Floats | None:
+        """The Newton step in the logarithms, or None where the second derivatives are not those of a hill."""
+        slope = self.slope
+        second, rest = self._differences(1)
+        diagonal = slope + self.alpha**2 * second
+        if not (diagonal < 0).all():
+            return None
+        joined = self.alpha / diagonal
+        bend = 1.0 - rest * float(self.alpha @ joined)
+        if not bend > 0:
+            return None
+        return np.asarray(-slope / diagonal - rest * joined * float(joined @ slope) / bend)
+
+
+def said(learned: LearnedPrior, states: tuple[object, ...]) -> tuple[str, ...]:
+    """What runs to a limit, in words."""
+    several = len(learned.weights) > 1
+    found = []
+    for c in learned.endless.tolist():
+        which = f"the pseudo-counts of component {c}" if several else "the pseudo-counts"
+        found.append(f"{which} run to infinity: the rows differ by no more than chance, so that all share one law")
+    component, state = learned.vanished
+    for c in np.unique(component).tolist():
+        names = ", ".join(repr(states[at]) for at in state[component == c][:4].tolist())
+        which = f" of component {c}" if several else ""
+        found.append(f"pseudo-counts{which} run to 0: those of {names}")
+    return tuple(found)

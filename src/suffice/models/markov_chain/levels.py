@@ -15,20 +15,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.runs import link_runs, sums_by
+from suffice.engines.runs import link_runs, starts_of, sums_by
 from suffice.errors import FileFormatError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Places = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The runs of n words: history, word, suffix and count (m,); histories and suffixes are places one level up."""
+    """The runs of n words: history, word, suffix and count (m,); histories and suffixes are places one level up.
 
-    history: Integers
-    word: Integers
-    suffix: Integers
+    Numbers have 32 bits where these are enough.
+    """
+
+    history: Places
+    word: Places
+    suffix: Places
     count: Floats
 
     def __len__(self) -> int:
@@ -49,17 +53,25 @@ class Levels:
         return len(self.levels) - 1
 
     @cached_property
-    def _keys(self) -> list[Integers]:
-        return [level.history * (self.card + 1) + level.word for level in self.levels]
+    def _starts(self) -> list[Places]:
+        """For each level, where the runs of each history begin."""
+        above = [1, *(len(level) for level in self.levels[:-1])]
+        return [starts_of(level.history, size) for level, size in zip(self.levels, above, strict=True)]
 
     def find(self, n: int, history: Integers, word: NDArray[Any]) -> Integers:
         """Places in level n of runs by history and word; -1 for one that is not there or has no history."""
-        keys = self._keys[n - 1]
-        if len(keys) == 0:
+        words, starts = self.levels[n - 1].word, self._starts[n - 1]
+        if len(words) == 0:
             return np.full(len(word), -1, np.int64)
-        wanted = history * (self.card + 1) + word
-        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where((keys[at] == wanted) & (history >= 0), at, -1)
+        known = np.where(history >= 0, history, 0)
+        low, end = starts[known].astype(np.int64), starts[known + 1].astype(np.int64)
+        high = end
+        while (open_ := low < high).any():
+            middle = (low + high) >> 1
+            before = open_ & (words[np.minimum(middle, len(words) - 1)] < word)
+            low, high = np.where(before, middle + 1, low), np.where(open_ & ~before, middle, high)
+        at = np.minimum(low, len(words) - 1)
+        return np.where((low < end) & (words[at] == word) & (history >= 0), at, -1)
 
     def contexts(self, past: NDArray[Any]) -> list[Integers]:
         """Places of the last n words of each past (m, order), for n = 0 to `order`; -1 for one that is not there.
@@ -101,11 +113,10 @@ class Levels:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a file."""
-        fields = ("history", "word", "suffix", "count")
-        return {
-            "card": self.card,
-            "levels": [{name: np.asarray(getattr(level, name)) for name in fields} for level in self.levels],
-        }
+        fields = ("history", "word", "suffix")
+        levels = [{name: getattr(level, name).astype(np.int64) for name in fields} for level in self.levels]
+        counts = [{"count": np.asarray(level.count)} for level in self.levels]
+        return {"card": self.card, "levels": [a | b for a, b in zip(levels, counts, strict=True)]}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Levels:
@@ -127,15 +138,16 @@ class Levels:
             if not inside or (np.diff(keys) <= 0).any() or (n == 0 and len(level) != card + 1):
                 raise FileFormatError(f"Level {n + 1} of the chain lists a run outside its states, or out of order.")
             levels.append(level)
-        if len(levels) < 2:
-            raise FileFormatError("A chain needs at least two levels.")
+        if not levels:
+            raise FileFormatError("A chain needs at least one level.")
         return cls(card, tuple(levels))
 
 
-def build_levels(windows: NDArray[Any], weights: Floats, card: int, *, first_events: bool) -> Levels:
-    """All levels from windows (m, order + 1) of words with start marks before the first word, and their weights.
+def build_levels(columns: list[NDArray[np.int32]], weights: Floats, card: int, *, first_events: bool) -> Levels:
+    """All levels from the columns of windows, words with start marks before the first word, and their weights (m,).
 
+    The columns are taken off the list.
     first_events: whether the first word of a sequence counts at level 1; in a plain chain it is no transition.
     """
-    links, counts = link_runs(windows, weights, card, first_events=first_events)
+    links, counts = link_runs(columns, weights, card, first_events=first_events)
     return Levels(card, tuple(Level(*link, count) for link, count in zip(links, counts, strict=True)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,14 +12,15 @@ from suffice.domain import Domain, Variable, as_python
 from suffice.errors import EstimateError, FileFormatError, NotFittedError, OptionError, listing
 from suffice.fitting import Estimator, Solution
 from suffice.models.markov_chain.analysis import ChainAnalysis
-from suffice.models.markov_chain.answers import ChainAnswers
 from suffice.models.markov_chain.certificate import certify, log_likelihood
 from suffice.models.markov_chain.laws import Law, law_from_plain
+from suffice.models.markov_chain.moments import matched_counts, rows_with_prior
 from suffice.models.markov_chain.reading import Given, Vocabulary, read_summary, splitter
 from suffice.models.markov_chain.rows import RowPrior
+from suffice.models.markov_chain.sampling import ChainSamples
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Interpolation, Katz, KneserNey, Smoothing
 from suffice.models.markov_chain.solve import Solved, Wishes, solve
-from suffice.report import Certificate, Report
+from suffice.report import Certificate, CountedRows, MatchedStatistics, Report
 from suffice.sources.ngrams import Layout, check_marks
 from suffice.statistics import Statistic, Summary
 
@@ -36,7 +37,7 @@ _BY_NAME: Mapping[str, Smoothing] = {
 _CHOICES: Mapping[str, tuple[Any, ...]] = {"estimate": (None, "mean", "map"), "unseen": ("uniform", "nan", "raise")}
 
 
-class MarkovChain(ChainAnswers, ChainAnalysis, Estimator):
+class MarkovChain(ChainSamples, ChainAnalysis, Estimator):
     """A stationary Markov chain: ``p(x_1 ... x_T) = p(x_1) prod_t p(x_t | x_{t-k} ... x_{t-1})`` with k = `order`.
 
     Sequences come as a list of sequences of any lengths, as one array with ``lengths=``, as a table with ``group=``,
@@ -44,7 +45,7 @@ class MarkovChain(ChainAnswers, ChainAnalysis, Estimator):
     steps have laws of their own, given the start of the sequence.
 
     Args:
-        order: number of states that the next one depends on.
+        order: number of states that the next one depends on; 0 for steps that depend on none (single words).
         smoothing: None for relative frequencies; `Interpolation`, `AbsoluteDiscount`, `Katz` or `KneserNey`, or their
             names "deleted", "held-out", "absolute", "katz", "kneser-ney".
         prior: pseudo-counts of the rows: a number, numbers by state, an array (states, states), a `Dirichlet`, a
@@ -52,10 +53,12 @@ class MarkovChain(ChainAnswers, ChainAnalysis, Estimator):
         estimate: with a prior, "mean" of the posterior (default) or "map", its mode.
         states: the states in order; by default those seen, sorted.
         bounds: whether the end of a sequence is an event: True for the marks "<s>" and "</s>", or two marks.
-        unknown: the state that stands for every state not known, such as "<unk>"; None scores such states -inf.
+        unknown: the state that stands for every state not known, such as "<unk>". With None sequences that hold one
+            score -inf, and a question that names one is an error.
         min_count: states seen less often are unknown.
         tokens: how texts become sequences: "words", "characters" or a function. Files are read as words.
-        unseen: the row of a history never seen, where nothing is smoothed: "uniform", "nan" or "raise".
+        unseen: the row of a history never seen, where nothing is smoothed: "uniform", "nan" or "raise". With "nan"
+            tables show NaN, and events after such a history score -inf.
         learn_prior: whether the prior of the rows is learned from them, starting from the one given (EM).
         max_iter: most iterations, where weights or a prior are learned.
         tolerance: on the slope of what is maximised, in nats an event (or a row).
@@ -97,15 +100,21 @@ class MarkovChain(ChainAnswers, ChainAnalysis, Estimator):
         for name, allowed in _CHOICES.items():
             if options[name] not in allowed:
                 raise OptionError(f"{name} is {options[name]!r}; expected one of {listing(allowed)}.")
-        for name, value in (("order", order), ("min_count", min_count)):
-            if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1):
-                raise OptionError(f"{name} is {value!r}; expected a whole number of at least 1.")
+        for name, value, least in (("order", order, 0), ("min_count", min_count, 1)):
+            if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least):
+                raise OptionError(f"{name} is {value!r}; expected a whole number of at least {least}.")
         if smoothing is not None and prior is not None:
             raise OptionError("Give either smoothing= or prior=: each says what events never seen get.")
         if min_count > 1 and unknown is None:
             raise OptionError("min_count needs unknown=, the state that stands for rare ones, such as '<unk>'.")
         if (estimate == "map" or learn_prior) and prior is None:
             raise OptionError("estimate='map' and learn_prior= speak of a prior; give prior=.")
+        if not isinstance(unknown, Hashable):
+            raise OptionError(f"unknown is {unknown!r}; expected a state, such as '<unk>'.")
+        if states is not None and (
+            not isinstance(states, Iterable) or not all(isinstance(s, Hashable) for s in states)
+        ):
+            raise OptionError(f"states is {states!r}; expected a list of states.")
         splitter(tokens)
         check_marks(bounds)
         self._way()
@@ -176,6 +185,7 @@ class MarkovChain(ChainAnswers, ChainAnalysis, Estimator):
         held_out: Any = None,
     ) -> Self:
         """Add sequences to those learned; equal to one fit on all. `keep` below 1 weights the earlier ones down."""
+        self._refuse_without_counts()
         given = self._given(data, lengths, group, held_out)
         return super().partial_fit(given, sample_weight, columns=columns, keep=keep)
 
@@ -190,7 +200,13 @@ class MarkovChain(ChainAnswers, ChainAnalysis, Estimator):
         held_out: Any = None,
     ) -> Self:
         """Take sequences out again; equal to a fit that never saw them."""
+        self._refuse_without_counts()
         return super().unlearn(self._given(data, lengths, group, held_out), sample_weight, columns=columns)
+
+    def _refuse_without_counts(self) -> None:
+        """A chain from a file of probabilities has nothing that sequences could be added to or taken from."""
+        if "_law" in self.__dict__ and "summary_" not in self.__dict__:
+            raise self._without_counts()
 
     @staticmethod
     def _given(data: Any, lengths: Any, group: Any, held_out: Any) -> Any:
@@ -266,6 +282,22 @@ class MarkovChain(ChainAnswers, ChainAnalysis, Estimator):
         wishes = self._wishes()
         return certify(self._solved, "mle" if wishes.smoothing is None and wishes.prior is None else "smoothed")
 
+    def matched_statistics(self) -> MatchedStatistics | None:
+        """Counted steps, and n(history) p(next | history); smoothing moves them apart. None without counts."""
+        self._fitted_words()
+        if self._levels is None:
+            return None
+        wishes = self._wishes()
+        prior = self._prior if wishes.smoothing is None else None
+        return matched_counts(self._law, self._levels, self._words, prior, wishes.estimate)
+
+    def counted_rows(self) -> list[CountedRows]:
+        """The rows that were met with their counts and pseudo-counts; empty without a prior."""
+        self._fitted_words()
+        if self._levels is None or self._prior is None or self._way() is not None:
+            return []
+        return rows_with_prior(self._levels, self._words, self._prior)
+
     def _objective(self, summary: Summary, log_likelihood: float) -> float:
         outcome = self._solved.outcome
         return log_likelihood if outcome is None else float(outcome.state.objective)
@@ -290,7 +322,7 @@ class MarkovChain(ChainAnswers, ChainAnalysis, Estimator):
         chain = cls(law.order, bounds=bounds, unknown=words.unknown, **options)
         chain._law, chain._words = law, words
         chain._prior, chain._weights, chain._background = None, (), None
-        chain._levels = getattr(law, "levels", None)
+        chain._levels = None  # The runs of the law are there, their counts are not.
         return chain
 
     def _fitted_state(self) -> dict[str, Any]:
@@ -335,6 +367,7 @@ class MarkovChain(ChainAnswers, ChainAnalysis, Estimator):
             return super().from_plain(plain)
         model = super().from_plain({**plain, "fitted": None})
         model._restore(plain["fitted"])
+        model._levels = None
         if plain["report"] is not None:
             model.report_ = Report.from_plain(plain["report"])
         return model

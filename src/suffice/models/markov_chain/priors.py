@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
+from suffice.families.base import as_floats
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.models.markov_chain.reading import Vocabulary
@@ -32,6 +33,8 @@ def row_prior(prior: Any, words: Vocabulary, order: int) -> RowPrior:
         found = row_prior(prior["transitions"], words, order)
         if prior.get("initial") is None:
             return found
+        if order == 0:
+            raise OptionError("A chain of order 0 has one law for all steps; give its prior alone, without 'initial'.")
         first = _vector(prior["initial"], words)
         return RowPrior(found.weights, found.alphas, first, found.each)
     if isinstance(prior, DirichletMixture):
@@ -48,7 +51,7 @@ def row_prior(prior: Any, words: Vocabulary, order: int) -> RowPrior:
 
 
 def _table(prior: Any, words: Vocabulary, order: int) -> RowPrior:
-    alphas = np.asarray(prior, dtype=np.float64)
+    alphas = as_floats(prior, "prior")
     if order != 1 or words.end is not None:
         raise OptionError("A prior for each row is for chains of order 1 without bounds; give one prior for all rows.")
     if alphas.shape != (words.card, words.card):
@@ -64,14 +67,14 @@ def _vector(prior: Any, words: Vocabulary) -> Floats:
     elif isinstance(prior, Mapping):
         known = {state: words.place(state) for state in prior}
         alpha = np.full(words.card, np.nan)
-        alpha[list(known.values())] = [float(value) for value in prior.values()]
+        alpha[list(known.values())] = as_floats(list(prior.values()), "prior")
         if np.isnan(alpha).any():
             missing = [words.states[at] for at in np.flatnonzero(np.isnan(alpha))]
             raise OptionError(f"The prior has no pseudo-count for {listing(missing)}; give one for every state.")
     elif isinstance(prior, int | float | np.number) and not isinstance(prior, bool):
         alpha = np.full(words.card, float(prior))
     elif isinstance(prior, list | tuple | np.ndarray):
-        alpha = np.asarray(prior, dtype=np.float64)
+        alpha = as_floats(prior, "prior")
     else:
         raise OptionError(
             f"The prior is {prior!r}; expected a number, numbers by state, a Dirichlet, a DirichletMixture, or a dict "

@@ -17,7 +17,7 @@ from suffice.domain import Variable, sort_states, state_key
 from suffice.errors import DataError, EstimateError, OptionError, UnknownStateError
 from suffice.sources import open_source
 from suffice.sources.ngrams import Layout, are_texts, count_sequences, count_stream, count_text, read_lines
-from suffice.sources.sequences import Sequences, open_sequences
+from suffice.sources.sequences import Sequences, is_table, open_sequences
 from suffice.statistics import Summary
 
 Codes = NDArray[np.int32]
@@ -67,7 +67,8 @@ def read_summary(given: Given, layout: Layout, tokens: Any, weights: Any, column
 
 def _read(given: Given, layout: Layout, tokens: Any, weights: Any, columns: Any) -> Summary:
     data = given.data
-    if _is_file(data) or isinstance(data, Iterator):
+    grouped = given.group is not None and is_table(data)
+    if not grouped and (_is_file(data) or isinstance(data, Iterator)):
         if weights is not None or given.lengths is not None or given.group is not None or columns is not None:
             raise OptionError(
                 "A file or an iterator is read once, sequence by sequence: it takes no weights, lengths, groups or "
@@ -187,6 +188,8 @@ class Vocabulary:
 
     def place(self, state: Hashable, *, history: bool = False) -> int:
         """The number of one word, or of the start mark in a history; one that is not known is an error."""
+        if not isinstance(state, Hashable):
+            raise UnknownStateError(f"{state!r} is no state: expected a text, a number or another value that hashes.")
         if history and state_key(state) == state_key(self.start):
             return self.card
         place = int(self.places([state])[0])
@@ -208,6 +211,8 @@ def vocabulary(summary: Summary, layout: Layout, declared: Any, unknown: Any, mi
         cells, values = summary[layout.question].items()
         counts = np.bincount(cells[:, -1], values, minlength=variable.card)
         enough = counts >= max(float(min_count), np.finfo(float).tiny)
+        if variable.origin == "category" and min_count <= 1:
+            enough[:] = True  # Categories are states, also those that no step holds.
         for mark in marks:
             if (place := _place(variable, mark)) is not None:
                 enough[place] = counts[place] > 0
@@ -216,7 +221,7 @@ def vocabulary(summary: Summary, layout: Layout, declared: Any, unknown: Any, mi
         states.append(unknown)
     if not states:
         raise EstimateError("Nothing has been counted, so that the chain has no states. Declare them by states=.")
-    ordered = tuple(states) if declared is not None else _sorted(states)
+    ordered = tuple(states) if declared is not None or variable.origin == "category" else _sorted(states)
     return Vocabulary(ordered, layout.start, layout.end, unknown)
 
 
@@ -242,7 +247,8 @@ def windows_of(summary: Summary, layout: Layout, words: Vocabulary) -> tuple[Cod
         cells, values = cells[values > 0], values[values > 0]
     past, future = summary.domain[layout.names[0]], summary.domain[layout.names[-1]]
     before = words.places(past.states).astype(np.int32)
-    before[_place(past, layout.start)] = words.card
+    if layout.order > 0:
+        before[_place(past, layout.start)] = words.card
     after = words.places(future.states).astype(np.int32)
     # Column by column in memory, as they are written here and read later.
     windows = np.empty(cells.shape[::-1], np.int32).T

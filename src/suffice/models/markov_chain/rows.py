@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
+from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.models.markov_chain.laws import BackoffLaw, MixtureLaw, TableLaw, safe_log
 from suffice.models.markov_chain.levels import Levels
 
@@ -100,6 +101,9 @@ def _single_law(
 ) -> BackoffLaw:
     """Every row is ``(n + strength mean) / (N + strength)``; shorter runs only lead to the rows."""
     padded = np.append(mean, 0.0)
+    if levels.order == 0:
+        mass = float(levels.levels[0].count.sum()) + strength
+        padded = (levels.levels[0].count + strength * padded) / mass if mass > 0 else padded
     log_p, log_weight = [safe_log(padded)], []
     for n in range(2, levels.order + 2):
         level, total = levels.levels[n - 1], levels.totals(n)
@@ -163,8 +167,11 @@ def responsibilities(joint: Floats) -> Floats:
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
-def mixture_law(levels: Levels, prior: RowPrior) -> MixtureLaw:
+def mixture_law(levels: Levels, prior: RowPrior) -> MixtureLaw | BackoffLaw:
     """Posterior mean of rows under a mixture of Dirichlet laws."""
+    if levels.order == 0:
+        posterior = DirichletMixture(weights=prior.weights, alphas=prior.alphas).posterior(levels.levels[0].count[:-1])
+        return BackoffLaw(levels, (safe_log(np.append(posterior.mean(), 0.0)),), ())
     rows = Histories.of(levels, initial=True)
     shares = responsibilities(log_joint(levels, rows, prior.weights, prior.alphas))
     mass = prior.alphas.sum(axis=1)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from suffice.errors import OptionError, listing
+from suffice.families.base import as_floats
 
 
 class Smoothing:
@@ -65,7 +66,7 @@ class Interpolation(Smoothing):
     def __post_init__(self) -> None:
         """Check the options."""
         if isinstance(self.weight, list | tuple | np.ndarray):
-            object.__setattr__(self, "weight", tuple(float(value) for value in self.weight))
+            object.__setattr__(self, "weight", tuple(as_floats(self.weight, "weight").ravel().tolist()))
         given = self.weight if isinstance(self.weight, tuple) else (self.weight,)
         if self.weight == "leave-one-out":
             object.__setattr__(self, "weight", "deleted")
@@ -77,7 +78,7 @@ class Interpolation(Smoothing):
         if isinstance(self.background, str) and self.background not in ("unigram", "uniform"):
             raise OptionError(f"The background is {self.background!r}; expected 'unigram', 'uniform' or probabilities.")
         if self.buckets is not None:
-            limits = tuple(float(limit) for limit in self.buckets)
+            limits = tuple(as_floats(self.buckets, "buckets").ravel().tolist())
             if not limits or any(a >= b for a, b in pairwise(limits)):
                 raise OptionError(
                     f"buckets is {self.buckets!r}; expected rising limits of how often a history is seen."
@@ -148,9 +149,10 @@ class KneserNey(Smoothing):
         """Check the options."""
         if self.discounts is None:
             return
-        given = (self.discounts,) * 3 if isinstance(self.discounts, int | float | np.number) else tuple(self.discounts)
-        if len(given) != 3 or not all(isinstance(d, int | float | np.number) and d >= 0 for d in given):
+        numbers = as_floats(self.discounts, "discounts")
+        given = (float(numbers),) * 3 if numbers.ndim == 0 else tuple(numbers.ravel().tolist())
+        if len(given) != 3 or not all(d >= 0 for d in given):
             raise OptionError(f"discounts is {self.discounts!r}; expected one or three numbers of at least 0.")
         if any(d > most for d, most in zip(given, (1, 2, 3), strict=True)):
             raise OptionError(f"discounts is {self.discounts!r}; at most 1, 2 and 3 can be taken off.")
-        object.__setattr__(self, "discounts", tuple(float(d) for d in given))
+        object.__setattr__(self, "discounts", given)

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
+from suffice.families.base import as_floats
+from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.iteration import Control, Outcome
 from suffice.models.markov_chain import discounts
-from suffice.models.markov_chain.hyper import learn_prior
+from suffice.models.markov_chain.hyper import learn_prior, said
 from suffice.models.markov_chain.interpolation import Evidence, interpolated_law
 from suffice.models.markov_chain.laws import BackoffLaw, Law, MixtureLaw
 from suffice.models.markov_chain.levels import Levels, build_levels
@@ -64,6 +66,7 @@ class Solved:
     evidence: tuple[Evidence, ...] = ()
     log_evidence: float | None = None
     notes: list[str] = field(default_factory=list)
+    directions: tuple[str, ...] = ()
 
 
 def solve(summary: Summary, layout: Layout, wishes: Wishes) -> Solved:
@@ -75,8 +78,10 @@ def solve(summary: Summary, layout: Layout, wishes: Wishes) -> Solved:
     if windows.min(initial=0) < 0:
         known = (windows >= 0).all(axis=1)
         windows, weights = windows[known], weights[known]
-    levels = build_levels(windows, weights, words.card, first_events=bounded)
-    del windows, weights
+    columns = list(windows.T)
+    del windows
+    levels = build_levels(columns, weights, words.card, first_events=bounded)
+    del weights
     if wishes.prior is not None:
         return _by_prior(levels, words, layout.order, wishes)
     way = wishes.smoothing
@@ -139,9 +144,9 @@ def _given_background(background: Any, words: Vocabulary) -> tuple[float, ...]:
     if isinstance(background, Mapping):
         found = np.zeros(words.card)
         for state, value in background.items():
-            found[words.place(state)] = float(value)
+            found[words.place(state)] = float(as_floats(value, "background"))
     else:
-        found = np.asarray(getattr(background, "values", background), dtype=np.float64)
+        found = as_floats(getattr(background, "values", background), "background")
     if found.shape != (words.card,) or not (found >= 0).all() or not np.isclose(found.sum(), 1.0):
         raise OptionError(
             f"The background must have one probability for each of {words.card} states ({listing(words.states)}) and "
@@ -158,21 +163,37 @@ def _by_prior(levels: Levels, words: Vocabulary, order: int, wishes: Wishes) -> 
         if wishes.learn_prior:
             raise OptionError("learn_prior is for a prior that the rows share; this one has a row for each state.")
         return Solved(table_law(levels, prior, mode=mode), words, levels, method, prior=prior)
-    outcome = None
+    outcome, directions = None, tuple[str, ...]()
     if wishes.learn_prior:
-        weights, alphas, outcome = learn_prior(levels, prior.weights, prior.alphas, wishes.control)
-        prior = RowPrior(weights, alphas, prior.first)
+        if order == 0:
+            raise OptionError("learn_prior needs several rows to learn from; a chain of order 0 has one.")
+        learned = learn_prior(levels, prior.weights, prior.alphas, wishes.control)
+        prior, outcome = RowPrior(learned.weights, learned.alphas, prior.first), learned.outcome
+        directions = said(learned, words.states)
         method += ", prior learned by EM"
     law: BackoffLaw | MixtureLaw
     if len(prior.weights) == 1:
         law = dirichlet_law(levels, prior.alphas[0], prior.first, mode=mode)
     else:
         law = mixture_law(levels, prior)
-    return Solved(law, words, levels, method, outcome=outcome, prior=prior, log_evidence=_log_evidence(levels, prior))
+    return Solved(
+        law,
+        words,
+        levels,
+        method,
+        outcome=outcome,
+        prior=prior,
+        log_evidence=_log_evidence(levels, prior),
+        notes=list(directions),
+        directions=directions,
+    )
 
 
 def _log_evidence(levels: Levels, prior: RowPrior) -> float:
     """Log probability of all rows, the first words among them, under the prior."""
+    if levels.order == 0:
+        mixture = DirichletMixture(weights=prior.weights, alphas=prior.alphas)
+        return float(mixture.log_evidence(levels.levels[0].count[:-1]))
     rows = Histories.of(levels, initial=prior.first is None)
     total = float(np.logaddexp.reduce(log_joint(levels, rows, prior.weights, prior.alphas), axis=1).sum())
     if prior.first is not None and levels.totals(2)[levels.card] > 0:

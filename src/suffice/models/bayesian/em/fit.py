@@ -80,6 +80,10 @@ class EMFit:
         changes: dict[str, Any] = {"pool": (), "unseen": "uniform", "in_steps": True}
         return {name: _changed(learner, **changes) for name, learner in self.learners.items()}
 
+    def alone(self, name: Hashable) -> Any:
+        """The learner of a node that another one stands for: from the rows of its own family."""
+        return _changed(self.learners[name], pool=())
+
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
         """What complete rows would be asked for."""

@@ -18,8 +18,7 @@ from suffice.answers import Answer
 from suffice.domain import Domain
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
 from suffice.models.bayesian.em.table_expectation import counted
-from suffice.models.em.rows import Rows
-from suffice.sources.base import Batch, by_kind
+from suffice.models.em.rows import Rows, batch_of
 from suffice.sources.tally import tally
 from suffice.statistics import Counts, Moments, MomentsBy, Statistic, Summary
 
@@ -42,7 +41,7 @@ def starting_summary(
     in by clusters, the others from a few rows of each state.
     """
     filled = _filled(rows, families, rng, run)
-    seen = tally(_batch(rows, filled), statistics, "available")
+    seen = tally(batch_of(rows, filled), statistics, "available")
     answers: dict[Statistic, Answer] = {}
     for statistic in statistics:
         if isinstance(statistic, Moments | MomentsBy):
@@ -78,18 +77,6 @@ def _one_row(statistic: Moments | MomentsBy, rows: Rows) -> Any:
     scatter = np.broadcast_to(np.diag(scale**2), (cells, len(scale), len(scale)))
     sums.add(np.arange(cells), np.ones(cells), np.broadcast_to(centre, (cells, len(centre))), scatter)
     return sums.answer()
-
-
-def _batch(rows: Rows, columns: Columns) -> Batch:
-    """The rows as a source would give them."""
-    discrete, real = by_kind(rows.domain)
-    n = len(rows.weights)
-    codes = np.empty((len(discrete), n), np.uint32)
-    for at, name in enumerate(discrete):
-        found = columns.get(name, np.full(n, -1))
-        codes[at] = np.where(found < 0, rows.domain[name].card, found)
-    reals = np.stack([columns.get(name, np.full(n, np.nan)) for name in real]) if real else np.empty((0, n))
-    return Batch(rows.domain, discrete, codes, real, np.ascontiguousarray(reals), rows.weights, n)
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -64,12 +64,19 @@ class GLMNode(OfFamily, UnitFree):
 
     kind: ClassVar[str] = "glm"
 
+    def __post_init__(self) -> None:
+        """Tied nodes share what was learned, each under the names of its own parents."""
+        design = self.learned.design.renamed(self.domain.names[:-1])
+        if design is not self.learned.design:
+            object.__setattr__(self, "learned", replace(self.learned, design=design))
+
     # -- shape -------------------------------------------------------------------------------------------------------
 
     @property
     def n_params(self) -> int:
         """Free parameters: coefficients, the dispersion and the size of a negative binomial law where estimated."""
-        return self.learned.beta.size - len(self.learned.dropped) + n_shapes(self.model)
+        kept = len(self.learned.beta) - len(self.learned.dropped)
+        return int(self.learned.beta.shape[1]) * kept + n_shapes(self.model)
 
     @property
     def method(self) -> str:

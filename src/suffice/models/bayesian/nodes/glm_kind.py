@@ -64,6 +64,11 @@ class GLMKind:
             return
         if self.model._law_name() == "multivariate_gaussian":
             raise OptionError(f"nodes[{name!r}] is a GLM of vectors; a node is one column. Use family='gaussian'.")
+        if self.model._law_name() == "ordinal":
+            raise OptionError(
+                f"nodes[{name!r}] is a GLM of ordered labels, which is not offered as a node. Use "
+                "family='multinomial', or fit the GLM by itself."
+            )
         if self.model._options["formula"] is not None:
             raise OptionError(f"nodes[{name!r}] has a formula; the parents of a node say what explains it.")
         asked = self.model._options["categorical"] or ()

@@ -91,6 +91,30 @@ def slopes_of(node: GLMNode, summary: Summary) -> Slopes:
     return Slopes(slope, diagonal, float(weights.sum()))
 
 
+def sides_of(node: GLMNode, summary: Summary) -> tuple[Floats, Floats, Floats | None]:
+    """Both sides (k, m) of the score equations, a row, and what a prior adds; see `suffice.models.glm.moments`."""
+    from suffice.models.glm.moments import prior_pull, sides_of_numbers
+
+    columns, weights = rows_of(node.domain, summary)
+    eta, y = node._eta(columns, len(weights)), np.asarray(columns[node.name], dtype=np.float64)
+    if node.learned.family == "multinomial":
+        classes = [at for at in range(node.variable.card) if at != node.learned.reference]
+        seen = (y[:, None] == np.array(classes)).astype(np.float64)
+        told = seen - _labels(node, eta, y)[0]
+    else:
+        finite = np.isfinite(eta[:, 0])
+        seen, told = sides_of_numbers(node.learned, np.where(finite, eta[:, 0], 1.0), y, ~finite)
+    table, _ = table_of(node.parents, node._places, columns, len(weights))
+    found = np.zeros((2, *node.learned.beta.shape))
+    for start in range(0, len(weights), ROWS):
+        some = slice(start, start + ROWS)
+        design = (node.learned.design.matrix(table.part(some)) * weights[some, None]).T
+        found += design @ seen[some], design @ told[some]
+    total = float(weights.sum())
+    pull = prior_pull(node.model, node.learned, found[0] - found[1])
+    return found[0] / total, found[1] / total, None if pull is None else pull / total
+
+
 def _with_prior(node: GLMNode, slope: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
     from suffice.solvers.gradient import pseudo_gradient
 

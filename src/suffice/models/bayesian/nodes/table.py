@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import default_limit, in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, OfFamily, UnitFree
-from suffice.models.bayesian.nodes.lookup import row_positions
+from suffice.records import record, replace
 from suffice.table import Table
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ ARRAYS = 5
 MOST_CELLS = 2**24
 
 
-@dataclass(frozen=True, init=False)
+@record(frozen=True, eq=False)
 class TableNode(OfFamily, UnitFree):
     """A fitted table.
 
@@ -57,7 +56,7 @@ class TableNode(OfFamily, UnitFree):
     alpha: Floats | None = None
     estimate: str = "mle"
     #: Standard errors from the observed information, where rows had gaps.
-    observed: Any = field(default=None, compare=False, repr=False)
+    observed: Any = None
 
     kind: ClassVar[str] = "table"
 
@@ -84,6 +83,11 @@ class TableNode(OfFamily, UnitFree):
             observed=observed,
         )
 
+    def __repr__(self) -> str:
+        """All but the standard errors, which hold the rows that were learned and all other nodes."""
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__match_args__ if name != "observed")
+        return f"{type(self).__qualname__}({shown})"
+
     # -- shape -------------------------------------------------------------------------------------------------------
 
     @property
@@ -94,7 +98,7 @@ class TableNode(OfFamily, UnitFree):
     @property
     def n_configurations(self) -> int:
         """Number of joint states of the parents, seen or not."""
-        return math.prod(self.domain.shape(self.parents))
+        return math.prod(self.domain.cards[:-1])
 
     @classmethod
     def given(cls, domain: Domain, values: Any) -> TableNode:
@@ -165,6 +169,8 @@ class TableNode(OfFamily, UnitFree):
     @property
     def table_(self) -> Table:
         """P(node | parents) with axes (parents, node); a table too large for memory is an error."""
+        if self.configurations is None:
+            return Table.over(self.domain, self.rows.reshape(self.domain.cards))
         return Table(self.domain, self.dense(self.rows, self.default))
 
     def dense(self, rows: Floats, default: Floats) -> Floats:
@@ -175,7 +181,7 @@ class TableNode(OfFamily, UnitFree):
         if math.prod(shape) > MOST_CELLS or len(shape) > MOST_AXES:
             raise SizeError(
                 f"The table of {self.name!r} given {listing(self.parents)} has {math.prod(shape):,} cells "
-                f"({8 * math.prod(shape) / 2**20:,.0f} MB) and {len(shape)} axes; {len(self.rows):,} of "
+                f"({in_words(8 * math.prod(shape))}) and {len(shape)} axes; {len(self.rows):,} of "
                 f"{self.n_configurations:,} parent configurations have a row. Read those through node(name).rows and "
                 ".configurations."
             )
@@ -280,6 +286,8 @@ class TableNode(OfFamily, UnitFree):
             if not self.parents:
                 return np.broadcast_to(self.rows[0], (len(configurations), self.card))
             return self.rows[np.ravel_multi_index(tuple(configurations.T), self.domain.shape(self.parents))]
+        from suffice.models.bayesian.nodes.lookup import row_positions
+
         at = row_positions(self.configurations, configurations)
         return np.where(at[:, None] >= 0, self.rows[np.maximum(at, 0)], self.default)
 

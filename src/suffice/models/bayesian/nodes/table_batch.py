@@ -1,15 +1,14 @@
-"""All tables of a network at once: the rows of nodes with as many states are stacked into one array.
+"""All tables of a network at once, in one flat array.
 
-A table by itself costs little arithmetic and many small steps. Stacked by their number of states, a hundred tables take
-as many steps as a few.
+A table by itself costs little arithmetic and many small steps. Laid out side by side, a hundred tables take as many
+steps as a few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate, pairwise
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,17 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain
 from suffice.models.bayesian.nodes.lookup import numbers_alike
-from suffice.models.bayesian.nodes.table import TableNode, keeps_all, maximum_rows, smoothed_rows
+from suffice.models.bayesian.nodes.table import TableNode, keeps_all
+from suffice.models.bayesian.nodes.table_layout import Layout, layout_of
 from suffice.models.bayesian.nodes.table_learner import TableLearner
-from suffice.statistics import Counts, Summary
+from suffice.statistics import Counts, FamilyCounts, Summary
 
 Floats = NDArray[np.float64]
+
+#: Larger tables gain nothing from others beside them.
+FEW_CELLS = 4096
+#: Where tables of more cells lie is not kept for the next fit.
+KEPT_CELLS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -38,61 +43,86 @@ class TableBatchLearner(TableLearner):
 
 def learn_tables(learners: Sequence[TableLearner], domains: Sequence[Domain], summary: Summary) -> list[TableNode]:
     """The fitted nodes, as each learner alone would fit them."""
-    known = {question.variables: answer for question, answer in summary.answers.items() if type(question) is Counts}
-    tables: list[Any] = [known.get(domain.names) or summary[Counts(domain.names)] for domain in domains]
-
-    def key(at: int) -> Hashable:
-        learner = learners[at]
-        if learner.unseen == "raise" or learner.estimate == "map" or not keeps_all(tables[at]):
-            return None  # Large, or with an error that names the node.
-        return tables[at].shape[-1], learner.prior is None, learner.unseen
-
+    distinct = {id(one): one for one in learners}.values()
+    wishes = {(one.prior is None, one.unseen, one.estimate) for one in distinct}
+    if len(wishes) == 1 and _stackable(learners[0]) and (laid := _laid_out(domains, summary)) is not None:
+        return _learned(learners, domains, *laid)
+    tables = [summary[Counts(domain.names)] for domain in domains]
     found: list[Any] = [None] * len(learners)
-    for alike, chosen in numbers_alike(len(learners), key).items():
-        if alike is None:
-            nodes: Iterable[TableNode] = [learners[at].learn_from(domains[at], tables[at]) for at in chosen]
+    groups: dict[Hashable, list[int]] = {}
+    for at, (one, table) in enumerate(zip(learners, tables, strict=True)):
+        if _stackable(one) and keeps_all(table) and table.size <= FEW_CELLS:
+            groups.setdefault((one.prior is None, one.unseen), []).append(at)
         else:
-            counts = _stacked([tables[at].dense() for at in chosen], tables[chosen[0]].shape[-1])
-            nodes = _learned([learners[at] for at in chosen], [domains[at] for at in chosen], *counts)
+            found[at] = one.learn_from(domains[at], table)
+    for chosen in groups.values():
+        some, families = [learners[at] for at in chosen], [domains[at] for at in chosen]
+        nodes = _learned(some, families, *_lay_out([tables[at].dense() for at in chosen]))
         for at, node in zip(chosen, nodes, strict=True):
             found[at] = node
     return found
 
 
+def _stackable(learner: TableLearner) -> bool:
+    """Whether a table can be learned with others: not if an error of its own is to name the node."""
+    return learner.unseen != "raise" and learner.estimate != "map"
+
+
+def _laid_out(domains: Sequence[Domain], summary: Summary) -> tuple[Layout, Floats] | None:
+    """All counts of a summary that holds those of these families, in this order, and nothing else."""
+    answers = summary.answers
+    if not isinstance(answers, FamilyCounts) or answers.families != tuple([domain.names for domain in domains]):
+        return None
+    layout = layout_of(answers.shapes)
+    return layout, answers.cells[layout.taken]
+
+
+def _lay_out(tables: Sequence[NDArray[Any]]) -> tuple[Layout, Floats]:
+    shapes = tuple([table.shape for table in tables])
+    few = sum([table.size for table in tables]) <= KEPT_CELLS
+    layout = layout_of(shapes) if few else layout_of.__wrapped__(shapes)
+    return layout, layout.flat(tables)
+
+
 def _learned(
-    learners: Sequence[TableLearner], domains: Sequence[Domain], counts: Floats, places: Sequence[slice]
-) -> Iterator[TableNode]:
-    """One node for each slice of the rows `counts` (k, card)."""
-    card, first = counts.shape[1], learners[0]
-    fallback = np.full(card, np.nan if first.prior is None and first.unseen == "nan" else 1.0 / card)
-    if first.prior is None:
-        rows, alpha = maximum_rows(counts, fallback), None
-    else:
-        alpha = _pseudo_counts(learners, counts, places)
-        rows = smoothed_rows(counts, alpha, "mean", domains[0])
-    estimate = "mle" if alpha is None else "mean"
-    for domain, place in zip(domains, places, strict=True):
-        pseudo = None if alpha is None else alpha[place]
-        yield TableNode(domain, rows[place], counts[place], fallback, None, pseudo, estimate)
-
-
-def _pseudo_counts(learners: Sequence[TableLearner], counts: Floats, places: Sequence[slice]) -> Floats:
-    """The pseudo-counts of every cell of `counts` (k, card); those with one number a table are written together."""
-    alphas = [learner.prior.alpha for learner in learners if learner.prior is not None]
-    found = np.empty_like(counts)
-    if not any(alpha.ndim for alpha in alphas):
-        lengths = [place.stop - place.start for place in places]
-        found[:] = np.repeat(np.array(alphas, dtype=np.float64), lengths)[:, None]
+    learners: Sequence[TableLearner], domains: Sequence[Domain], layout: Layout, counts: Floats
+) -> list[TableNode]:
+    """The nodes of tables of counts, all with a prior or all without."""
+    found: list[Any] = [None] * len(domains)
+    if learners[0].prior is not None:
+        alpha = _pseudo_counts(learners, layout)
+        both = counts + alpha
+        rows = both / layout.sums_at(both)
+        for group in layout.groups:
+            mine, seen, prior, default = *map(group.matrix, (rows, counts, alpha)), _uniform(group.card)
+            for at, place in group.members:
+                found[at] = TableNode(domains[at], mine[place], seen[place], default, None, prior[place], "mean")
         return found
-    for alpha, place in zip(alphas, places, strict=True):
-        found[place] = alpha.reshape(-1, counts.shape[1]) if alpha.ndim else alpha
+    undefined = learners[0].unseen == "nan"
+    total = layout.sums_at(counts)
+    rows = np.full(len(counts), np.nan) if undefined else layout.uniform.copy()
+    np.divide(counts, total, out=rows, where=total > 0)
+    for group in layout.groups:
+        mine, seen, default = group.matrix(rows), group.matrix(counts), _uniform(group.card, undefined)
+        for at, place in group.members:
+            found[at] = TableNode(domains[at], mine[place], seen[place], default)
     return found
 
 
-def _stacked(arrays: Sequence[NDArray[Any]], card: int) -> tuple[Floats, list[slice]]:
-    """The rows of several tables one below the other (k, card), and the slice of each."""
-    ends = accumulate((array.size // card for array in arrays), initial=0)
-    return np.concatenate([array.reshape(-1, card) for array in arrays]), [slice(*pair) for pair in pairwise(ends)]
+@lru_cache(maxsize=64)
+def _uniform(card: int, undefined: bool = False) -> Floats:
+    """The row of a configuration that is not kept, or NaN where it is undefined."""
+    row = np.full(card, np.nan if undefined else 1.0 / card)
+    row.flags.writeable = False
+    return row
+
+
+def _pseudo_counts(learners: Sequence[TableLearner], layout: Layout) -> Floats:
+    """The pseudo-counts of all cells as they lie; those with one number a table are written together."""
+    alphas = [learner.prior.alpha for learner in learners if learner.prior is not None]
+    if not any(alpha.ndim for alpha in alphas):
+        return np.repeat(np.array([alphas[at] for at in layout.order], dtype=np.float64), layout.sizes)
+    return layout.flat([np.broadcast_to(alpha, shape) for alpha, shape in zip(alphas, layout.shapes, strict=True)])
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -102,17 +132,32 @@ def _stacked(arrays: Sequence[NDArray[Any]], card: int) -> tuple[Floats, list[sl
 
 @dataclass(frozen=True)
 class Stack:
-    """Tables with as many states: the places of the nodes in the sequence they come from, their rows, the rows seen."""
+    """Tables that are judged together: the numbers of the nodes as they lie, all probabilities, all counts."""
 
     chosen: tuple[int, ...]
+    layout: Layout
     rows: Floats
     counts: Floats
     pseudo: Floats | None
-    starts: NDArray[np.intp]
 
     def each(self, rows: Floats) -> Floats:
         """The sum over the rows of each node, from one number a row."""
-        return np.add.reduceat(rows, self.starts)
+        return np.add.reduceat(rows, self.layout.first_rows)
+
+
+def n_unseen_of(nodes: Sequence[TableNode]) -> int:
+    """Parent configurations without any weight in all tables together."""
+    small = [node.counts for node in nodes if _is_small(node)]
+    alone = sum(node.n_unseen for node in nodes if not _is_small(node))
+    if not small:
+        return alone
+    layout, counts = _lay_out(small)
+    return alone + int(np.count_nonzero(layout.sums(counts) == 0))
+
+
+def _is_small(node: TableNode) -> bool:
+    """Whether a node is judged with others: it has all its rows, and they are few."""
+    return node.configurations is None and node.rows.size <= FEW_CELLS
 
 
 class TableFigures:
@@ -127,20 +172,19 @@ class TableFigures:
     def _stacks(self) -> tuple[Stack, ...]:
         def key(at: int) -> Hashable:
             node = self.nodes[at]
-            return None if node.configurations is not None else (node.card, node.alpha is None, node.estimate == "map")
+            return (node.alpha is None, node.estimate == "map") if _is_small(node) else None
 
         found = []
         for alike, chosen in numbers_alike(len(self.nodes), key).items():
             if alike is None:
                 continue
             some = [self.nodes[at] for at in chosen]
-            tables = [self.summary[Counts(node.domain.names)].dense() for node in some]
-            counts, places = _stacked(tables, some[0].card)
-            rows = np.concatenate([node.rows for node in some])
+            laid = _laid_out([node.domain for node in some], self.summary)
+            layout, counts = laid or _lay_out([self.summary[Counts(node.domain.names)].dense() for node in some])
             alphas = [node.alpha for node in some if node.alpha is not None]
-            pseudo = np.concatenate(alphas) - (some[0].estimate == "map") if alphas else None
-            starts = np.array([place.start for place in places])
-            found.append(Stack(tuple(chosen), rows, counts, pseudo, starts))
+            pseudo = layout.flat(alphas) - (some[0].estimate == "map") if alphas else None
+            rows = layout.flat([node.rows for node in some])
+            found.append(Stack(tuple([chosen[at] for at in layout.order]), layout, rows, counts, pseudo))
         return tuple(found)
 
     def _figures(self, alone: Callable[[TableNode], Any], together: Callable[[Stack], Floats]) -> list[Any]:
@@ -153,7 +197,7 @@ class TableFigures:
         """``node.log_likelihood(summary)`` of each node."""
 
         def together(stack: Stack) -> Floats:
-            return stack.each(times_log(stack.counts, stack.rows).sum(axis=1))
+            return stack.each(stack.layout.sums(times_log(stack.counts, stack.rows)))
 
         return self._figures(lambda node: node.log_likelihood(self.summary), together)
 
@@ -162,8 +206,8 @@ class TableFigures:
 
         def together(stack: Stack) -> Floats:
             both = stack.counts if stack.pseudo is None else stack.counts + stack.pseudo
-            slope = both - np.nan_to_num(stack.rows) * both.sum(axis=1, keepdims=True)
-            return np.maximum.reduceat(np.abs(slope).max(axis=1), stack.starts) / max(self.summary.weight, 1.0)
+            slope = both - np.nan_to_num(stack.rows) * stack.layout.sums_at(both)
+            return np.maximum.reduceat(np.abs(slope), stack.layout.first_cells) / max(self.summary.weight, 1.0)
 
         return self._figures(lambda node: node.gap(self.summary), together)
 
@@ -171,8 +215,8 @@ class TableFigures:
         """``node.best_log_likelihood(summary)`` of each node."""
 
         def together(stack: Stack) -> Floats:
-            total = stack.counts.sum(axis=1)
-            return stack.each(times_log(stack.counts, stack.counts).sum(axis=1) - times_log(total, total))
+            total = stack.layout.sums(stack.counts)
+            return stack.each(stack.layout.sums(times_log(stack.counts, stack.counts)) - times_log(total, total))
 
         return self._figures(lambda node: node.best_log_likelihood(self.summary), together)
 

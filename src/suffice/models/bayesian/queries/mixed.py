@@ -15,9 +15,10 @@ from suffice.engines.conditional_gaussian import ConditionalGaussian, Posterior
 from suffice.engines.conditional_gaussian_rows import RowGroup, log_evidence, solve_rows
 from suffice.engines.mixed_network import Discrete, MixedNetwork, Regression
 from suffice.engines.workers import worker_count
-from suffice.errors import DataError, EstimateError, OptionError, listing
+from suffice.errors import DataError, EstimateError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.mixed_law import MixedLaw
+from suffice.models.bayesian.queries.shown_rows import without_shown
 from suffice.models.bayesian.queries.tables import log_prob_of_whole_rows
 from suffice.models.evidence import BY_SAMPLES, RowLaws, read_evidence
 from suffice.table import Table
@@ -121,7 +122,15 @@ class MixedInference:
         for start in range(0, len(rows) if columns else 0, STEP):
             some = rows[start : start + STEP]
             part = {name: values[some] for name, values in columns.items()}
-            found[some] = log_evidence(self.engine, part, threads=worker_count(threads), calls=calls)
+            try:
+                engine = self.engine
+            except SizeError:
+                if (smaller := without_shown(self.nodes, part, len(some))) is None:
+                    raise
+                others = MixedInference(smaller[0])
+                found[some] = smaller[1] + others.log_likelihood(part, len(some), threads=threads, calls=calls)
+                continue
+            found[some] = log_evidence(engine, part, threads=worker_count(threads), calls=calls)
         return found
 
     def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:

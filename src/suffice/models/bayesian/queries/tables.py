@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,10 @@ from suffice.engines.workers import worker_count
 from suffice.errors import DataError, EstimateError, SizeError, listing
 from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
+from suffice.models.bayesian.queries.shown_rows import without_shown
 from suffice.models.bayesian.queries.undefined import UNDEFINED, Undefined
 from suffice.models.evidence import RowLaws, known_columns, read_evidence
+from suffice.records import replace
 from suffice.table import Table
 
 if TYPE_CHECKING:
@@ -230,7 +231,12 @@ class TableInference:
                 part = self._part(names)
                 tree = part.tree
             except SizeError as error:
-                found[rest] = self._row_by_row(rows, names, (), error)[0]
+                some = {name: values[rest] for name, values in columns.items()}
+                if (smaller := without_shown(self.nodes, some, len(rest))) is None:
+                    found[rest] = self._row_by_row(rows, names, (), error)[0]
+                    return found
+                others = TableInference(smaller[0])
+                found[rest] = smaller[1] + others.log_likelihood(some, len(rest), threads=threads, calls=calls)
                 return found
             known = tree.plan.rows(rows, names, calls=calls)
             scopes = part.undefined.scopes(names)

@@ -8,7 +8,6 @@ one, whatever their rows are.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,12 @@ from numpy.typing import NDArray
 from suffice.errors import EstimateError, listing
 from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import DiscreteNode
+from suffice.records import record
 
 UNDEFINED = "The tables of {} have undefined rows (unseen='nan'). Use a prior= or unseen='uniform'."
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Undefined:
     """`masks` (parent cards) of the undefined rows by node, and the parents of all nodes."""
 

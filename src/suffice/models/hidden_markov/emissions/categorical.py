@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Variable
+from suffice.domain import Origin, Variable
 from suffice.engines.chain_statistics import counts_by_code
 from suffice.errors import OptionError, listing
 from suffice.families.base import state_codes, take_states
@@ -22,12 +22,18 @@ from suffice.sources.sequences import code_states
 
 @dataclass(frozen=True)
 class CategoricalEmission(Emission):
-    """P(symbol | state), with `pseudo` counts (size, M) added to those seen; two states may be a Bernoulli law."""
+    """P(symbol | state), with `pseudo` counts (size, M) added to those seen; two states may be a Bernoulli law.
+
+    Cells that are False in `allowed` (size, M) stay 0. `origin` says where the states come from: those that were
+    declared are closed, others grow with further steps.
+    """
 
     size: int
     states: tuple[Hashable, ...]
     pseudo: Floats
     bernoulli: bool = False
+    allowed: NDArray[np.bool_] | None = None
+    origin: Origin = "declared"
     _variable: Variable = field(init=False, repr=False, compare=False)
 
     kinds: ClassVar[Mapping[str, str]] = {"probabilities": "simplex"}
@@ -101,9 +107,26 @@ class CategoricalEmission(Emission):
         return bool((parameters["probabilities"] >= 0).all())
 
     @property
-    def n_params(self) -> int:
-        """M - 1."""
-        return len(self.states) - 1
+    def n_free(self) -> NDArray[np.int64]:
+        """M - 1, less those that are forbidden."""
+        if self.allowed is None:
+            return np.full(self.size, len(self.states) - 1, np.int64)
+        return np.asarray(self.allowed.sum(axis=1) - 1, dtype=np.int64)
+
+    # -- further steps -----------------------------------------------------------------------------------------------
+
+    def describe_with(self, columns: Sequence[NDArray[Any]]) -> dict[str, Any]:
+        """The states, with those of further steps unless they are closed."""
+        if self.origin == "declared":
+            return self.describe()
+        variable = Variable.discrete("observation", self.states, self.origin)
+        return self.describe() | {"states": list(code_states(columns[0], variable)[1])}
+
+    def laid_out(self, statistics: Statistics, wider: Self) -> Statistics:
+        """Counts in the columns of their states."""
+        counts = np.zeros((self.size, len(wider.states)))
+        counts[:, [wider._variable.index(state) for state in self.states]] = statistics["counts"]
+        return {"counts": counts}
 
     # -- laws --------------------------------------------------------------------------------------------------------
 
@@ -115,12 +138,7 @@ class CategoricalEmission(Emission):
 
     def parameters_of(self, laws: Any) -> Parameters:
         """From a matrix (size, M), a vector of success probabilities (size,), or a list of laws."""
-        if isinstance(laws, Sequence) and all(hasattr(law, "parameters_") for law in laws):
-            table = np.stack([self._row(law) for law in laws])
-        else:
-            table = np.array(laws, dtype=np.float64)
-            if self.bernoulli and table.ndim == 1:
-                table = np.stack([1 - table, table], axis=1)
+        table = self._table_of(laws)
         if table.shape != (self.size, len(self.states)):
             raise OptionError(
                 f"emissions has shape {table.shape}; expected {(self.size, len(self.states))}: one row for each hidden "
@@ -131,9 +149,28 @@ class CategoricalEmission(Emission):
         off = np.abs(table.sum(axis=1, keepdims=True) - 1) > len(self.states) * np.finfo(np.float64).eps
         return {"probabilities": np.where(off, table / table.sum(axis=1, keepdims=True), table)}
 
+    def _table_of(self, laws: Any) -> Floats:
+        if isinstance(laws, Sequence) and len(laws) and all(hasattr(law, "parameters_") for law in laws):
+            return np.stack([self._row(law) for law in laws])
+        try:
+            table = np.array(getattr(laws, "values", laws), dtype=np.float64)
+        except (TypeError, ValueError):
+            raise OptionError(
+                f"emissions is {laws!r}; expected probabilities of shape {(self.size, len(self.states))}, or one law "
+                "for each hidden state."
+            ) from None
+        return np.stack([1 - table, table], axis=1) if self.bernoulli and table.ndim == 1 else table
+
+    def restricted(self, given: Parameters) -> Self:
+        """Zeros of given rows are forbidden, and take no pseudo-counts."""
+        allowed = given["probabilities"] > 0
+        return replace(self, allowed=allowed, pseudo=self.pseudo * allowed)
+
     def _row(self, law: Any) -> Floats:
         if isinstance(law, Bernoulli):
             return np.array([1 - law.probability_, law.probability_])
+        if not isinstance(law, Categorical):
+            raise OptionError(f"emissions holds {law!r}; expected laws of the symbols {listing(self.states)}.")
         places = state_codes(self._variable, list(law.states_))
         row = np.zeros(len(self.states))
         row[places] = law.probabilities_
@@ -144,7 +181,19 @@ class CategoricalEmission(Emission):
         codes = data[0][data[0] >= 0]
         shares = (np.bincount(codes, minlength=len(self.states)) + 1.0) / (len(codes) + len(self.states))
         noise = rng.gamma(2.0, size=(self.size, len(self.states)))
-        rows = shares * noise
+        return self._normalised(shares * noise)
+
+    def from_shares(self, data: Data, shares: Floats, rng: np.random.Generator) -> Parameters:
+        """Shares of the symbols and one more step of any symbol: what no step of a guess shows may be seen later."""
+        counts = counts_by_code(data[0], shares, len(self.states)).T
+        return self._normalised(counts + self.pseudo + 1.0 / len(self.states))
+
+    def idle(self, data: Data, rng: np.random.Generator) -> Parameters:
+        """Equal probabilities."""
+        return self._normalised(np.ones((self.size, len(self.states))))
+
+    def _normalised(self, counts: Floats) -> Parameters:
+        rows = counts if self.allowed is None else counts * self.allowed
         return {"probabilities": rows / rows.sum(axis=1, keepdims=True)}
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
@@ -159,5 +208,5 @@ class CategoricalEmission(Emission):
         return [take_states(self.states, found)]
 
     def describe(self) -> dict[str, Any]:
-        """The states."""
-        return {"states": list(self.states)}
+        """The states, and where they come from."""
+        return {"states": list(self.states), "origin": self.origin}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,11 @@ class ColumnsEmission(Emission):
         """Of all parts."""
         return {f"{at}.{name}": kind for at, part in enumerate(self.parts) for name, kind in part.kinds.items()}
 
+    @property
+    def known(self) -> Mapping[str, tuple[int, ...]]:
+        """Of all parts."""
+        return {f"{at}.{name}": cells for at, part in enumerate(self.parts) for name, cells in part.known.items()}
+
     def _split(self, arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = [{} for _ in self.parts]
         for name, array in arrays.items():
@@ -43,9 +48,16 @@ class ColumnsEmission(Emission):
 
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
         """The arrays of all parts, one after another."""
+        self._check_width(columns)
+        return tuple(a for part, column in zip(self.parts, columns, strict=True) for a in part.read([column]))
+
+    def _check_width(self, columns: Sequence[NDArray[Any]]) -> None:
         if len(columns) != len(self.parts):
             raise DataError(f"Steps hold {len(columns)} observations; the laws describe {len(self.parts)}.")
-        return tuple(a for part, column in zip(self.parts, columns, strict=True) for a in part.read([column]))
+
+    def in_closed_form(self, data: Data) -> bool:
+        """All parts."""
+        return all(part.in_closed_form(piece) for part, piece in zip(self.parts, self._pieces(data), strict=True))
 
     def _pieces(self, data: Data) -> list[Data]:
         """The arrays of each part."""
@@ -91,20 +103,40 @@ class ColumnsEmission(Emission):
         rows = zip(self.parts, self._split(parameters), strict=True)
         return np.asarray(sum(part.log_prior(own) for part, own in rows))
 
-    def pool(self, statistics: Statistics, groups: Sequence[Sequence[int]]) -> Statistics:
-        """Each part by itself."""
-        rows = zip(self.parts, self._split(statistics), strict=True)
-        return self._join([part.pool(sums, groups) for part, sums in rows])
-
     @property
     def without_prior(self) -> tuple[str, ...]:
         """Of all parts, each family once."""
         return tuple(dict.fromkeys(name for part in self.parts for name in part.without_prior))
 
-    def notes(self, parameters: Parameters) -> tuple[str, ...]:
+    def notes(self, parameters: Parameters, statistics: Statistics, names: Sequence[str]) -> tuple[str, ...]:
         """Of all parts."""
-        rows = zip(self.parts, self._split(parameters), strict=True)
-        return tuple(f"column {at}: {note}" for at, (part, own) in enumerate(rows) for note in part.notes(own))
+        titles = self.columns or range(len(self.parts))
+        rows = zip(titles, self.parts, self._split(parameters), self._split(statistics), strict=True)
+        return tuple(
+            f"column {title!r}: {note}" for title, part, own, sums in rows for note in part.notes(own, sums, names)
+        )
+
+    # -- further steps -----------------------------------------------------------------------------------------------
+
+    def left(self, rest: Statistics, before: Statistics) -> Statistics:
+        """Each part by itself."""
+        rows = zip(self.parts, self._split(rest), self._split(before), strict=True)
+        return self._join([part.left(sums, held) for part, sums, held in rows])
+
+    def describe_with(self, columns: Sequence[NDArray[Any]]) -> dict[str, Any]:
+        """Of all parts."""
+        self._check_width(columns)
+        return {"parts": [part.describe_with([column]) for part, column in zip(self.parts, columns, strict=True)]}
+
+    def laid_out(self, statistics: Statistics, wider: Self) -> Statistics:
+        """Each part by itself."""
+        rows = zip(self.parts, self._split(statistics), wider.parts, strict=True)
+        return self._join([part.laid_out(sums, other) for part, sums, other in rows])
+
+    def rescaled(self, statistics: Statistics) -> Self:
+        """Each part by itself."""
+        rows = zip(self.parts, self._split(statistics), strict=True)
+        return replace(self, parts=tuple(part.rescaled(sums) for part, sums in rows))
 
     # -- parameters as one vector ------------------------------------------------------------------------------------
 
@@ -127,9 +159,9 @@ class ColumnsEmission(Emission):
         return all(part.inside(own) for part, own in zip(self.parts, self._split(parameters), strict=True))
 
     @property
-    def n_params(self) -> int:
+    def n_free(self) -> NDArray[np.int64]:
         """The sum over columns."""
-        return sum(part.n_params for part in self.parts)
+        return np.asarray(sum(part.n_free for part in self.parts))
 
     @property
     def n_shared(self) -> int:
@@ -145,18 +177,40 @@ class ColumnsEmission(Emission):
 
     def parameters_of(self, laws: Any) -> Parameters:
         """From one list of laws, or one law of columns, for each state."""
-        if (np.ndim(laws) == 0 and not isinstance(laws, Sequence)) or len(laws) != self.size:
+        if isinstance(laws, str) or not isinstance(laws, Sequence | np.ndarray) or len(laws) != self.size:
             raise OptionError(f"emissions is {laws!r}; expected one entry for each of {self.size} states.")
-        rows = [law.laws if isinstance(law, ColumnsLaw) else list(law) for law in laws]
-        if any(len(row) != len(self.parts) for row in rows):
-            raise OptionError(f"emissions has a state without {len(self.parts)} laws, one for each column.")
+        rows = [list(law.get_params(deep=False)["laws"]) if isinstance(law, ColumnsLaw) else law for law in laws]
+        if any(not isinstance(row, Sequence | np.ndarray) or len(row) != len(self.parts) for row in rows):
+            raise OptionError(
+                f"emissions is {laws!r}; expected {len(self.parts)} laws for each state, one for each column."
+            )
         given = [part.parameters_of([row[at] for row in rows]) for at, part in enumerate(self.parts)]
         return self._join(given)
+
+    def restricted(self, given: Parameters) -> Self:
+        """Each part by itself."""
+        rows = zip(self.parts, self._split(given), strict=True)
+        return replace(self, parts=tuple(part.restricted(own) for part, own in rows))
+
+    def check_start(self, given: Parameters) -> None:
+        """Each part by itself."""
+        for part, own in zip(self.parts, self._split(given), strict=True):
+            part.check_start(own)
+
+    def from_shares(self, data: Data, shares: Floats, rng: np.random.Generator) -> Parameters:
+        """Each part by itself."""
+        rows = zip(self.parts, self._pieces(data), strict=True)
+        return self._join([part.from_shares(piece, shares, rng) for part, piece in rows])
 
     def start(self, data: Data, rng: np.random.Generator) -> Parameters:
         """Each part by itself."""
         rows = zip(self.parts, self._pieces(data), strict=True)
         return self._join([part.start(piece, rng) for part, piece in rows])
+
+    def idle(self, data: Data, rng: np.random.Generator) -> Parameters:
+        """Each part by itself."""
+        rows = zip(self.parts, self._pieces(data), strict=True)
+        return self._join([part.idle(piece, rng) for part, piece in rows])
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """Column by column."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from suffice.errors import EstimateError
 
 Floats = NDArray[np.float64]
 #: Columns as an emission reads them: arrays whose first axis counts the steps.
@@ -29,8 +31,14 @@ class Emission(ABC):
 
     #: Number of laws.
     size: int
-    #: What the arrays of parameters hold: rows of probabilities ("simplex"), numbers, or symmetric matrices.
+    #: What the arrays of parameters hold: rows of probabilities ("simplex"), numbers ("real"), or symmetric matrices:
+    #: "symmetric", "diagonal", one number on the diagonal ("spherical"), or one matrix for all laws ("shared").
     kinds: ClassVar[Mapping[str, str]]
+
+    @property
+    def known(self) -> Mapping[str, tuple[int, ...]]:
+        """Cells of each law, by array, that are given and not learned."""
+        return {}
 
     @property
     def n_arrays(self) -> int:
@@ -46,6 +54,10 @@ class Emission(ABC):
     @abstractmethod
     def spread(self, data: Data) -> Floats:
         """Steps as points (steps, d) of comparable columns for clustering; NaN for a gap, no columns for states."""
+
+    def in_closed_form(self, data: Data) -> bool:
+        """Whether known states settle the statistics: nothing is left to be expected at the parameters."""
+        return True
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
@@ -76,30 +88,68 @@ class Emission(ABC):
 
     @abstractmethod
     def maximise(self, statistics: Statistics, parameters: Parameters) -> Parameters:
-        """The parameters of statistics; a law without weight and without prior keeps those it had."""
+        """The parameters of statistics; a law that they do not determine keeps those it had.
+
+        That is a law without weight and without prior, and one that no member of its family fits best.
+        """
+
+    def maximise_tied(
+        self, statistics: Statistics, parameters: Parameters, groups: Sequence[Sequence[int]]
+    ) -> Parameters:
+        """As `maximise`, with one law for each group: the sums of a group are in its first law, and nowhere else."""
+        if not groups:
+            return self.maximise(statistics, parameters)
+        found = self.maximise(self.gathered(statistics, groups), parameters)
+        return {name: alike(array, groups, self.size) for name, array in found.items()}
+
+    def gathered(self, statistics: Statistics, groups: Sequence[Sequence[int]]) -> Statistics:
+        """The statistics with those of each group added up in its first law; the others have none."""
+        found = dict(statistics)
+        for name, sums in statistics.items():
+            pooled = sums.reshape(self.size, -1, *sums.shape[1:]).copy()
+            for group in groups:
+                first, others = group[0], list(group[1:])
+                pooled[first] = pooled[list(group)].sum(axis=0)
+                pooled[others] = pooled[others] * 0.0
+            found[name] = pooled.reshape(sums.shape)
+        return found
 
     def log_prior(self, parameters: Parameters) -> Floats:
         """Log prior density of each law up to a constant (size,), as the M-step maximises it."""
         return np.zeros(self.size)
-
-    def pool(self, statistics: Statistics, groups: Sequence[Sequence[int]]) -> Statistics:
-        """The statistics with those of tied laws added up, each law of a group holding the sum."""
-        found = dict(statistics)
-        for name, sums in statistics.items():
-            pooled = sums.copy()
-            for group in groups:
-                pooled[list(group)] = sums[list(group)].sum(axis=0)
-            found[name] = pooled
-        return found
 
     @property
     def without_prior(self) -> tuple[str, ...]:
         """Names of families whose laws have no prior and take no pseudo-counts."""
         return ()
 
-    def notes(self, parameters: Parameters) -> tuple[str, ...]:
-        """What a report should say: floors that hold, edges that were reached."""
+    def notes(self, parameters: Parameters, statistics: Statistics, names: Sequence[str]) -> tuple[str, ...]:
+        """What a report should say of the laws, called `names`: floors that hold, laws that could not be learned."""
         return ()
+
+    # -- further steps -----------------------------------------------------------------------------------------------
+
+    def left(self, rest: Statistics, before: Statistics) -> Statistics:
+        """What is left of `before` after steps were taken out, rounding set to 0.
+
+        An EstimateError where no steps have such statistics.
+        """
+        found = dict(rest)
+        for name in COUNTED & rest.keys():
+            found[name] = counts_left(rest[name], before[name])
+        return found
+
+    def describe_with(self, columns: Sequence[NDArray[Any]]) -> dict[str, Any]:
+        """As `describe`, for an emission that further steps belong to as well."""
+        return self.describe()
+
+    def laid_out(self, statistics: Statistics, wider: Self) -> Statistics:
+        """The statistics as an emission has them that further steps belong to."""
+        return statistics
+
+    def rescaled(self, statistics: Statistics) -> Self:
+        """The emission with the units, and so the floors, of all steps that the statistics are of."""
+        return self
 
     # -- parameters as one vector ------------------------------------------------------------------------------------
 
@@ -117,8 +167,8 @@ class Emission(ABC):
 
     @property
     @abstractmethod
-    def n_params(self) -> int:
-        """Free parameters of one law."""
+    def n_free(self) -> NDArray[np.int64]:
+        """Free parameters of each law (size,)."""
 
     @property
     def n_shared(self) -> int:
@@ -135,6 +185,13 @@ class Emission(ABC):
     def parameters_of(self, laws: Any) -> Parameters:
         """The parameters of distributions, or of what else a user gives as start values."""
 
+    def restricted(self, given: Parameters) -> Self:
+        """The emission whose laws keep the zeros of given probabilities."""
+        return self
+
+    def check_start(self, given: Parameters) -> None:  # noqa: B027  most laws have no floor
+        """Raise where start values are beyond a floor: the first step would be a step down."""
+
     @abstractmethod
     def start(self, data: Data, rng: np.random.Generator) -> Parameters:
         """Parameters to begin with where nothing else is known."""
@@ -144,6 +201,10 @@ class Emission(ABC):
         before = self.start(data, rng)
         return self.maximise(self.statistics(data, shares, before), before)
 
+    def idle(self, data: Data, rng: np.random.Generator) -> Parameters:
+        """Parameters of laws without steps: the law of all steps."""
+        return self.from_shares(data, np.full((len(data[0]), self.size), 1.0 / self.size), rng)
+
     @abstractmethod
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """One step of each law in `codes`, column by column."""
@@ -151,6 +212,31 @@ class Emission(ABC):
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """What was settled by the data and must be known to rebuild the emission."""
+
+
+#: Statistics that count steps, and are at least 0.
+COUNTED = frozenset({"weight", "counts", "shares"})
+
+
+def counts_left(rest: NDArray[Any], before: NDArray[Any]) -> NDArray[Any]:
+    """Counts after a subtraction, rounding set to 0; a negative one is an error."""
+    found = np.where(np.abs(rest) <= 1e-9 * np.maximum(before, 1.0), 0.0, rest)
+    if (found < 0).any():
+        raise never_learned("negative counts")
+    return found
+
+
+def never_learned(what: str) -> EstimateError:
+    """The error for sequences that are taken out and were not in."""
+    return EstimateError(f"These sequences were never learned: taking them out would leave {what}.")
+
+
+def alike(array: Floats, groups: Sequence[Sequence[int]], size: int) -> Floats:
+    """An array of parameters of `size` laws in which those of a group are as the first of them."""
+    found = array.reshape(size, -1, *array.shape[1:]).copy()
+    for group in groups:
+        found[list(group)] = found[group[0]]
+    return found.reshape(array.shape)
 
 
 def add(left: Statistics, right: Statistics) -> Statistics:

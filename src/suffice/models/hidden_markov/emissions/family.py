@@ -1,11 +1,11 @@
-"""Any exponential family of one column, through its sufficient statistics."""
+"""Any exponential family of one column, or of proportions, through its sufficient statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,22 @@ from numpy.typing import NDArray
 from suffice.domain import Domain
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.exponential import ExponentialFamily
+from suffice.families.vectors import VectorFamily
 from suffice.fitting import summarize
-from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
-from suffice.models.hidden_markov.emissions.gaussian import as_reals
+from suffice.models.hidden_markov.emissions.contract import (
+    UNUSED,
+    Data,
+    Emission,
+    Floats,
+    Parameters,
+    Statistics,
+    never_learned,
+)
+from suffice.models.hidden_markov.emissions.family_floor import BY_MEAN, concentration, highest, matched, possible
+from suffice.models.hidden_markov.emissions.reals import as_reals, called
 from suffice.statistics import empty_summary
 
 COLUMN = "observation"
-#: Laws whose maximum likelihood matches the mean of T(x), where nothing about them is known.
-BY_MEAN = frozenset({"Poisson", "Exponential", "Gamma", "Beta", "InverseGamma"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +36,15 @@ class FamilyEmission(Emission):
     """Laws of the family of `law`, which is unfitted and may have a prior or known parameters.
 
     Without either, one matrix product gives the sums of T(x) of all states and another all log densities. Else the
-    summaries that the law itself learns from are kept, one for each state.
+    summaries that the law itself learns from are kept, one for each state. `unit` (k,) are the parameters of the law of
+    all steps; with `floor` they say how narrow a law may become.
     """
 
     size: int
     law: ExponentialFamily
     unit: Floats
+    floor: float = 0.0
+    title: Any = None
 
     kinds: ClassVar[Mapping[str, str]] = {"parameters": "real"}
 
@@ -46,28 +57,50 @@ class FamilyEmission(Emission):
         free = all(self._options.get(name) is None for name in self.law.parameter_names)
         return type(self.law).__name__ in BY_MEAN and free and self._options.get("prior") is None
 
+    @cached_property
+    def _most(self) -> float:
+        """The largest concentration of a law; a prior holds laws up by itself."""
+        held = self._matches or (type(self.law).__name__ == "Normal" and self._options.get("variance") is None)
+        return highest(self.law, self.unit, self.floor) if held and self._options.get("prior") is None else np.inf
+
     def _usual(self, row: Floats) -> dict[str, Any]:
         """Parameters by name."""
+        if isinstance(self.law, VectorFamily):
+            return {self.law.parameter_names[0]: row}
         return dict(zip(self.law.parameter_names, map(float, row), strict=True))
 
     # -- data --------------------------------------------------------------------------------------------------------
 
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
-        """Values (steps,), NaN for a gap; then log h and T (steps, k) where they are used."""
-        (column,) = columns
-        values = as_reals(column)
-        seen = ~np.isnan(values)
+        """Values (steps,) or (steps, d), NaN for a gap; then log h and T (steps, k) where they are used."""
+        values = self._values(columns)
+        seen = _seen(values)
         # A law at some parameters knows the support: log h is -inf outside of it.
         base = np.zeros(len(values))
         base[seen] = self._supported(values[seen])
-        if (base[seen] == -np.inf).any():
-            wrong = values[seen][base[seen] == -np.inf]
-            raise DataError(f"The observation {wrong[0]!r} is outside of the support of {type(self.law).__name__}.")
+        self._refuse(values[seen], np.isneginf(base[seen]))
         if not self._matches:
             return (values,)
         statistics = np.zeros((len(values), len(self.law._to_natural(self._usual(self.unit)))))
         statistics[seen] = self.law.sufficient_statistics(values[seen])
+        self._refuse(values[seen], np.logical_not(np.isfinite(statistics[seen]).all(axis=1)))
         return values, base, statistics
+
+    def _values(self, columns: Sequence[NDArray[Any]]) -> Floats:
+        if not isinstance(self.law, VectorFamily):
+            (column,) = columns
+            return as_reals(column, self.title)
+        if len(columns) != len(self.unit):
+            raise DataError(f"Steps hold {len(columns)} observations; the laws describe {len(self.unit)}.")
+        return read_proportions(columns, self._options.get("columns"))
+
+    def _refuse(self, values: Floats, wrong: NDArray[np.bool_]) -> None:
+        if wrong.any():
+            found, count = values[wrong][0].tolist(), self.law._variable(COLUMN).kind == "count"
+            raise DataError(
+                f"{called(self.title)}: {found!r} is outside of the support of {type(self.law).__name__}, or on its "
+                f"edge{'; expected a count' if count else ''}. Leave it out, give it as a gap, or choose another law."
+            )
 
     def _supported(self, values: Floats) -> Floats:
         try:
@@ -77,27 +110,35 @@ class FamilyEmission(Emission):
             return np.zeros(len(values))
 
     @property
+    def known(self) -> Mapping[str, tuple[int, ...]]:
+        """Parameters that the law was given with."""
+        names = enumerate(self.law.parameter_names)
+        return {"parameters": tuple(at for at, name in names if self._options.get(name) is not None)}
+
+    @property
     def n_arrays(self) -> int:
         """Values, and log h and T where they are used."""
         return 3 if self._matches else 1
 
     def spread(self, data: Data) -> Floats:
         """In units of the column."""
-        values = data[0]
-        seen = values[~np.isnan(values)]
-        scale = seen.std() if len(seen) and seen.std() > 0 else 1.0
-        return np.asarray(((values - (seen.mean() if len(seen) else 0.0)) / scale)[:, None])
+        values = data[0].reshape(len(data[0]), -1)
+        seen = values[_seen(values)]
+        if not len(seen):
+            return np.zeros(values.shape)
+        scale = seen.std(axis=0)
+        return np.asarray((values - seen.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
     def _at(self, row: Floats) -> Any:
         """The law with these parameters, in the order of their names; known ones are as given."""
-        return self.law._with(**dict(zip(self.law.parameter_names, map(float, row), strict=True)))
+        return self.law._with(**self._usual(row))
 
     def log_densities(self, data: Data, parameters: Parameters) -> Floats:
         """Eta . T - A + log h for all laws at once; laws at the edge of their family one by one."""
         values, rows = data[0], parameters["parameters"]
-        seen = ~np.isnan(values)
+        seen = _seen(values)
         found = np.zeros((len(values), self.size))
         for at, row in enumerate(rows):
             eta = self.law._to_natural(self._usual(row)) if self._matches else np.array([np.nan])
@@ -110,7 +151,7 @@ class FamilyEmission(Emission):
 
     def statistics(self, data: Data, weights: Floats, parameters: Parameters) -> Statistics:
         """Weight (size,), sums of T (size, k) and of log h (size,), or one summary for each state."""
-        seen = ~np.isnan(data[0])
+        seen = _seen(data[0])
         weight = weights[seen].sum(axis=0)
         if self._matches:
             return {"weight": weight, "sums": weights.T @ data[2], "base": weights.T @ data[1]}
@@ -141,31 +182,34 @@ class FamilyEmission(Emission):
         return found
 
     def maximise(self, statistics: Statistics, parameters: Parameters) -> Parameters:
-        """Each law by its own maximum likelihood or conjugate posterior."""
+        """Each law by its own maximum likelihood or conjugate posterior, no narrower than the floor lets it be."""
         rows = parameters["parameters"].copy()
-        prior = self._options.get("prior")
         for at in range(self.size):
-            if not statistics["weight"][at] > UNUSED and prior is None:
-                continue
-            if self._matches:
-                mean = statistics["sums"][at] / statistics["weight"][at]
-                rows[at] = self._matched(mean)
-            else:
-                rows[at] = self._row(self.law.clone().fit(statistics["summaries"][at]))
+            found = self._learned(statistics, at, rows[at])
+            rows[at] = rows[at] if found is None else found
         return {"parameters": rows}
 
-    def _matched(self, mean: Floats) -> Floats:
+    def _learned(self, statistics: Statistics, at: int, before: Floats) -> Floats | None:
+        """The parameters of one law; None where its statistics determine none."""
+        weight = statistics["weight"][at]
+        if not weight > UNUSED and self._options.get("prior") is None:
+            return None
+        if self._matches:
+            return matched(self.law, statistics["sums"][at] / weight, self._most)
         try:
-            found = self.law._check(self.law._from_mean(mean))
-            return np.array([float(found[name]) for name in self.law.parameter_names])
-        except (np.linalg.LinAlgError, FloatingPointError, EstimateError, OptionError) as error:
-            raise EstimateError(
-                f"No {type(self.law).__name__} law has the expected statistics {mean.tolist()}, as where all steps of "
-                f"a state are equal ({error}). Use fewer states, or give the law a prior."
-            ) from error
+            found = self._row(self.law.clone().fit(statistics["summaries"][at]))
+        except EstimateError:
+            if not np.isfinite(self._most):
+                return None
+            known = self._options.get("mean")  # A normal law of known mean whose steps all lie there.
+            found = np.array([before[0] if known is None else float(known), 0.0])
+        if np.isfinite(self._most):
+            found[1] = max(found[1], 1.0 / self._most)
+        return found
 
     def _row(self, law: Any) -> Floats:
-        return np.array([float(law.parameters_[name]) for name in self.law.parameter_names])
+        parts = [np.atleast_1d(law.parameters_[name]) for name in self.law.parameter_names]
+        return np.concatenate(parts).astype(np.float64)
 
     def log_prior(self, parameters: Parameters) -> Floats:
         """Density of the law's own prior."""
@@ -179,66 +223,152 @@ class FamilyEmission(Emission):
         """The family, unless its laws have a conjugate prior."""
         return () if self._options.get("prior") is not None else (type(self.law).__name__,)
 
+    def notes(self, parameters: Parameters, statistics: Statistics, names: Sequence[str]) -> tuple[str, ...]:
+        """Which laws lie on the floor, and which could not be learned."""
+        found = []
+        for at, (name, row) in enumerate(zip(names, parameters["parameters"], strict=True)):
+            family = type(self.law).__name__
+            if statistics["weight"][at] > UNUSED and self._learned(statistics, at, row) is None:
+                why = (
+                    "no law fits its steps best" if self._options.get("prior") is None else "its posterior has no mode"
+                )
+                found.append(
+                    f"the {family} law of {name} was left as it was: {why}. Use fewer states or a stronger prior"
+                )
+            elif concentration(self.law, row) >= self._most * (1 - 1e-6):
+                found.append(
+                    f"the {family} law of {name} is held at its floor, variance_floor={self.floor:g} of the spread of "
+                    "the law of all steps"
+                )
+        return tuple(found)
+
+    # -- further steps -----------------------------------------------------------------------------------------------
+
+    def left(self, rest: Statistics, before: Statistics) -> Statistics:
+        """Weights of at least 0, and means of T that some values have; summaries see to it themselves."""
+        found = super().left(rest, before)
+        for at, weight in enumerate(found["weight"] if self._matches else ()):
+            if weight == 0:
+                found["sums"][at], found["base"][at] = 0.0, 0.0
+            elif not possible(self.law, found["sums"][at] / weight):
+                raise never_learned("a mean that no observations have")
+        return found
+
+    def rescaled(self, statistics: Statistics) -> Self:
+        """The law of all steps."""
+        whole = {name: sums.sum(axis=0, keepdims=True) for name, sums in statistics.items()}
+        one = replace(self, size=1, floor=0.0)
+        found = one._learned(whole, 0, self.unit)
+        return self if found is None else replace(self, unit=as_unit(found))
+
     # -- parameters as one vector ------------------------------------------------------------------------------------
 
     def vector(self, parameters: Parameters) -> Floats:
-        """In units of the law of all steps."""
-        return np.asarray((parameters["parameters"] / self.unit).ravel())
+        """In units of the law of all steps; of large ones the logarithm, so that changes are shares of them."""
+        found = parameters["parameters"] / np.abs(self.unit)
+        return np.asarray((np.sign(found) * np.log1p(np.abs(found))).ravel())
 
     def at(self, vector: Floats, like: Parameters) -> Parameters:
         """Back from the units."""
-        return {"parameters": vector.reshape(self.size, len(self.unit)) * self.unit}
+        found = vector.reshape(self.size, len(self.unit))
+        with np.errstate(over="ignore"):  # Of a point that was extrapolated too far; `inside` refuses it.
+            return {"parameters": np.sign(found) * np.expm1(np.abs(found)) * np.abs(self.unit)}
 
     def inside(self, parameters: Parameters) -> bool:
-        """Whether every law takes its parameters."""
+        """Whether every law takes its parameters, and none is narrower than the floor."""
         try:
             for row in parameters["parameters"]:
                 self._at(row)
         except OptionError:
             return False
-        return True
+        widest = max(concentration(self.law, row) for row in parameters["parameters"])
+        return widest <= self._most * (1 + 1e-9)
 
     @property
-    def n_params(self) -> int:
+    def n_free(self) -> NDArray[np.int64]:
         """Those that are not known."""
-        return sum(self._options.get(name) is None for name in self.law.parameter_names)
+        if isinstance(self.law, VectorFamily):
+            return np.full(self.size, len(self.unit), np.int64)
+        known = sum(self._options.get(name) is None for name in self.law.parameter_names)
+        return np.full(self.size, known, np.int64)
 
     # -- laws --------------------------------------------------------------------------------------------------------
 
     def laws(self, parameters: Parameters) -> list[Any]:
         """The laws, given."""
-        return [self._at(row) for row in parameters["parameters"]]
+        return [self._at(row.copy()) for row in parameters["parameters"]]
 
     def parameters_of(self, laws: Any) -> Parameters:
         """From laws, or from the parameters of each state in the order of their names."""
-        if np.ndim(laws) == 0 or len(laws) != self.size:
+        if isinstance(laws, str) or not isinstance(laws, Sequence | np.ndarray) or len(laws) != self.size:
             raise OptionError(f"emissions is {laws!r}; expected {self.size} laws, one for each state.")
-        rows = [self._row(law) if hasattr(law, "parameters_") else np.atleast_1d(law) for law in laws]
-        found = np.array(rows, dtype=np.float64)
-        if found.shape != (self.size, len(self.unit)) or not self.inside({"parameters": found}):
-            raise OptionError(f"emissions is {laws!r}; expected parameters of {type(self.law).__name__}.")
+        wrong = OptionError(f"emissions is {laws!r}; expected parameters of {type(self.law).__name__} laws.")
+        if any(hasattr(law, "parameters_") and type(law) is not type(self.law) for law in laws):
+            raise wrong
+        try:
+            found = np.array([self._row(law) if hasattr(law, "parameters_") else np.atleast_1d(law) for law in laws])
+            found = found.astype(np.float64)
+        except (TypeError, ValueError):
+            raise wrong from None
+        if found.shape != (self.size, len(self.unit)) or not replace(self, floor=0.0).inside({"parameters": found}):
+            raise wrong
         return {"parameters": found}
 
+    def check_start(self, given: Parameters) -> None:
+        """Laws on or above the floor."""
+        if not self.inside(given):
+            raise OptionError(
+                f"emissions holds a {type(self.law).__name__} law narrower than its floor, {self.floor:g} of the "
+                "spread of the law of all steps. Begin with a wider law, or choose a smaller variance_floor."
+            )
+
     def start(self, data: Data, rng: np.random.Generator) -> Parameters:
-        """Laws of random thirds of the steps."""
-        values = data[0][~np.isnan(data[0])]
-        weights = rng.dirichlet(np.ones(self.size), size=len(values))
-        return self.maximise(
-            self.statistics(tuple(part[~np.isnan(data[0])] for part in data), weights, {}),
-            {"parameters": np.stack([self.unit] * self.size)},
-        )
+        """Laws of random shares of the steps."""
+        some = tuple(part[_seen(data[0])] for part in data)
+        weights = rng.dirichlet(np.ones(self.size), size=len(some[0]))
+        return self.maximise(self.statistics(some, weights, {}), {"parameters": np.stack([self.unit] * self.size)})
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """From each law as many as it has steps."""
-        laws = self.laws(parameters)
         found: NDArray[Any] | None = None
-        for at, law in enumerate(laws):
+        for at, law in enumerate(self.laws(parameters)):
             mine = np.flatnonzero(codes == at)
             drawn = np.asarray(law.sample(len(mine), random_state=rng))
-            found = np.empty(len(codes), drawn.dtype) if found is None else found
+            found = np.empty((len(codes), *drawn.shape[1:]), drawn.dtype) if found is None else found
             found[mine] = drawn
-        return [np.zeros(0) if found is None else found]
+        if found is None:
+            return [np.zeros(0)]
+        return [found] if found.ndim == 1 else list(found.T)
 
     def describe(self) -> dict[str, Any]:
         """The units."""
         return {"unit": self.unit}
+
+
+def _seen(values: Floats) -> NDArray[np.bool_]:
+    """Steps that are no gaps (steps,)."""
+    return np.asarray(~np.isnan(values.reshape(len(values), -1)).any(axis=1))
+
+
+def as_unit(row: Floats) -> Floats:
+    """Parameters of the law of all steps as units: none of them is 0."""
+    return np.where(row != 0, row, 1.0)
+
+
+def read_proportions(columns: Sequence[NDArray[Any]], titles: Any) -> Floats:
+    """Rows (steps, d) that add up to one; NaN in all columns for a gap."""
+    names = titles or [None] * len(columns)
+    rows = np.stack([as_reals(column, name) for column, name in zip(columns, names, strict=True)], axis=1)
+    gaps = np.isnan(rows)
+    partly = gaps.any(axis=1) & ~gaps.all(axis=1)
+    if partly.any():
+        step = int(np.argmax(partly))
+        raise DataError(f"Step {step} has a gap in some of its proportions; give all of them, or none.")
+    wrong = ~gaps.any(axis=1) & ((rows <= 0).any(axis=1) | (np.abs(rows.sum(axis=1) - 1) > 1e-6))
+    if wrong.any():
+        step = int(np.argmax(wrong))
+        raise DataError(
+            f"Step {step} holds {rows[step].tolist()}; a Dirichlet law describes proportions above 0 that add up to "
+            "one. Divide each row by its sum, and leave rows with zeros out."
+        )
+    return rows

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.chain_statistics import diagonal_log_densities, diagonal_potentials, products_by_weight
-from suffice.errors import DataError, EstimateError, OptionError
+from suffice.errors import DataError, EstimateError
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
-from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
+from suffice.models.hidden_markov.emissions.contract import (
+    UNUSED,
+    Data,
+    Emission,
+    Floats,
+    Parameters,
+    Statistics,
+    never_learned,
+)
 from suffice.models.hidden_markov.emissions.gaussian_gaps import completed, marginal_log_densities
 from suffice.models.hidden_markov.emissions.gaussian_prior import log_density, updated
+from suffice.models.hidden_markov.emissions.gaussian_start import below_floor, read_laws
+from suffice.models.hidden_markov.emissions.reals import as_reals
 
 SHAPES = ("full", "diagonal", "spherical", "tied")
 LOG_2PI = float(np.log(2 * np.pi))
@@ -40,7 +50,11 @@ class GaussianEmission(Emission):
     scalar: bool = False
     columns: tuple[Any, ...] | None = None
 
-    kinds: ClassVar[Mapping[str, str]] = {"means": "real", "covariances": "symmetric"}
+    @property
+    def kinds(self) -> Mapping[str, str]:  # type: ignore[override]
+        """Means, and covariances of their shape."""
+        shapes = {"full": "symmetric", "diagonal": "diagonal", "spherical": "spherical", "tied": "shared"}
+        return {"means": "real", "covariances": shapes[self.shape]}
 
     @property
     def _d(self) -> int:
@@ -50,7 +64,10 @@ class GaussianEmission(Emission):
 
     def read(self, columns: Sequence[NDArray[Any]]) -> Data:
         """Values (steps, d) about the centre; NaN for a gap."""
-        values = np.stack([as_reals(column) for column in columns], axis=1)
+        titles = self.columns or (None,) * len(columns)
+        if len(titles) != len(columns):
+            titles = (None,) * len(columns)
+        values = np.stack([as_reals(x, title) for x, title in zip(columns, titles, strict=True)], axis=1)
         if values.shape[1] != self._d:
             raise DataError(f"Steps hold {values.shape[1]} observations; the laws were learned on {self._d}.")
         return (values - self.centre,)
@@ -58,6 +75,11 @@ class GaussianEmission(Emission):
     def spread(self, data: Data) -> Floats:
         """In units of the columns."""
         return np.asarray(data[0] / self.scale)
+
+    def in_closed_form(self, data: Data) -> bool:
+        """Unless some columns of a step are missing, and others are not."""
+        gaps = np.isnan(data[0])
+        return self._d == 1 or bool((gaps.any(axis=1) == gaps.all(axis=1)).all())
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
@@ -76,9 +98,12 @@ class GaussianEmission(Emission):
         found = np.empty((len(x), self.size))
         for law, (mean, covariance) in enumerate(zip(means, parameters["covariances"], strict=True)):
             root = np.linalg.cholesky(covariance)
-            z = (x - mean) @ np.linalg.inv(root).T
-            found[:, law] = -0.5 * (np.einsum("ij,ij->i", z, z) + self._d * LOG_2PI) - np.log(np.diag(root)).sum()
-        return found
+            with np.errstate(over="ignore", invalid="ignore"):
+                z = (x - mean) @ np.linalg.inv(root).T
+                square = np.einsum("ij,ij->i", z, z)
+            found[:, law] = -0.5 * (square + self._d * LOG_2PI) - np.log(np.diag(root)).sum()
+        # Numbers whose squares are too large for a float have no density that is not.
+        return np.where(np.isnan(found), -np.inf, found)
 
     def potentials(self, data: Data, parameters: Parameters, out: Floats | None = None) -> tuple[Floats, Floats]:
         """Of independent columns without gaps in one loop."""
@@ -134,7 +159,7 @@ class GaussianEmission(Emission):
                 means[law] = average + self.centre
                 covariances[law] = self._held(self._shaped(scatters[law] / safe))
         if self.shape == "tied" and used.any():
-            covariances[:] = self._held(scatters[used].sum(axis=0) / weight[used].sum())
+            covariances[:] = self._held(scatters[used].sum(axis=0) / weight[used].sum())  # Each scatter is there once.
         return {"means": means, "covariances": covariances}
 
     def _shaped(self, covariance: Floats) -> Floats:
@@ -176,19 +201,53 @@ class GaussianEmission(Emission):
         family = Normal if self.scalar else MultivariateNormal
         return () if self.prior is not None else (family.__name__,)
 
-    def notes(self, parameters: Parameters) -> tuple[str, ...]:
+    def notes(self, parameters: Parameters, statistics: Statistics, names: Sequence[str]) -> tuple[str, ...]:
         """Which laws lie on the floor."""
-        units = np.outer(self.scale, self.scale)
-        if self.shape == "spherical":
-            least = self.floor * float(np.mean(self.scale**2)) * (1 + 1e-6)
-            low = [law for law, matrix in enumerate(parameters["covariances"]) if matrix[0, 0] <= least]
-        else:
-            smallest = np.linalg.eigvalsh(parameters["covariances"] / units)[:, 0]
-            low = [law for law in range(self.size) if smallest[law] <= self.floor * (1 + 1e-6)]
+        smallest = self._smallest(parameters)
+        low = [name for name, value in zip(names, smallest, strict=True) if value <= self.floor * (1 + 1e-6)]
+        if low and self.shape == "tied":
+            low = ["all states"]
         return tuple(
-            f"a variance of state number {law} is held at its floor, {self.floor:g} of the variance of the column"
-            for law in low
+            f"a variance of {name} is held at its floor, variance_floor={self.floor:g} in units of the columns"
+            for name in low
         )
+
+    def _smallest(self, parameters: Parameters) -> Floats:
+        """The smallest variance of each law (size,) in units of the columns."""
+        covariances = parameters["covariances"]
+        if self.shape == "spherical":
+            return np.asarray(covariances[:, 0, 0] / np.mean(self.scale**2))
+        return np.asarray(np.linalg.eigvalsh(covariances / np.outer(self.scale, self.scale))[:, 0])
+
+    # -- further steps -----------------------------------------------------------------------------------------------
+
+    def left(self, rest: Statistics, before: Statistics) -> Statistics:
+        """Weights of at least 0, and scatters without a negative direction."""
+        found = super().left(rest, before)
+        units = np.outer(self.scale, self.scale)
+        for law, weight in enumerate(found["weight"]):
+            slack = 1e-9 * max(float(np.trace(before["products"][law] / units)), 1.0)
+            products, sums = found["products"][law] / units, found["sums"][law] / self.scale
+            if weight == 0:
+                if max(np.abs(products).max(), np.abs(sums).max()) > slack:
+                    raise never_learned("a state without steps whose values do not add up to 0")
+                found["products"][law], found["sums"][law] = 0.0, 0.0
+            elif np.linalg.eigvalsh(products - np.outer(sums, sums) / weight)[0] < -slack:
+                raise never_learned("a negative variance")
+        return found
+
+    def rescaled(self, statistics: Statistics) -> Self:
+        """The spread of all steps, about the centre of the first fit."""
+        weight = float(statistics["weight"].sum())
+        if not weight > 0:
+            return self
+        mean = statistics["sums"].sum(axis=0) / weight
+        square = np.diagonal(statistics["products"].sum(axis=0)) / weight - mean**2
+        level = np.abs(self.centre + mean)
+        spread = np.sqrt(np.maximum(square, 0.0))
+        constant = spread <= 1e-7 * np.sqrt(np.diagonal(statistics["products"].sum(axis=0)) / weight)
+        scale = np.where(constant | (spread <= 1e-14 * level), np.where(level > 0, level, 1.0), spread)
+        return replace(self, scale=scale)
 
     # -- parameters as one vector ------------------------------------------------------------------------------------
 
@@ -205,14 +264,15 @@ class GaussianEmission(Emission):
 
     def inside(self, parameters: Parameters) -> bool:
         """Covariances on or above the floor."""
-        units = np.outer(self.scale, self.scale)
-        return bool((np.linalg.eigvalsh(parameters["covariances"] / units)[:, 0] >= self.floor * (1 - 1e-9)).all())
+        return bool((self._smallest(parameters) >= self.floor * (1 - 1e-9)).all())
 
     @property
-    def n_params(self) -> int:
+    def n_free(self) -> NDArray[np.int64]:
         """Mean, and the free entries of a covariance that is not shared."""
         d = self._d
-        return d + {"full": d * (d + 1) // 2, "diagonal": d, "spherical": 1, "tied": 0}[self.shape]
+        return np.full(
+            self.size, d + {"full": d * (d + 1) // 2, "diagonal": d, "spherical": 1, "tied": 0}[self.shape], np.int64
+        )
 
     @property
     def n_shared(self) -> int:
@@ -230,24 +290,12 @@ class GaussianEmission(Emission):
 
     def parameters_of(self, laws: Any) -> Parameters:
         """From laws, or from (mean, variance or covariance) of each state."""
-        if not isinstance(laws, Sequence) or len(laws) != self.size:
-            raise OptionError(f"emissions is {laws!r}; expected a list of {self.size} laws, one for each state.")
-        means, covariances = np.empty((self.size, self._d)), np.empty((self.size, self._d, self._d))
-        for at, law in enumerate(laws):
-            if isinstance(law, Normal):
-                pair = law.mean_, np.atleast_1d(law.variance_)
-            elif isinstance(law, MultivariateNormal):
-                pair = law.mean_, law.covariance_
-            else:
-                pair = law
-            means[at] = pair[0]
-            given = np.asarray(pair[1], dtype=np.float64)
-            covariances[at] = np.diag(np.broadcast_to(given, self._d)) if given.ndim < 2 else given
-        if not (np.isfinite(means).all() and np.isfinite(covariances).all()):
-            raise OptionError("emissions holds a mean or a variance that is not finite.")
-        if (np.linalg.eigvalsh(covariances)[:, 0] <= 0).any():
-            raise OptionError("emissions holds a covariance that is not positive definite.")
-        return {"means": means, "covariances": covariances}
+        return read_laws(laws, self.size, self._d, self.shape)
+
+    def check_start(self, given: Parameters) -> None:
+        """Variances on or above the floor."""
+        if not self.inside(given):
+            raise below_floor(self.floor, self.scale, self.columns)
 
     def start(self, data: Data, rng: np.random.Generator) -> Parameters:
         """The law of all steps for each state, at random means."""
@@ -264,31 +312,3 @@ class GaussianEmission(Emission):
     def describe(self) -> dict[str, Any]:
         """Centre and scale."""
         return {"centre": self.centre, "scale": self.scale}
-
-
-def as_reals(column: NDArray[Any]) -> Floats:
-    """A column of numbers as float64; gaps become NaN, anything else is an error."""
-    try:
-        values = np.array(
-            [np.nan if value is None else value for value in column] if column.dtype == object else column
-        )
-        found = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"The observations hold {column[:3].tolist()!r}...; the laws of the states take numbers."
-        ) from None
-    if np.isinf(found).any():
-        raise DataError("The observations hold an infinite number; leave it out or give it as a gap (NaN).")
-    return found
-
-
-def centre_and_scale(values: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of columns (steps, d) without gaps; a constant column has the scale 1."""
-    seen = ~np.isnan(values)
-    count = np.maximum(seen.sum(axis=0), 1)
-    filled = np.where(seen, values, 0.0)
-    centre = filled.sum(axis=0) / count
-    away = np.where(seen, values - centre, 0.0)
-    scale = np.sqrt((away**2).sum(axis=0) / count)
-    floor = 1e-14 * np.maximum(np.abs(centre), 1e-300)
-    return centre, np.where(scale > floor, scale, np.where(np.abs(centre) > 0, np.abs(centre), 1.0))

@@ -16,13 +16,13 @@ Floats = NDArray[np.float64]
 
 def check_prior(prior: Any, d: int, shape: str) -> None:
     """Raise where a prior does not belong to laws of d columns with such covariances."""
-    if isinstance(prior, NormalInverseGamma) and d == 1:
+    if isinstance(prior, NormalInverseGamma) and d == 1 and shape != "tied":
         return
     if isinstance(prior, NormalWishart) and shape == "full" and len(prior.mean_) == d:
         return
     raise OptionError(
         f"prior is {prior!r}; normal laws of {d} columns with {shape} covariances take a NormalInverseGamma (one "
-        "column) or a NormalWishart of that many dimensions (full covariances)."
+        "column, not tied) or a NormalWishart of that many dimensions (full covariances)."
     )
 
 

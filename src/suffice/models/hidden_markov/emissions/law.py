@@ -9,8 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.errors import OptionError
+from suffice.errors import DataError, OptionError
 from suffice.families.base import Distribution, as_probabilities, generator
+from suffice.families.bernoulli import Bernoulli
+from suffice.families.categorical import Categorical
+from suffice.models.hidden_markov.emissions.reals import as_reals
 from suffice.report import Report
 
 Floats = NDArray[np.float64]
@@ -110,7 +113,10 @@ class Mixture(Distribution):
 
     def mean(self) -> Any:
         """The weighted mean of the components."""
-        found = sum(weight * law.mean() for weight, law in zip(self.weights_, self.components_, strict=True))
+        means = [law.mean() for law in self.components_]
+        if any(isinstance(mean, list) for mean in means):
+            raise OptionError("The mixture has no mean: some of its columns hold no numbers.")
+        found = sum(weight * mean for weight, mean in zip(self.weights_, means, strict=True))
         return float(found) if np.ndim(found) == 0 else np.asarray(found)
 
     def to_plain(self) -> dict[str, Any]:
@@ -153,9 +159,20 @@ class ColumnsLaw(Distribution):
         return self._options["laws"][names.index(column)]
 
     def log_prob(self, x: Any) -> Floats:
-        """The sum over columns of rows (n, d)."""
-        rows = np.asarray(x)
-        return np.asarray(sum(law.log_prob(rows[..., at]) for at, law in enumerate(self._options["laws"])))
+        """The sum over columns of rows (n, d), or of the columns of a table by name."""
+        laws, names = self._options["laws"], self._options["columns"] or tuple(range(len(self._options["laws"])))
+        if isinstance(x, Mapping) or hasattr(x, "columns"):
+            known = list(x if isinstance(x, Mapping) else x.columns)
+            chosen = names if set(names) <= set(known) else known
+            if len(chosen) != len(laws):
+                raise DataError(f"The rows have {len(chosen)} columns; this law describes {len(laws)}.")
+            columns = [np.asarray(x[name]) for name in chosen]
+        else:
+            rows = np.asarray(x)
+            if rows.shape[-1:] != (len(laws),):
+                raise DataError(f"The rows have shape {rows.shape}; expected {len(laws)} values in each.")
+            columns = [rows[..., at] for at in range(len(laws))]
+        return np.asarray(sum(_log_prob(*each) for each in zip(laws, columns, names, strict=True)))
 
     def sample(self, n: int = 1, random_state: Any = None) -> Any:
         """`n` draws (n, d)."""
@@ -166,5 +183,15 @@ class ColumnsLaw(Distribution):
         return np.stack([column.astype(object) for column in drawn], axis=1)
 
     def mean(self) -> Any:
-        """The means of the columns."""
-        return [law.mean() for law in self._options["laws"]]
+        """The means of the columns (d,); a list where some are no numbers."""
+        found = [law.mean() for law in self._options["laws"]]
+        return np.array(found) if all(isinstance(mean, int | float | np.number) for mean in found) else found
+
+
+def _log_prob(law: Any, values: NDArray[Any], name: Hashable) -> Floats:
+    """Of one column; values that its law does not take are an error that names it."""
+    if values.dtype == object and not isinstance(law, Categorical | Bernoulli):
+        values = as_reals(values.ravel(), name).reshape(values.shape)
+    elif values.dtype.kind not in "biuf" and not isinstance(law, Categorical | Bernoulli):
+        raise DataError(f"Column {name!r} holds {values.ravel()[:3].tolist()!r}; its law takes numbers.")
+    return np.asarray(law.log_prob(values))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,14 @@ from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
 class MixtureEmission(Emission):
     """``sum_m weights[k, m] f(x | component (k, m))``; `base` holds the size * m components, those of a state together.
 
-    `pseudo` counts are added to those of every component.
+    `pseudo` counts (size, m) are added to those of the components. Components that are False in `allowed` (size, m)
+    keep the weight 0.
     """
 
     size: int
     base: Emission
-    pseudo: float = 0.0
+    pseudo: Floats
+    allowed: NDArray[np.bool_] | None = None
 
     @property
     def _m(self) -> int:
@@ -34,6 +36,11 @@ class MixtureEmission(Emission):
     def kinds(self) -> Mapping[str, str]:  # type: ignore[override]
         """Weights, and those of the components."""
         return {"weights": "simplex", **self.base.kinds}
+
+    @property
+    def known(self) -> Mapping[str, tuple[int, ...]]:
+        """As the components."""
+        return self.base.known
 
     @property
     def n_arrays(self) -> int:
@@ -53,6 +60,10 @@ class MixtureEmission(Emission):
     def spread(self, data: Data) -> Floats:
         """As the components spread."""
         return self.base.spread(data)
+
+    def in_closed_form(self, data: Data) -> bool:
+        """Never: which component a step came from is hidden."""
+        return False
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
@@ -95,23 +106,17 @@ class MixtureEmission(Emission):
     def log_prior(self, parameters: Parameters) -> Floats:
         """Of weights and components."""
         inner = self.base.log_prior(self._inner(parameters)).reshape(self.size, self._m).sum(axis=1)
-        pseudo = np.full(parameters["weights"].shape, self.pseudo)
-        return np.asarray(inner + pseudo_log_prior(pseudo, parameters["weights"]))
-
-    def pool(self, statistics: Statistics, groups: Sequence[Sequence[int]]) -> Statistics:
-        """Component by component."""
-        shares = super().pool({"shares": statistics["shares"]}, groups)
-        tied = [[law * self._m + c for law in group] for group in groups for c in range(self._m)]
-        return {**shares, **self.base.pool(self._inner(statistics), tied)}
+        return np.asarray(inner + pseudo_log_prior(self.pseudo, parameters["weights"]))
 
     @property
     def without_prior(self) -> tuple[str, ...]:
         """Of the components; pseudo-counts go to the weights alone."""
         return self.base.without_prior
 
-    def notes(self, parameters: Parameters) -> tuple[str, ...]:
+    def notes(self, parameters: Parameters, statistics: Statistics, names: Sequence[str]) -> tuple[str, ...]:
         """Of the components."""
-        return self.base.notes(self._inner(parameters))
+        inner = [f"component {at} of {name}" for name in names for at in range(self._m)]
+        return self.base.notes(self._inner(parameters), self._inner(statistics), inner)
 
     # -- parameters as one vector ------------------------------------------------------------------------------------
 
@@ -130,9 +135,10 @@ class MixtureEmission(Emission):
         return bool((parameters["weights"] >= 0).all()) and self.base.inside(self._inner(parameters))
 
     @property
-    def n_params(self) -> int:
-        """M - 1 weights and m components."""
-        return self._m - 1 + self._m * self.base.n_params
+    def n_free(self) -> NDArray[np.int64]:
+        """M - 1 weights and m components; those without weight do not count."""
+        used = np.ones((self.size, self._m), np.int64) if self.allowed is None else self.allowed.astype(np.int64)
+        return np.asarray(used.sum(axis=1) - 1 + (used * self.base.n_free.reshape(self.size, self._m)).sum(axis=1))
 
     @property
     def n_shared(self) -> int:
@@ -158,10 +164,24 @@ class MixtureEmission(Emission):
         inner = self.base.parameters_of([part for law in laws for part in law.components_])
         return {"weights": np.stack([law.weights_ for law in laws]), **inner}
 
+    def restricted(self, given: Parameters) -> Self:
+        """Components of weight 0 stay without weight; those of the others keep their zeros."""
+        allowed = given["weights"] > 0
+        base = self.base.restricted(self._inner(given))
+        return replace(self, base=base, allowed=allowed, pseudo=self.pseudo * allowed)
+
+    def check_start(self, given: Parameters) -> None:
+        """As the components say."""
+        self.base.check_start(self._inner(given))
+
+    def _even(self) -> Floats:
+        """Equal weights of the components that may have some."""
+        used = np.ones((self.size, self._m)) if self.allowed is None else self.allowed.astype(np.float64)
+        return np.asarray(used / used.sum(axis=1, keepdims=True))
+
     def start(self, data: Data, rng: np.random.Generator) -> Parameters:
         """Equal weights."""
-        weights = np.full((self.size, self._m), 1.0 / self._m)
-        return {"weights": weights, **self.base.start(data, rng)}
+        return {"weights": self._even(), **self.base.start(data, rng)}
 
     def from_shares(self, data: Data, shares: Floats, rng: np.random.Generator) -> Parameters:
         """Steps of each state are cut along the direction of their largest spread."""
@@ -182,7 +202,7 @@ class MixtureEmission(Emission):
             parts[order, law, piece] += 0.9
         both = (parts * shares[:, :, None]).reshape(len(shares), -1)
         inner = self.base.from_shares(data, both, rng)
-        return {"weights": np.full((self.size, self._m), 1.0 / self._m), **inner}
+        return {"weights": self._even(), **inner}
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """A component, then a step of it."""

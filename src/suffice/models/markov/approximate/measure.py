@@ -39,6 +39,9 @@ class Measured:
     certificate: Certificate
     log_likelihood: float
     objective: float
+    #: Means of the features (n_weights,) under the fit by the chains, and their standard errors.
+    expected: Floats | None = None
+    errors: Floats | None = None
 
 
 def measure(
@@ -46,7 +49,7 @@ def measure(
 ) -> Measured:
     """Measure at the weights that are returned; exact: the same laws by a junction tree, where one fits."""
     inside, units = problem.in_units()
-    gap, drawn = _gap(inside, weights * units, np.concatenate(_running(problem)))
+    gap, drawn, means = _gap(inside, weights * units, np.concatenate(_running(problem)))
     exact_gap, error = None, None
     if exact is not None:
         log_z, marginals = exact.margins(weights)
@@ -73,7 +76,8 @@ def measure(
         engine=ENGINES[solver].format(chains=problem.sampling.chains),
         monte_carlo=MonteCarlo(*drawn, exact_gap=exact_gap, log_likelihood_error=error),
     )
-    return Measured(certificate, likelihood, penalised if objective is None else objective)
+    value = penalised if objective is None else objective
+    return Measured(certificate, likelihood, value, means.mean * units, means.error * units)
 
 
 def unmeasured(problem: SampledProblem, solver: str) -> Measured:
@@ -101,8 +105,8 @@ def mixing(found: ChainMeans, most: int, running: NDArray[np.intp] | None = None
 
 def _gap(
     problem: SampledProblem, weights: Floats, running: NDArray[np.intp]
-) -> tuple[float, tuple[int, int, float, float, float]]:
-    """The largest slope at these weights by fresh chains, and chains, draws, error, effective size and R-hat."""
+) -> tuple[float, tuple[int, int, float, float, float], ChainMeans]:
+    """The largest slope at these weights by fresh chains; chains, draws, error, effective size and R-hat; the means."""
     sampling, sampler = problem.sampling, problem.sampler
     problem.load(weights)
     chains = sampler.start(sampling.chains, problem.seed)
@@ -114,7 +118,7 @@ def _gap(
     found = track(sampler, chains, (add, problem.model.n_weights), sampling.draws)
     slope = _slope(problem, weights, found.mean)
     drawn = (float(found.error.max(initial=0.0)), *mixing(found, sampling.chains * sampling.draws, running))
-    return float(np.abs(slope).max(initial=0.0)), (sampling.chains, sampling.draws, *drawn)
+    return float(np.abs(slope).max(initial=0.0)), (sampling.chains, sampling.draws, *drawn), found
 
 
 def _slope(problem: SampledProblem, weights: Floats, expected: Floats) -> Floats:

@@ -1,0 +1,137 @@
+"""The conjugate law of a linear regression of vectors: of its weights and of the covariance of its residuals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.errors import EstimateError, OptionError
+from suffice.families.base import as_float, as_floats, generator
+from suffice.families.conjugate import GivenLaw, as_point, tails
+from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
+from suffice.families.regression_law import LOG_2PI, variance_quantiles, weight_quantiles
+from suffice.families.student import MultivariateStudentT
+
+Floats = NDArray[np.float64]
+
+
+class MatrixRegressionLaw(GivenLaw):
+    """The law of (weights, covariance), q weights for each of m responses: matrix-normal and inverse-Wishart.
+
+    With V the `spread` (q, q) and T the `inverse_scale` (m, m)::
+
+        covariance ~ InverseWishart(dof, T)
+        weights | covariance ~ N(weights, V (x) covariance)
+
+    so that two weights of one response covary as in V, and two responses as in the covariance.
+
+    >>> law = MatrixRegressionLaw(weights=[[1, 2]], spread=[[1]], dof=5, inverse_scale=[[2, 0], [0, 4]])
+    >>> law.mean()["covariance"]
+    array([[1., 0.],
+           [0., 2.]])
+    """
+
+    parameter_names = ("weights", "spread", "dof", "inverse_scale")
+
+    def __init__(self, weights: ArrayLike, spread: ArrayLike, dof: float, inverse_scale: ArrayLike) -> None:
+        """See the class."""
+        super().__init__(weights=weights, spread=spread, dof=dof, inverse_scale=inverse_scale)
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        weights = as_floats(parameters["weights"], "weights")
+        if weights.ndim != 2:
+            raise OptionError(f"weights has shape {weights.shape}; expected a row for each weight of a response.")
+        q, m = weights.shape
+        return {
+            "weights": weights,
+            "spread": as_positive_definite(parameters["spread"], "spread", q),
+            "dof": as_float(parameters["dof"], "dof", above=m - 1),
+            "inverse_scale": as_positive_definite(parameters["inverse_scale"], "inverse_scale", m),
+        }
+
+    @property
+    def _df(self) -> float:
+        """Degrees of freedom of each weight by itself."""
+        return float(self.dof_ - self.weights_.shape[1] + 1)
+
+    def log_prob(self, x: Any) -> Any:
+        """Log density at (weights, covariance), given as a dict or a pair of arrays (..., q, m) and (..., m, m).
+
+        It is -inf where the covariance is not symmetric and positive definite.
+        """
+        weights, covariance = as_point(x, ("weights", "covariance"))
+        q, m = self.weights_.shape
+        if weights.shape[-2:] != (q, m) or covariance.shape[-2:] != (m, m):
+            raise OptionError(
+                f"The point has shapes {weights.shape} and {covariance.shape}; expected (..., {q}, {m}) and "
+                f"(..., {m}, {m})."
+            )
+        alike = np.isclose(covariance, covariance.swapaxes(-1, -2), rtol=1e-9, atol=1e-12)
+        symmetric = np.asarray(alike.all(axis=(-1, -2)))
+        values, axes = np.linalg.eigh(np.where(symmetric[..., None, None], covariance, np.eye(m)))
+        inside = np.asarray(symmetric & (values > 0).all(axis=-1))
+        values = np.where(inside[..., None], values, 1.0)
+        away = whiten(root(self.spread_), np.eye(q)) @ (weights - self.weights_)
+        squares = self.inverse_scale_ + away.swapaxes(-1, -2) @ away
+        turned = np.einsum("...ji,...jk,...ki->...i", axes, squares, axes)
+        value = self._log_constant() - 0.5 * (self.dof_ + m + 1 + q) * np.log(values).sum(axis=-1)
+        value = np.where(inside, value - 0.5 * (turned / values).sum(axis=-1), -np.inf)
+        return float(value) if value.ndim == 0 else value
+
+    def _log_constant(self) -> float:
+        """The part of the log density that does not depend on the point."""
+        from scipy.special import multigammaln
+
+        q, m = self.weights_.shape
+        wishart = 0.5 * self.dof_ * (log_determinant(self.inverse_scale_) - m * math.log(2.0))
+        normal = 0.5 * m * (q * LOG_2PI + log_determinant(self.spread_))
+        return float(wishart - multigammaln(0.5 * self.dof_, m) - normal)
+
+    def mean(self) -> dict[str, Any]:
+        """The means of weights and covariance; the latter needs dof > m + 1."""
+        free = self.dof_ - self.weights_.shape[1] - 1
+        if not free > 0:
+            raise EstimateError(
+                f"The covariance has no mean under dof = {self.dof_:g}; it needs dof > {self.weights_.shape[1] + 1}."
+            )
+        return {"weights": self.weights_, "covariance": self.inverse_scale_ / free}
+
+    def mode(self) -> dict[str, Any]:
+        """The joint mode in (weights, covariance)."""
+        q, m = self.weights_.shape
+        return {"weights": self.weights_, "covariance": self.inverse_scale_ / (self.dof_ + m + 1 + q)}
+
+    def sample(self, n: int = 1, random_state: Any = None) -> dict[str, Floats]:
+        """`n` draws of weights (n, q, m) and covariance (n, m, m), by Bartlett's decomposition."""
+        rng, (q, m) = generator(random_state), self.weights_.shape
+        triangle = np.tril(rng.standard_normal((n, m, m)), -1)
+        triangle[:, np.arange(m), np.arange(m)] = np.sqrt(rng.chisquare(self.dof_ - np.arange(m), size=(n, m)))
+        # With T = L L' and B a triangle, L B'^-1 (L B'^-1)' is a draw of the covariance.
+        half = root(self.inverse_scale_) @ np.linalg.inv(triangle).swapaxes(-1, -2)
+        z = root(self.spread_) @ rng.standard_normal((n, q, m)) @ half.swapaxes(-1, -2)
+        return {"weights": self.weights_ + z, "covariance": half @ half.swapaxes(-1, -2)}
+
+    def intervals(self, level: float = 0.95) -> dict[str, Any]:
+        """Central intervals: weights (q, m, 2), which are Student-t, and variances (m, 2), which are inverse-gamma."""
+        shares, half = np.array(tails(level)), 0.5 * self._df
+        scales = 0.5 * np.diag(self.inverse_scale_)
+        alphas = np.full(self.weights_.shape, half)
+        betas = np.broadcast_to(scales, self.weights_.shape)
+        ends = weight_quantiles(self.weights_, np.diag(self.spread_)[:, None], alphas, betas, shares)
+        return {"weights": ends, "variances": variance_quantiles(np.full(len(scales), half), scales, shares)}
+
+    def predictive(self, row: ArrayLike) -> MultivariateStudentT:
+        """The law of the response at a row (q,) of the design, 1 for an intercept, with everything integrated out."""
+        given = np.atleast_1d(as_floats(row, "row"))
+        if given.shape != self.weights_.shape[:1]:
+            raise OptionError(f"The row has shape {given.shape}; the regression has {len(self.weights_)} weights.")
+        shape = self.inverse_scale_ * ((1.0 + float(given @ self.spread_ @ given)) / self._df)
+        return MultivariateStudentT(df=self._df, location=given @ self.weights_, shape=shape)
+
+    def weights_covariance(self) -> Floats:
+        """Covariance (m q, m q) of all weights, those of the first response first; needs dof > m + 1."""
+        return np.asarray(np.kron(self.mean()["covariance"], self.spread_))

@@ -1,0 +1,35 @@
+"""The compiled loops of `suffice.kernels.dense_rows`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from suffice.kernels.jit import reordered
+
+BUILT_FOR = "0.1.0"
+
+
+@reordered
+def rows_times(X: Any, vector: Any, out: Any) -> None:
+    """Put X vector into `out`."""
+    n, k = X.shape
+    for i in range(n):
+        total = 0.0
+        for j in range(k):
+            total += X[i, j] * vector[j]
+        out[i] = total
+
+
+@reordered
+def times_rows(values: Any, X: Any, out: Any) -> None:
+    """Add X' values to `out`; four rows at a time, so that `out` is met once for all of them."""
+    n, k = X.shape
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        a, b, c, d = values[i], values[i + 1], values[i + 2], values[i + 3]
+        for j in range(k):
+            out[j] += a * X[i, j] + b * X[i + 1, j] + c * X[i + 2, j] + d * X[i + 3, j]
+    for i in range(whole, n):
+        a = values[i]
+        for j in range(k):
+            out[j] += a * X[i, j]

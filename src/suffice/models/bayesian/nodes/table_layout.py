@@ -1,0 +1,103 @@
+"""Many tables in one flat array: what is done to every row is done to all rows of all tables in a few steps.
+
+Tables with as many states lie side by side, so that the rows of such a group are one matrix and are added up as those
+of a single table are, to the bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.models.bayesian.nodes.lookup import numbers_alike
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tables with as many states: their cells and rows among all, and their numbers with the rows of each."""
+
+    card: int
+    cells: slice
+    rows: slice
+    members: tuple[tuple[int, slice], ...]
+
+    def matrix(self, flat: Floats) -> Floats:
+        """The rows (k, card) of these tables, from all cells."""
+        return flat[self.cells].reshape(-1, self.card)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where tables of some shapes lie.
+
+    `order` lists their numbers as they lie and `sizes` their numbers of cells; `taken` (cells,) are their cells in an
+    array that has them by number; `row_of` (cells,) is the row of each cell, `first_rows` and `first_cells` (tables,)
+    where each table begins; `uniform` (cells,) is 1 / card.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    groups: tuple[Group, ...]
+    order: tuple[int, ...]
+    sizes: Places
+    taken: Places
+    row_of: Places
+    first_rows: Places
+    first_cells: Places
+    uniform: Floats
+
+    def flat(self, arrays: Sequence[NDArray[Any]]) -> Floats:
+        """The cells of tables (..., card), given by number, as they lie."""
+        return np.concatenate([arrays[at] for at in self.order], axis=None)
+
+    def sums(self, flat: Floats) -> Floats:
+        """The sum of each row (rows,), from all cells."""
+        found = np.empty(self.groups[-1].rows.stop)
+        for group in self.groups:
+            np.add.reduce(group.matrix(flat), axis=1, out=found[group.rows])
+        return found
+
+    def sums_at(self, flat: Floats) -> Floats:
+        """The sum of the row of each cell (cells,)."""
+        return self.sums(flat)[self.row_of]
+
+
+@lru_cache(maxsize=16)
+def layout_of(shapes: tuple[tuple[int, ...], ...]) -> Layout:
+    """Where tables of these shapes, the axis of the states last, lie; kept for the next fit of the same structure."""
+    lengths = [math.prod(shape[:-1]) for shape in shapes]
+    groups: list[Group] = []
+    order: list[int] = []
+    cell = row = 0
+    for chosen in numbers_alike(len(shapes), lambda at: shapes[at][-1]).values():
+        card = shapes[chosen[0]][-1]
+        places = [slice(*pair) for pair in pairwise(accumulate((lengths[at] for at in chosen), initial=0))]
+        size = places[-1].stop
+        members = tuple(zip(chosen, places, strict=True))
+        groups.append(Group(card, slice(cell, cell + card * size), slice(row, row + size), members))
+        order += chosen
+        cell, row = cell + card * size, row + size
+    cards = np.repeat([group.card for group in groups], [group.rows.stop - group.rows.start for group in groups])
+    rows = np.array([lengths[at] for at in order])
+    cells = np.array([lengths[at] * shapes[at][-1] for at in order])
+    begins = list(accumulate(map(math.prod, shapes), initial=0))
+    return Layout(
+        shapes=shapes,
+        groups=tuple(groups),
+        order=tuple(order),
+        sizes=cells,
+        taken=np.concatenate([np.arange(begins[at], begins[at + 1]) for at in order]),
+        row_of=np.repeat(np.arange(row), cards),
+        first_rows=np.cumsum(rows) - rows,
+        first_cells=np.cumsum(cells) - cells,
+        uniform=np.repeat(1.0 / cards, cards),
+    )

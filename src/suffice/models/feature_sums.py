@@ -1,0 +1,86 @@
+"""Observed and expected sums of features at the weights of a fit: what its slope is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import FileFormatError
+from suffice.report import MatchedStatistics, largest_and_even
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Features that are kept of a fit: those with the largest gaps, those that are largest, and an even choice of the rest.
+MOST = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums (p,) of the features at `places` (p,) of all `total`; `pull` is the slope of the log prior, if there is one.
+
+    At the maximum ``observed + pull = expected``. `shares` (K,) are those of the labels given.
+    """
+
+    places: Ints
+    observed: Floats
+    expected: Floats
+    pull: Floats | None
+    total: int
+    shares: Floats | None = None
+
+    def with_shares(self, codes: Ints, offsets: Ints, weights: Floats, size: int) -> Sums:
+        """With the shares (size,) of the labels among codes (steps,) of sequences of some weights (n,)."""
+        counts = np.bincount(codes, np.repeat(weights, np.diff(offsets)), size)
+        return replace(self, shares=counts / counts.sum())
+
+    @classmethod
+    def of(cls, observed: Floats, likelihood_slope: Floats, slope: Floats, *, prior: bool) -> Sums:
+        """Observed sums (k,), and the slopes (k,) of the log-likelihood and of the whole objective."""
+        far = largest_and_even(slope, MOST // 2)
+        large = largest_and_even(observed, MOST // 2)
+        places = np.union1d(far, large).astype(np.int64)
+        pull = (slope - likelihood_slope)[places] if prior else None
+        return cls(places, observed[places], (observed - likelihood_slope)[places], pull, len(observed))
+
+    def matched(self, names: Callable[[], list[tuple[Any, ...]]], weight: float, about: str) -> MatchedStatistics:
+        """Per sequence or example, of which there are `weight`."""
+        every = names()
+        said = tuple(_said(every[place]) for place in self.places.tolist())
+        pull = None if self.pull is None else self.pull / weight
+        return MatchedStatistics(
+            said, self.observed / weight, self.expected / weight, pull, about=about, total=self.total
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any] | None, total: int) -> Sums | None:
+        """Rebuild from plain data; None where a file holds none."""
+        if plain is None:
+            return None
+        found = cls(**{name: plain[name] for name in ("places", "observed", "expected", "pull", "total", "shares")})
+        arrays = (found.observed, found.expected, *(() if found.pull is None else (found.pull,)))
+        fine = (
+            isinstance(found.places, np.ndarray)
+            and found.places.dtype == np.int64
+            and found.places.ndim == 1
+            and found.total == total
+            and ((found.places >= 0) & (found.places < total)).all()
+            and all(isinstance(a, np.ndarray) and a.shape == found.places.shape for a in arrays)
+        )
+        if not fine:
+            raise FileFormatError("The sums of features in this file do not fit the weights.")
+        return found
+
+
+def _said(name: tuple[Any, ...]) -> str:
+    kind, *rest = name
+    between = " → " if kind in ("state", "transition") else ", "
+    return f"{kind} {between.join(map(str, rest))}"

@@ -1,0 +1,235 @@
+"""Ordered labels: ``P(y <= k | x) = F(threshold_k - eta)``, F the inverse of the link and eta the linear predictor.
+
+The parameters are the K - 1 thresholds, then the coefficients. Where the density of F is log-concave, as for all links
+here, the log-likelihood is concave in both together, and it is -inf where thresholds are not in order: a line search
+never leaves the region in which they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.linear_predictor import (
+    Block,
+    Curvature,
+    linear_predictor,
+    transpose_product,
+    transpose_products,
+    weighted,
+    weighted_sum,
+    wide_products,
+)
+from suffice.models.glm.links import Link
+from suffice.models.glm.problem import Problem
+from suffice.solvers.information import Information
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+#: The links whose density is log-concave.
+LINKS = ("logit", "probit", "cloglog", "loglog")
+#: Beyond this no link has any density left.
+_FAR = 700.0
+#: Slopes from which on their squares may not be floats.
+_STEEP = 1e150
+
+
+def log_between(link: Link, upper: Floats, lower: Floats) -> Floats:
+    """Log(F(upper) - F(lower)), from the tail in which less is lost; -inf where the two are not in order."""
+    with np.errstate(all="ignore"):
+        if link.name == "logit":
+            # F(a) - F(b) = F(a) (1 - F(b)) (1 - exp(b - a)), whichever tail they are in.
+            found = link.log_mean(upper) + link.log_rest(lower) + np.log(-np.expm1(lower - upper))
+        else:
+            below, above = link.log_mean(upper), link.log_rest(lower)
+            left = below + np.log(-np.expm1(link.log_mean(lower) - below))
+            right = above + np.log(-np.expm1(link.log_rest(upper) - above))
+            found = np.where(below <= above, left, right)
+        return np.where(upper > lower, found, -np.inf)
+
+
+class CumulativeLaw:
+    """The law of one row between its two ends, ``P = F(upper) - F(lower)``; ends at infinity are those of the scale."""
+
+    def __init__(self, link: Link) -> None:
+        """Keep the link."""
+        self.link = link
+
+    def __call__(
+        self, upper: Floats, lower: Floats
+    ) -> tuple[Floats, tuple[Floats, Floats], tuple[Floats, Floats, Floats]]:
+        """Log P (n,), its slopes in both ends, and minus its second derivatives (upper, mixed, lower)."""
+        value = log_between(self.link, upper, lower)
+        with np.errstate(all="ignore"):
+            up, bent_up = self._share(upper, value)
+            low, bent_low = self._share(lower, value)
+        # Ends so close that squares of slopes are no floats count as crossed.
+        apart = (up < _STEEP) & (low < _STEEP)
+        value, up, low = np.where(apart, value, -np.inf), np.where(apart, up, 0.0), np.where(apart, low, 0.0)
+        return value, (up, -low), (up * (up - bent_up), -up * low, low * (low + bent_low))
+
+    def _share(self, end: Floats, value: Floats) -> tuple[Floats, Floats]:
+        """Density at an end over P, and the slope of the log density; 0 at infinity."""
+        near = np.clip(end, -_FAR, _FAR)
+        inside = np.isfinite(end) & np.isfinite(value)
+        share = np.where(inside, np.exp(np.where(inside, self.link.log_slope(near) - value, 0.0)), 0.0)
+        return share, np.where(share > 0.0, self.link.bend(near), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """The two ends of each row: their places (n,) in ``[-inf, thresholds, inf]``, and their values (n,)."""
+
+    above: Places
+    below: Places
+    upper: Floats
+    lower: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class CumulativeProblem(Problem):
+    """The regression of `classes` ordered labels; the parameters are ``[thresholds][coefficients]``.
+
+    A response of k + classes has no upper end any more, one of k + 2 classes no lower end, one of k + 3 classes
+    neither: what rows still say once a separating direction has decided a part of them.
+    """
+
+    classes: int = 2
+
+    @property
+    def width(self) -> int:
+        """Thresholds and coefficients."""
+        return self.classes - 1 + self.layout.size
+
+    @property
+    def _cumulative(self) -> CumulativeLaw:
+        """The law, which takes two ends in place of eta and y."""
+        law: Any = self.law
+        found: CumulativeLaw = law
+        return found
+
+    def ends(self, part: Block, theta: Floats, beta: Floats) -> Ends:
+        """Where the probability of each row begins and ends."""
+        codes = part.y.astype(np.intp)
+        own, opened = codes % self.classes, codes // self.classes
+        above = np.where(opened & 1, self.classes, own + 1)
+        below = np.where(opened & 2, 0, own)
+        eta = linear_predictor(self.layout, part, beta)
+        edges = np.concatenate(([-np.inf], theta, [np.inf]))
+        return Ends(above, below, edges[above] - eta, edges[below] - eta)
+
+    def _split(self, parameters: Floats) -> tuple[Floats, Floats]:
+        return parameters[: self.classes - 1], parameters[self.classes - 1 :]
+
+    def _by_threshold(self, places: Places, values: Floats) -> Floats:
+        """Sums (K - 1,) of values at each threshold."""
+        return np.bincount(places, values, minlength=self.classes + 1)[1:-1].astype(np.float64, copy=False)
+
+    def _pulled(self, part: Block, ends: Ends, up: Floats, low: Floats) -> Floats:
+        """Slopes in the ends of each row as a slope in all parameters: an end is a threshold less eta."""
+        own = self._by_threshold(ends.above, up) + self._by_threshold(ends.below, low)
+        return np.concatenate((own, -transpose_product(self.layout, part, up + low)))
+
+    # -- what solvers ask --------------------------------------------------------------------------------------------
+
+    def slopes(self, beta: Floats) -> Callable[[Block], Curvature]:
+        """Value and gradient."""
+        theta, coefficients = self._split(beta)
+
+        def task(block: Block) -> Curvature:
+            value, gradient = 0.0, np.zeros(self.width)
+            for part in self.layout.parts(block):
+                ends = self.ends(part, theta, coefficients)
+                terms, (up, low), _ = self._cumulative(ends.upper, ends.lower)
+                value += weighted_sum(terms, part.weights)
+                gradient += self._pulled(part, ends, weighted(up, part.weights), weighted(low, part.weights))
+            return Curvature(value, gradient)
+
+        return task
+
+    def turned(self, beta: Floats, vector: Floats) -> Callable[[Block], Curvature]:
+        """The information times a vector."""
+        theta, coefficients = self._split(beta)
+        moves, along = self._split(vector)
+        moves = np.concatenate(([0.0], moves, [0.0]))
+
+        def task(block: Block) -> Curvature:
+            product = np.zeros(self.width)
+            for part in self.layout.parts(block):
+                ends = self.ends(part, theta, coefficients)
+                (upper, mixed, lower) = self._cumulative(ends.upper, ends.lower)[2]
+                eta = linear_predictor(self.layout, replace(part, offset=None), along)
+                up, low = moves[ends.above] - eta, moves[ends.below] - eta
+                product += self._pulled(
+                    part,
+                    ends,
+                    weighted(upper * up + mixed * low, part.weights),
+                    weighted(mixed * up + lower * low, part.weights),
+                )
+            return Curvature(0.0, product)
+
+        return task
+
+    def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
+        """Value, gradient and observed information."""
+        return self._sums(beta, squares=False)
+
+    def score_squares(self, beta: Floats) -> Floats:
+        """The sum over rows of the outer product of their scores (k, k): the middle of the sandwich."""
+        return self._sums(beta, squares=True)[2].dense()
+
+    def _sums(self, beta: Floats, *, squares: bool) -> tuple[float, Floats, Information]:
+        theta, coefficients = self._split(beta)
+
+        def task(whole: Block) -> Curvature:
+            (part,) = self.layout.parts(whole, whole.rows)
+            ends = self.ends(part, theta, coefficients)
+            terms, (up, low), second = self._cumulative(ends.upper, ends.lower)
+            gradient = self._pulled(part, ends, weighted(up, part.weights), weighted(low, part.weights))
+            if squares:
+                second = (up * up, up * low, low * low)
+            upper, mixed, lower = (weighted(one, part.weights) for one in second)
+            products = self._products(part, ends, upper, mixed, lower)
+            return Curvature(weighted_sum(terms, part.weights), gradient, *products)
+
+        found = self.rows.reduce(task)
+        assert found.body is not None
+        return found.value, found.gradient, Information(found.body, found.cross, found.levels)
+
+    def _products(
+        self, part: Block, ends: Ends, upper: Floats, mixed: Floats, lower: Floats
+    ) -> tuple[Floats, Floats | None, Floats | None]:
+        """Body, cross and levels of the information: that of the thresholds, of the coefficients, and between."""
+        held, classes = self.classes - 1, self.classes
+        own = np.diag(self._by_threshold(ends.above, upper) + self._by_threshold(ends.below, lower))
+        both = np.bincount(ends.above * (classes + 1) + ends.below, mixed, minlength=(classes + 1) ** 2)
+        pairs = both.reshape(classes + 1, classes + 1)[1:-1, 1:-1]
+        own += pairs + pairs.T
+        rows = np.arange(part.rows)
+        sides = np.zeros((part.rows, classes + 1))
+        sides[rows, ends.above] -= upper + mixed
+        sides[rows, ends.below] -= mixed + lower
+        between = transpose_products(self.layout, part, sides[:, 1:-1])
+        within = np.maximum(upper + 2.0 * mixed + lower, 0.0)
+        inner, cross, levels = wide_products(self.layout, part, within)
+        body = np.empty((held + self.layout.body,) * 2)
+        body[:held, :held], body[held:, held:] = own, inner
+        body[:held, held:] = between[:, : self.layout.body]
+        body[held:, :held] = body[:held, held:].T
+        return body, None if cross is None else np.vstack((between[:, self.layout.body :], cross)), levels
+
+    def possible(self, whole: Floats, at: int) -> Floats:
+        """Thresholds on both sides of threshold `at` make room for it."""
+        if at >= self.classes - 1:
+            return whole
+        found = whole.copy()
+        gaps = np.arange(self.classes - 1) - at
+        step = 1e-3 * max(1.0, abs(float(whole[at])))
+        theta = found[: self.classes - 1]
+        theta[at + 1 :] = np.maximum(theta[at + 1 :], whole[at] + step * gaps[at + 1 :])
+        theta[:at] = np.minimum(theta[:at], whole[at] + step * gaps[:at])
+        return found

@@ -1,0 +1,226 @@
+"""Fits of many rows by way of some of them, which say how the likelihood curves.
+
+The information of a few thousand rows is near that of all, up to a factor. L-BFGS on all rows, in coordinates in which
+that information is the unit matrix, then gains a digit or so with each pass for the gradient, which costs a small part
+of a pass for the information: ``N k`` products instead of ``N k^2``. What is reached is judged by the gradient of all
+rows.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.linear_predictor import Block, linear_predictor, weighted_sum
+from suffice.errors import ConvergenceWarning, EstimateError, SufficeError
+from suffice.iteration import Control, Outcome, State
+from suffice.models.glm.problem import Average, Largest, Problem
+from suffice.solvers.gradient import lbfgs
+from suffice.solvers.information import Information
+from suffice.solvers.irls import ROUNDING, SHORT, Last, irls
+
+Floats = NDArray[np.float64]
+
+#: Rows from which some of them go ahead of the fit of all.
+MANY_ROWS = 100_000
+#: Fewest rows of such a sample, and fewest for each coefficient.
+LEAST_SAMPLE, ROWS_A_COEFFICIENT = 10_000, 12
+#: A sample costs about as much as two passes for the gradient if it has so many rows in a row's coefficients.
+AS_TWO_PASSES = 50
+#: At least so many rows stand behind each row of a sample, else the sample saves nothing.
+LEAST_STRIDE = 4
+#: With more coefficients for each row behind one of the sample, its information costs more than a gradient of all rows.
+DEAR = 20
+#: The information of a sample is made anew where the rows have lost or gained more than this factor.
+MOST_LOST = 1.5
+#: A gradient that differs by more, in its own standard deviations, is that of other rows.
+CHANGED = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """Where L-BFGS on all rows ended: coefficients in the outcome, value and gradient of all rows in `last`.
+
+    The information in `last` is that of some rows at the coefficients `origin`, scaled to stand for all.
+    """
+
+    outcome: Outcome
+    last: Last
+    origin: Floats
+
+
+def spread_rows(rows: int, every: int) -> NDArray[np.intp]:
+    """The numbers of some rows, one drawn from each stretch of so many.
+
+    The generator has a fixed seed: a fit meets the same rows every time. Unlike rows at equal distances these do not
+    keep step with a pattern that the rows may follow in their order.
+    """
+    firsts = every * np.arange(rows // every)
+    return firsts + np.random.default_rng(0).integers(0, every, len(firsts))
+
+
+def some_rows(problem: Problem) -> tuple[Problem | None, int]:
+    """The same problem on one row of every so many, which then stands for all; None where rows are few or cheap."""
+    layout = problem.layout
+    if not problem.rows.in_memory or problem.rows.rows < MANY_ROWS or layout.sparse or layout.levels:
+        return None, 1
+    block: Block = problem.rows.block  # type: ignore[union-attr]
+    rich = min(block.rows // 16, AS_TWO_PASSES * block.rows // max(problem.size, 1))
+    every = block.rows // max(LEAST_SAMPLE, ROWS_A_COEFFICIENT * problem.size, rich)
+    if problem.outputs > 1 or problem.rooted or every < LEAST_STRIDE:
+        return None, 1
+    some = block.chosen(spread_rows(block.rows, every))
+    if block.weights is None or some.weights is None:
+        return problem.on(replace(some, weights=np.full(some.rows, block.rows / some.rows))), every
+    seen = float(some.weights.sum())
+    if not seen > 0.0:
+        return None, 1
+    return problem.on(replace(some, weights=some.weights * (float(block.weights.sum()) / seen))), every
+
+
+def near_the_top(problem: Problem, start: Floats, control: Control) -> Near | None:
+    """The fit of some rows, then L-BFGS on all; None where the rows are few or the way failed at its beginning."""
+    sample, every = some_rows(problem)
+    if sample is None:
+        return None
+    try:
+        some, stopped = _fit_of_some(sample, start, every)
+        if not some.last.information.definite:
+            return None
+        near = _whitened_ascent(problem, some, replace(control, max_iter=0) if stopped else control)
+        return replace(near, outcome=replace(near.outcome, stop_reason="interrupted")) if stopped else near
+    except SufficeError:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Some:
+    """The fit of a sample: its information, made at `origin`, is hardly too large by more than `margin` squared."""
+
+    last: Last
+    origin: Floats
+    margin: float
+
+
+def _fit_of_some(sample: Problem, start: Floats, every: int) -> tuple[_Some, bool]:
+    """The fit of a sample, whose information is made once where that will do, and whether Ctrl-C ended it.
+
+    No eigenvalue of the information of n rows in units of that of all is, for k coefficients, likely to be above
+    ``(1 + sqrt(k / n))^2``.
+    """
+    made: list[tuple[Information, Floats]] = []
+
+    def evaluate(beta: Floats) -> tuple[float, Floats, Information]:
+        found = sample.evaluate(beta)
+        made.append((found[2], beta))
+        return found
+
+    # The maximum of the sample is itself about so far from that of all rows.
+    limits = Control(max_iter=12, tolerance=0.3 * math.sqrt(every * sample.size))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        dear = sample.size > DEAR * every
+        few = irls(evaluate, start, limits, slope_of=sample.objective, short=math.inf if dear else SHORT)
+    last = few.last
+    origin = next(beta for information, beta in made if information is last.information)
+    lost = _lost(sample, origin, last.beta)
+    if not 1.0 / MOST_LOST <= lost <= MOST_LOST:
+        last, origin, lost = Last(last.beta, *sample.evaluate(last.beta)), last.beta, 1.0
+    margin = (1.0 + math.sqrt(sample.size / sample.rows.rows)) * math.sqrt(max(1.0, lost))
+    return _Some(last, origin, margin), few.outcome.stop_reason == "interrupted"
+
+
+def _lost(sample: Problem, before: Floats, now: Floats) -> float:
+    """The factor by which the information about the linear predictors of all rows together falls between two points."""
+
+    def task(block: Block) -> Average:
+        sums = [0.0, 0.0]
+        for part in sample.layout.parts(block):
+            for at, beta in enumerate((now, before)):
+                eta = linear_predictor(sample.layout, part, sample.whole(beta))
+                sums[at] += weighted_sum(sample.law(eta, part.y)[2], part.weights)
+        return Average(*sums)
+
+    found = sample.rows.reduce(task)
+    return found.total / found.weight if found.weight > 0.0 else math.inf
+
+
+def _whitened_ascent(problem: Problem, some: _Some, control: Control) -> Near:
+    """L-BFGS in ``x = R beta``, ``R'R`` the information of some rows; the gap is then the Newton decrement."""
+    from scipy.linalg import cholesky, solve_triangular
+
+    at = some.last
+    root = cholesky(at.information.dense(), check_finite=False)
+
+    def back(x: Floats) -> Floats:
+        return np.asarray(solve_triangular(root, x, check_finite=False))
+
+    def objective(x: Floats) -> tuple[float, Floats]:
+        value, gradient = problem.objective(back(x))
+        return value, np.asarray(solve_triangular(root, gradient, trans="T", check_finite=False))
+
+    def gap(x: Floats, gradient: Floats) -> float:
+        found = float(np.linalg.norm(gradient))
+        return 0.0 if found <= ROUNDING * math.sqrt(at.information.magnitude(back(x))) else found
+
+    def told(state: State) -> object:
+        return control.callback is not None and control.callback(replace(state, parameters=back(state.parameters)))
+
+    limits = replace(control, tolerance=control.tolerance / some.margin, callback=told, checkpoint=None)
+    with warnings.catch_warnings():
+        # A search that stalls goes on by IRLS.
+        warnings.filterwarnings("ignore", r"The fit stopped \(stalled\)", ConvergenceWarning)
+        found = lbfgs(objective, root @ at.beta, limits, scale=np.ones(len(root)), gap=gap)
+    state = found.state
+    beta, gradient = back(state.parameters), root.T @ state.memory["gradient"]
+    last = Last(beta, state.objective, gradient, at.information)
+    return Near(replace(found, state=replace(state, parameters=beta)), last, some.origin)
+
+
+def later(problem: Problem, last: Last) -> Callable[[], Information]:
+    """What makes the information of all rows at coefficients whose gradient is known.
+
+    It holds the rows. If they are no longer those of the fit, their gradient is another, and that is an error.
+    """
+    bare = replace(problem, record=None)
+
+    def make() -> Information:
+        _, gradient, information = bare.evaluate(last.beta)
+        if not (np.abs(gradient - last.gradient) <= CHANGED * np.sqrt(information.diagonal())).all():
+            raise EstimateError(
+                "The rows have changed since the fit, so that the standard errors of its coefficients cannot be found "
+                "any more. Fit again, or read standard_errors_ before the arrays are written to."
+            )
+        return information
+
+    return make
+
+
+def step_bound(problem: Problem, last: Last, origin: Floats) -> float:
+    """How far the Newton step with the information at `last` may at most change a linear predictor.
+
+    The step at hand has the information at `origin`. Rows may since have lost information, as rows that are separated
+    do for ever; the true step then changes them by more, up to the factor by which they have.
+    """
+    layout, products = problem.layout, problem.products
+    beta, begin = problem.whole(last.beta), problem.whole(origin)
+    step = problem.whole(last.beta + last.information.solve(last.gradient)) - beta
+
+    def task(block: Block) -> Largest:
+        found = 0.0
+        for part in layout.parts(block):
+            move = np.abs(linear_predictor(layout, replace(part, offset=None), step, products))
+            before, now = (problem.law(linear_predictor(layout, part, at, products), part.y)[2] for at in (begin, beta))
+            moves = move > 0.0 if part.weights is None else (move > 0.0) & (part.weights > 0.0)
+            move, before, now = move[moves], before[moves], now[moves]
+            with np.errstate(over="ignore"):  # Rows far out have lost all of it.
+                lost = np.maximum(1.0, np.divide(before, now, out=np.full_like(now, np.inf), where=now > 0.0))
+                found = max(found, float((move * lost).max(initial=0.0)))
+        return Largest(found)
+
+    return problem.rows.reduce(task).value

@@ -1,0 +1,48 @@
+"""What the options of a `GraphCRF` may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from suffice.engines.workers import worker_count
+from suffice.errors import OptionError, listing
+from suffice.families.base import generator
+from suffice.models.chain_crf.learning import SOLVERS, STOCHASTIC
+from suffice.models.graph_crf.graphs import EDGES, NODES
+from suffice.models.graph_crf.templates import FORMS
+from suffice.models.labelled import whole_number
+
+EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that make no sense."""
+    if options["solver"] not in SOLVERS:
+        raise OptionError(f"solver is {options['solver']!r}; expected one of {listing(SOLVERS)}.")
+    if options["solver"] == "perceptron" and options["prior"] is not None:
+        raise OptionError("The perceptron has no objective that a prior could enter; give prior=None.")
+    if options["inference"] == "gibbs" and options["solver"] not in ("auto", *STOCHASTIC):
+        raise OptionError(
+            f"inference='gibbs' gives noisy gradients, and solver={options['solver']!r} needs exact ones. Use "
+            "solver='sgd' or 'adam', or another inference."
+        )
+    templates = options["templates"]
+    if templates is not None and not (
+        isinstance(templates, Mapping) and all(isinstance(name, str) for name in templates)
+    ):
+        raise OptionError(f"templates is {templates!r}; expected a dict from names to forms of their weights.")
+    if templates and {NODES, EDGES} & set(templates):
+        raise OptionError(f"templates may not be named {NODES!r} or {EDGES!r}: these are there already.")
+    for name, form in {EDGES: options["edge_weights"], **(templates or {})}.items():
+        if not (callable(form) or isinstance(form, np.ndarray) or (isinstance(form, str) and form in FORMS)):
+            raise OptionError(
+                f"The weights of {name} are {form!r}; expected one of {listing(FORMS)}, or a function of labels."
+            )
+    if options["expectations"] not in EXPECTATIONS:
+        raise OptionError(f"expectations is {options['expectations']!r}; expected one of {listing(EXPECTATIONS)}.")
+    whole_number(options["patience"], "patience")
+    worker_count(options["threads"])
+    generator(options["random_state"])

@@ -1,0 +1,83 @@
+"""Columns of numbers: what real laws read, and the units of a column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import is_gap
+from suffice.errors import DataError
+
+Floats = NDArray[np.float64]
+
+#: Standard deviations whose squares, and the products of those, are no floats any more.
+SMALLEST, LARGEST = 1e-150, 1e150
+
+
+def called(title: Any) -> str:
+    """A column in words; one without a name is the observations."""
+    return "The observations" if title is None else f"Column {title!r}"
+
+
+def as_reals(column: NDArray[Any], title: Any = None) -> Floats:
+    """A column of numbers as float64; gaps become NaN, anything else is an error that names the column."""
+    if column.dtype.kind in "biuf":
+        found = column.astype(np.float64)
+    elif column.dtype.kind == "O":
+        found = np.array([_real(value, title) for value in column], dtype=np.float64)
+    else:
+        found = np.array([_real(value, title) for value in column[:1]] or [], dtype=np.float64)
+    if np.isinf(found).any():
+        raise DataError(f"{called(title)} hold{_s(title)} an infinite number; leave it out or give it as a gap (NaN).")
+    return found
+
+
+def _s(title: Any) -> str:
+    return "" if title is None else "s"
+
+
+def _real(value: Any, title: Any) -> float:
+    if is_gap(value):
+        return np.nan
+    if isinstance(value, int | float | np.number | bool | np.bool_) and not isinstance(value, np.complexfloating):
+        return float(value)
+    if type(value).__name__ in ("Decimal", "Fraction"):
+        return float(value)
+    raise DataError(
+        f"{called(title)} hold{_s(title)} {value!r} ({type(value).__name__}); the laws of the states take numbers. "
+        "Correct the value, or choose a law of symbols such as Categorical()."
+    )
+
+
+def centre_and_scale(values: Floats, titles: Any = None) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of columns (steps, d) without gaps.
+
+    The scale of a constant column is the size of its value, or 1. A column of gaps alone is an error, and so is one
+    whose variance is no float.
+    """
+    seen = ~np.isnan(values)
+    names = [None] * values.shape[1] if titles is None or len(titles) != values.shape[1] else list(titles)
+    several = values.shape[1] > 1
+    for at in np.flatnonzero(~seen.any(axis=0)).tolist():
+        title = at if names[at] is None and several else names[at]
+        raise DataError(
+            f"{called(title)} hold{_s(title)} gaps alone: there is nothing to learn a law from. Leave it out."
+        )
+    count = seen.sum(axis=0)
+    with np.errstate(over="ignore", under="ignore"):
+        centre = np.where(seen, values, 0.0).sum(axis=0) / count
+        away = np.where(seen, values - centre, 0.0)
+        most = np.abs(away).max(axis=0)
+        unit = np.where((most > 0) & np.isfinite(most), most, 1.0)
+        scale = unit * np.sqrt(((away / unit) ** 2).sum(axis=0) / count)
+    floor = 1e-14 * np.maximum(np.abs(centre), 1e-300)
+    found = np.where(scale > floor, scale, np.where(np.abs(centre) > 0, np.abs(centre), 1.0))
+    for at in np.flatnonzero(~((found > SMALLEST) & (found < LARGEST))).tolist():
+        title = at if names[at] is None and several else names[at]
+        raise DataError(
+            f"{called(title)} ha{'ve' if title is None else 's'} a spread of {found[at]:.3g}, whose square is no "
+            "float64; expected about 1e-150 to 1e150. Give it in other units."
+        )
+    return centre, found

@@ -1,0 +1,108 @@
+"""Counts of the steps of a chain beside what its rows make of them: n(h, w), and n(h) p(w | h)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.models.markov_chain.certificate import events
+from suffice.models.markov_chain.laws import Law
+from suffice.models.markov_chain.levels import Levels
+from suffice.models.markov_chain.reading import Vocabulary
+from suffice.models.markov_chain.rows import RowPrior
+from suffice.report import CountedRows, MatchedStatistics, largest_and_even
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Cells up to which every cell of a row that was met is told of; of more, those that were counted.
+MOST = 4_000
+
+
+def matched_counts(
+    law: Law, levels: Levels, words: Vocabulary, prior: RowPrior | None, estimate: str
+) -> MatchedStatistics | None:
+    """Shares of all counted steps; None where nothing was counted.
+
+    With Dirichlet rows of pseudo-counts a the rows have ``n(h, w) + a(w) - |a| p(w | h) = n(h) p(w | h)``; the mode has
+    a - 1 in place of a.
+    """
+    windows, counts = events(levels)
+    total = float(counts.sum())
+    if not total > 0:
+        return None
+    histories, number = _distinct(windows[:, :-1])
+    number = number.reshape(-1)
+    mass = np.bincount(number, counts, len(histories))
+    every = len(histories) * levels.card
+    if every <= MOST:
+        observed = np.zeros((len(histories), levels.card))
+        np.add.at(observed, (number, windows[:, -1]), counts)
+        row = np.repeat(np.arange(len(histories)), levels.card)
+        word, seen = np.tile(np.arange(levels.card), len(histories)), observed.ravel()
+    else:
+        row, word, seen = number, windows[:, -1], counts
+    shares = np.exp(law.log_prob(np.column_stack((histories[row], word))))
+    expected = mass[row] * shares
+    at = largest_and_even(seen - expected, MOST)
+    pull = None if prior is None else _pull(prior, histories[row[at]], word[at], shares[at], estimate, levels.card)
+    return MatchedStatistics(
+        tuple(_said(histories[row[place]], int(word[place]), words, levels.card) for place in at),
+        seen[at] / total,
+        expected[at] / total,
+        None if pull is None else pull / total,
+        about="Steps counted, and n(history) p(next | history), in shares of all: maximum likelihood matches them.",
+        total=every if every > len(at) else None,
+    )
+
+
+def rows_with_prior(levels: Levels, words: Vocabulary, prior: RowPrior) -> list[CountedRows]:
+    """The rows that were met, with their pseudo-counts; none for a mixture of rows, nor for chains too large."""
+    windows, counts = events(levels)
+    histories, number = _distinct(windows[:, :-1])
+    if len(histories) * levels.card > MOST or (len(prior.alphas) > 1 and not prior.each):
+        return []
+    seen = np.zeros((len(histories), levels.card))
+    np.add.at(seen, (number.reshape(-1), windows[:, -1]), counts)
+    alpha = _alphas(prior, histories, levels.card)
+    kept = np.flatnonzero((alpha > 0).all(axis=1))
+    names = [_said(histories[at], word, words, levels.card) for at in kept for word in range(levels.card)]
+    return [CountedRows(tuple(names), seen[kept], alpha[kept])] if len(kept) else []
+
+
+def _distinct(histories: Integers) -> tuple[Integers, Integers]:
+    """Each history once, and the number of each among them; a chain of order 0 has one."""
+    if histories.shape[1] == 0:
+        return histories[:1], np.zeros(len(histories), np.int64)
+    found, number = np.unique(histories, axis=0, return_inverse=True)
+    return found, number.reshape(-1)
+
+
+def _alphas(prior: RowPrior, histories: Integers, card: int) -> Floats:
+    """The pseudo-counts (n, card) of the rows after some histories (n, order); 0 where there are none."""
+    first = (histories == card).all(axis=1) & (histories.shape[1] > 0)
+    alpha = np.zeros((len(histories), card))
+    if prior.each:
+        alpha[~first] = prior.alphas[histories[~first, -1]]
+    else:
+        alpha[:] = prior.alphas[0]
+    if prior.first is not None:
+        alpha[first] = prior.first
+    return alpha
+
+
+def _pull(
+    prior: RowPrior, histories: Integers, word: Integers, shares: Floats, estimate: str, card: int
+) -> Floats | None:
+    """What pseudo-counts add to a count; None for a mixture of rows, which adds something else to each."""
+    if len(prior.alphas) > 1 and not prior.each:
+        return None
+    alpha = _alphas(prior, histories, card)
+    less = 1.0 if estimate == "map" else 0.0
+    added = np.where(alpha.any(axis=1, keepdims=True), alpha - less, 0.0)
+    return np.asarray(added[np.arange(len(word)), word] - added.sum(axis=1) * shares)
+
+
+def _said(history: Integers, word: int, words: Vocabulary, card: int) -> str:
+    before = " ".join(str(words.states[code]) for code in history.tolist() if code < card)
+    return f"{before or 'start'} → {words.states[word]}" if len(history) else str(words.states[word])
