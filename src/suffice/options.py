@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from suffice.errors import OptionError, listing
+
+
+def own_options(names: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor, from the names that it sees before it has made any of its own: its locals()."""
+    return {name: value for name, value in names.items() if name not in ("self", "__class__")}
 
 
 class Optioned:

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 import suffice as sf
 from graph_labelings import Enumerated, features_of, tables_of
-from suffice.models.graph_crf.learning import curvature
+from suffice.models.label_learning import information
 
 SHAPES = {
     "alone": [],
@@ -200,7 +200,7 @@ def test_newton_uses_the_covariance_of_the_features() -> None:
         features = np.array([features_of(example, codes, 2) for codes in law.codes])
         centred = features - law.probabilities @ features
         total += (law.probabilities[:, None] * centred).T @ centred
-    assert_allclose(curvature(objective, weights), total, atol=1e-6)
+    assert_allclose(information(objective, weights), total, atol=1e-6)
 
 
 # -- the models it contains ------------------------------------------------------------------------------------------

@@ -5,18 +5,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
-from suffice.engines.linear_predictor import with_one_blas_thread
 from suffice.engines.workers import worker_count
 from suffice.errors import DataError, OptionError, listing
 from suffice.families.base import generator
 from suffice.fitting import Estimator
 from suffice.iteration import fingerprint
+from suffice.models.chain_crf.certificate import certify
 from suffice.models.chain_crf.existence import NO_MAXIMUM, UNDECIDED, Standing, path_standing
 from suffice.models.chain_crf.features import Sequences, listed_sequences, read_sequences
 from suffice.models.chain_crf.labels import (
@@ -27,13 +28,14 @@ from suffice.models.chain_crf.labels import (
     read_labels,
     sequence_weights,
 )
-from suffice.models.chain_crf.learning import SOLVERS, STOCHASTIC, Fit, certify, chosen_solver, learn
 from suffice.models.chain_crf.objective import ChainObjective, make_objective
 from suffice.models.chain_crf.priors import read_prior
 from suffice.models.chain_crf.reading import Reading, Trained
 from suffice.models.chain_crf.stochastic import Plan, Stochastic
 from suffice.models.chain_crf.structure import Structure, Wanted, check_paths, structure_of, transfer
+from suffice.models.label_learning import SOLVERS, STOCHASTIC, Fit, chosen_solver, learn, measured
 from suffice.models.labelled import whole_number
+from suffice.options import own_options
 from suffice.report import Certificate, Report
 from suffice.statistics import Summary
 
@@ -134,10 +136,7 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         checkpoint: Any = None,
     ) -> None:
         """See the class."""
-        options = dict(locals())
-        for name in ("self", "__class__"):
-            options.pop(name, None)
-        super().__init__(**options)
+        super().__init__(**own_options(locals()))
         self._check_options()
 
     def _check_options(self) -> None:
@@ -189,20 +188,10 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
             )
         problem = "" if control.checkpoint is None else self._fingerprint(read, objective, start)
 
-        def call() -> Fit:
-            return learn(
-                objective,
-                start,
-                control,
-                solver=solver,
-                stochastic=stochastic,
-                watch=watch,
-                patience=patience,
-                problem=problem,
-            )
-
-        # Threads of BLAS for the long vectors of the solver would fight with ours for the same cores.
-        found = with_one_blas_thread(call)
+        climb = None if stochastic is None else partial(stochastic.run, gap=partial(measured, objective))
+        found = learn(
+            objective, start, control, solver=solver, climb=climb, watch=watch, patience=patience, problem=problem
+        )
         standing = UNDECIDED
         if self._options["prior"] is None and solver != "perceptron":
             standing = path_standing(objective, read.sequences, read.codes, found.weights)

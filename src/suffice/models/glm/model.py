@@ -33,6 +33,7 @@ from suffice.models.glm.problem import average
 from suffice.models.glm.reading import Reading
 from suffice.models.glm.rows import Asked, Kind, Read, read_rows
 from suffice.models.glm.vector_registry import VECTOR_FAMILIES
+from suffice.options import own_options
 from suffice.report import Report
 from suffice.statistics import Summary
 
@@ -140,14 +141,11 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         checkpoint: Any = None,
     ) -> None:
         """See the class."""
-        options = dict(locals())
-        for name in ("self", "__class__"):
-            options.pop(name, None)
-        super().__init__(**options)
+        super().__init__(**own_options(locals()))
         self._law_name()
         for name, allowed in _CHOICES.items():
-            if options[name] not in allowed:
-                raise OptionError(f"{name} is {options[name]!r}; expected one of {listing(allowed)}.")
+            if self._options[name] not in allowed:
+                raise OptionError(f"{name} is {self._options[name]!r}; expected one of {listing(allowed)}.")
         if states is not None:
             self._check_states()
         known = isinstance(dispersion, int | float | np.number) and not isinstance(dispersion, bool) and dispersion > 0

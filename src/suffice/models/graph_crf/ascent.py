@@ -31,6 +31,10 @@ LABELLINGS = 100
 ACCURACY = 0.25
 
 
+#: What the report calls it.
+ASCENT = "stochastic ascent"
+
+
 def ascend(
     objective: GraphObjective, run: GraphStochastic, start: Floats, control: Control, *, problem: str = ""
 ) -> Outcome:

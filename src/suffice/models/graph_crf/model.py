@@ -5,29 +5,31 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
-from suffice.engines.linear_predictor import with_one_blas_thread
 from suffice.errors import DataError, OptionError
 from suffice.fitting import Estimator
 from suffice.iteration import fingerprint
 from suffice.models.chain_crf.existence import NO_MAXIMUM, UNDECIDED, Standing
 from suffice.models.chain_crf.labels import check_labels, counted, read_labels, sequence_weights
-from suffice.models.chain_crf.learning import STOCHASTIC, Fit, chosen_solver
 from suffice.models.chain_crf.priors import Penalties, read_prior
 from suffice.models.chain_crf.stochastic import Plan
+from suffice.models.graph_crf.ascent import ASCENT, ascend
+from suffice.models.graph_crf.certificate import certify
 from suffice.models.graph_crf.existence import graph_standing
 from suffice.models.graph_crf.graphs import EDGES, Graphs, listed_examples, read_graphs
-from suffice.models.graph_crf.learning import ASCENT, certify, learn, passed
 from suffice.models.graph_crf.objective import WORDS, GraphObjective
 from suffice.models.graph_crf.options import check_options
 from suffice.models.graph_crf.reading import EXAMPLES, Reading, Trained, flat_labels
 from suffice.models.graph_crf.stochastic import GraphStochastic
 from suffice.models.graph_crf.structure import Structure, make_structure
+from suffice.models.label_learning import STOCHASTIC, Climb, Fit, chosen_solver, learn, measured
+from suffice.options import own_options
 from suffice.report import Report
 from suffice.statistics import Summary
 
@@ -129,9 +131,7 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         checkpoint: Any = None,
     ) -> None:
         """See the class."""
-        options = dict(locals())
-        for name in ("self", "__class__"):
-            options.pop(name, None)
+        options = own_options(locals())
         super().__init__(**options)
         check_options(options)
         self._engine()
@@ -165,21 +165,14 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
                 "checkpoint is for fits whose next step follows from the weights, not with a validation set."
             )
         problem = "" if control.checkpoint is None else self._problem(read, solver)
-
-        def call() -> Fit:
-            return learn(
-                objective,
-                start,
-                control,
-                solver=solver,
-                stochastic=stochastic,
-                watch=watch,
-                patience=patience,
-                problem=problem,
-            )
-
-        # Threads of BLAS for the long vectors of the solver would fight with ours for the same cores.
-        found = with_one_blas_thread(call)
+        climb: Climb | None = None
+        if stochastic is not None and solver == ASCENT:
+            climb = partial(ascend, objective, stochastic, problem=problem)
+        elif stochastic is not None:
+            climb = partial(stochastic.run, gap=partial(measured, objective), problem=problem)
+        found = learn(
+            objective, start, control, solver=solver, climb=climb, watch=watch, patience=patience, problem=problem
+        )
         standing = UNDECIDED
         if self._options["prior"] is None and solver != "perceptron":
             standing = graph_standing(objective, read.graphs, read.codes, read.weights, found.weights)
@@ -215,7 +208,7 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         run = self._stochastic(read, objective, solver, online=True)
         done, walk = (0, None) if earlier is None else (earlier.updates, earlier.walk)
         after = run.epoch(run.memory_at(start, done, walk))
-        found = passed(after["mean"] if run.averaged else after["raw"], objective, solver)
+        found = Fit.passed(after["mean"] if run.averaged else after["raw"], objective, solver)
         return self._accept(read, objective, found, updates=int(after["updates"]), walk=run.going_on(after))
 
     def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:

@@ -10,9 +10,9 @@ import numpy as np
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError, listing
 from suffice.families.base import generator
-from suffice.models.chain_crf.learning import SOLVERS, STOCHASTIC
 from suffice.models.graph_crf.graphs import EDGES, NODES
 from suffice.models.graph_crf.templates import FORMS
+from suffice.models.label_learning import SOLVERS, STOCHASTIC
 from suffice.models.labelled import whole_number
 
 EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")

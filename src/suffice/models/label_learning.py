@@ -1,23 +1,23 @@
-"""From an objective to weights: the choice of a solver, early stopping, and the certificate."""
+"""From an objective over labels to weights: the choice of a solver, early stopping, and how far from the end it is.
+
+Conditional random fields of chains and of graphs differ in their objectives, stochastic steps and certificates.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.engines.linear_predictor import with_one_blas_thread
 from suffice.errors import OptionError
 from suffice.iteration import Control, Outcome, State
-from suffice.models.chain_crf.objective import ChainObjective
 from suffice.models.chain_crf.priors import Penalties
-from suffice.models.chain_crf.stochastic import Stochastic
-from suffice.models.feature_sums import Sums
 from suffice.models.labelled import whole_number
-from suffice.report import Certificate
 from suffice.solvers.gradient import lbfgs, owlqn, pseudo_gradient
 from suffice.solvers.newton import damped_newton
 
@@ -31,6 +31,25 @@ NEWTON_WEIGHTS = 2000
 FLAT = 1e-11
 #: Changes of the gradient that L-BFGS remembers.
 MEMORY = 8
+
+
+#: A way up that is not one of the solvers here: from a start, under a control.
+Climb = Callable[[Floats, Control], Outcome]
+
+
+class LabelObjective(Protocol):
+    """A log-likelihood, or what takes its place, less the penalties of a prior."""
+
+    @property
+    def penalties(self) -> Penalties:
+        """What the prior takes off."""
+
+    @property
+    def features(self) -> Floats:
+        """Sums of the features over the labels given (k,)."""
+
+    def smooth(self, weights: Floats) -> tuple[float, Floats]:
+        """Value and slope (k,) without a Laplace penalty."""
 
 
 def relative_gap(x: Floats, slopes: Floats) -> float:
@@ -47,8 +66,8 @@ class Fit:
     method: str
 
     @classmethod
-    def passed(cls, weights: Floats, objective: ChainObjective, method: str) -> Fit:
-        """The end of one pass over the sequences, which makes no claim to have converged."""
+    def passed(cls, weights: Floats, objective: LabelObjective, method: str) -> Fit:
+        """The end of one pass over the examples, which makes no claim to have converged."""
         value, gap = measured(objective, weights)
         state = State(weights, value, gap, iteration=1)
         return cls(weights, Outcome(state, False, "one pass", (value,)), method)
@@ -67,37 +86,44 @@ def chosen_solver(solver: str, penalties: Penalties) -> str:
 
 
 def learn(
-    objective: ChainObjective,
+    objective: LabelObjective,
     start: Floats,
     control: Control,
     *,
     solver: str,
-    stochastic: Stochastic | None,
+    climb: Climb | None = None,
     watch: Callable[[Floats], float] | None = None,
     patience: int = 5,
     problem: str = "",
 ) -> Fit:
     """Maximise the objective from a start.
 
-    watch: the mean log-likelihood of a validation set at given weights; the fit ends when it has not risen for
-    `patience` iterations. However the fit ends, the best weights by it are taken. problem: what a checkpoint is known
-    by.
+    climb: the way of a stochastic solver. watch: the mean log-likelihood of a validation set at given weights; the fit
+    ends when it has not risen for `patience` iterations. However the fit ends, the best weights by it are taken.
+    problem: what a checkpoint is known by.
     """
     best = Best(watch, patience, control.callback, start) if watch is not None else None
     if best is not None:
         control = replace(control, callback=best)
-    if stochastic is not None:
-        outcome = stochastic.run(start, control, lambda x: measured(objective, x))
-    elif solver == "newton":
-        outcome = _newton(objective, start, control, problem)
-    elif solver == "owlqn":
-        rate = objective.penalties.laplace.rate if objective.penalties.laplace is not None else np.zeros(len(start))
-        outcome = owlqn(objective.smooth, rate, start, control, memory=MEMORY, gap=relative_gap, problem=problem)
-    else:
-        outcome = lbfgs(objective.smooth, start, control, memory=MEMORY, gap=relative_gap, problem=problem)
+
+    def call() -> Outcome:
+        return _solved(objective, start, control, solver, problem) if climb is None else climb(start, control)
+
+    # Threads of BLAS for the long vectors of the solver would fight with ours for the same cores.
+    outcome = with_one_blas_thread(call)
     if best is not None:
         outcome = best.taken(outcome)
     return Fit(outcome.state.parameters, outcome, solver)
+
+
+def _solved(objective: LabelObjective, start: Floats, control: Control, solver: str, problem: str) -> Outcome:
+    if solver == "newton":
+        return _newton(objective, start, control, problem)
+    if solver == "owlqn":
+        laplace = objective.penalties.laplace
+        rate = np.zeros(len(start)) if laplace is None else laplace.rate
+        return owlqn(objective.smooth, rate, start, control, memory=MEMORY, gap=relative_gap, problem=problem)
+    return lbfgs(objective.smooth, start, control, memory=MEMORY, gap=relative_gap, problem=problem)
 
 
 class Best:
@@ -142,7 +168,7 @@ class Best:
         return Outcome(state, False, reason, outcome.history[: number + 1])
 
 
-def _newton(objective: ChainObjective, start: Floats, control: Control, problem: str) -> Outcome:
+def _newton(objective: LabelObjective, start: Floats, control: Control, problem: str) -> Outcome:
     """Newton's method; second derivatives are central differences of the exact gradient, two for each weight.
 
     Without a prior they are singular: adding a number to the weights of a feature for all labels changes nothing. Of
@@ -156,7 +182,7 @@ def _newton(objective: ChainObjective, start: Floats, control: Control, problem:
     return damped_newton(objective.smooth, lambda x: information(objective, x), start, control, problem=problem)
 
 
-def information(objective: ChainObjective, x: Floats) -> Floats:
+def information(objective: LabelObjective, x: Floats) -> Floats:
     """Minus the matrix of second derivatives (k, k): the covariance of the features, and the prior's precision.
 
     Without a prior some directions change nothing: gradients are 0 along them, so that rows show them exactly, while
@@ -180,7 +206,7 @@ def information(objective: ChainObjective, x: Floats) -> Floats:
     return np.asarray(0.5 * rows.T @ (within + within.T) @ rows)
 
 
-def slopes(objective: ChainObjective, x: Floats) -> tuple[float, Floats, Floats]:
+def slopes(objective: LabelObjective, x: Floats) -> tuple[float, Floats, Floats]:
     """Value and slope of the whole objective, and the slope of its log-likelihood.
 
     With a Laplace prior the slope is the one of least size.
@@ -193,30 +219,7 @@ def slopes(objective: ChainObjective, x: Floats) -> tuple[float, Floats, Floats]
     return value - laplace.value(x), pseudo_gradient(x, gradient, laplace.rate), likelihood
 
 
-def measured(objective: ChainObjective, x: Floats) -> tuple[float, float]:
+def measured(objective: LabelObjective, x: Floats) -> tuple[float, float]:
     """Value and relative gap at x."""
     value, slope, _ = slopes(objective, x)
     return value, relative_gap(x, slope)
-
-
-def certify(objective: ChainObjective, x: Floats) -> tuple[Certificate, float, float, float, Sums]:
-    """The certificate at x, the log-likelihood, the objective, the relative norm of the slope, and sums of features."""
-    value, slope, likelihood = slopes(objective, x)
-    penalties = objective.penalties
-    bound = None
-    if penalties.gaussian is not None:
-        # The objective is as strongly concave as the prior, whatever else is taken off it.
-        bound = penalties.gaussian.loss_bound(slope)
-    elif penalties.laplace is not None:
-        bound = penalties.laplace.loss_bound(slope, x, -value)
-    per_row = None if bound is None else bound / objective.weight
-    certificate = Certificate(
-        moment_gap=float(np.abs(slope).max(initial=0.0)),
-        value_gap=per_row,
-        bound=bound is not None,
-        exact=True,
-        exists=True if bound is not None else None,
-        scale="counts, summed over sequences",
-    )
-    sums = Sums.of(objective.features, likelihood, slope, prior=penalties.any)
-    return certificate, value + penalties.value(x), value, relative_gap(x, slope), sums
