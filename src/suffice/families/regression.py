@@ -3,7 +3,7 @@
 Every quantity has a leading axis of k configurations, each a set of rows of (x_1, ..., x_p, y) with a regression of
 its own: q = p + 1 weights, intercept first. Work is done in float64 on centred products. Where columns are nearly
 dependent, a fit is nearly perfect or means dwarf the spread, so that float64 would lose digits, the same figures are
-taken from the raw double-double sums instead.
+taken from the raw double-double sums instead (see `orthogonal`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import precise
+from suffice.families.orthogonal import ROUNDING, orthogonalised
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -24,16 +25,17 @@ Flags = NDArray[np.bool_]
 EPSILON = float(np.finfo(np.float64).eps)
 #: Products of up to this many columns are summed exactly; those of more are good to float64.
 EXACT_COLUMNS = 16
-#: A direction has no spread when its variance, among p columns of unit variance, is below p times this.
+#: A direction has no spread when its variance, among p columns of unit variance, is below p times this and the products
+#: are good to float64 only.
 NO_SPREAD = 32 * EPSILON
 #: Variances, in those units, and shares of unexplained squares below which float64 does not do.
 DOUBTFUL = 1e-3
-#: Residuals below 1e-13 of the terms of a regression are the rounding of the columns themselves: a perfect fit.
-ROUNDING = 1e-26
-#: The same, relative to centred squares, where these were only summed in float64.
+#: What `ROUNDING` is to residuals, relative to centred squares, where these were only summed in float64.
 ROUGH_ROUNDING = 64 * EPSILON
 #: Corrections of a doubtful solution; each divides its error by about 1e16 / condition.
 REFINEMENTS = 2
+#: Terms of a combination that vanishes, relative to its largest: smaller ones are rounding.
+NO_TERM = 1e-12
 
 
 @dataclass(frozen=True)
@@ -151,9 +153,7 @@ class Products:
         return found
 
     def _exact_slopes(self, weights: Floats, chosen: Any) -> Floats:
-        c = np.concatenate([-weights, np.ones((len(weights), 1))], axis=1)
-        pairs = precise.scale(self.raw[:, chosen, :-1], c[:, None, :])
-        found = precise.sum_pairs(pairs[0], pairs[1])
+        found = _slopes(self.raw[:, chosen], weights)
         centre = precise.pair(self.mean[chosen, :-1])
         inner = precise.subtract(found[:, :, 1:], precise.multiply(centre, found[:, :, :1]))
         return precise.rounded(np.concatenate([found[:, :, :1], inner], axis=2))
@@ -199,7 +199,8 @@ def least_squares(products: Products) -> LeastSquares:
     """The weights that minimise the sum of squares; of least norm, intercept included, where many do.
 
     Every configuration has some weight. With the intercept eliminated, the rest solves S_xx w = S_xy; the eigenvalues
-    of S_xx, in units of the columns, say how well.
+    of S_xx, in units of the columns, say how well. Where float64 does not do, and the raw sums have more digits, these
+    give the solution.
     """
     mean, scatter = products.mean, products.scatter
     p = mean.shape[1] - 1
@@ -215,14 +216,46 @@ def least_squares(products: Products) -> LeastSquares:
     inverse = (vectors / scale[:, None, :]) @ vectors.mT / both
     slopes = (inverse @ scatter[:, :p, p:])[..., 0]
     weights = np.concatenate([mean[:, p:] - (mean[:, :p] * slopes).sum(axis=1, keepdims=True), slopes], axis=1)
-    determined = _take_least_norm(weights, (~spread_out).sum(axis=1), vectors, mean[:, :p], units)
     unexplained = scatter[:, p, p] - (slopes * scatter[:, :p, p]).sum(axis=1)
     doubtful = (values.min(axis=1, initial=1.0) <= DOUBTFUL) | ~(unexplained > DOUBTFUL * scatter[:, p, p])
-    if doubtful.any():
+    determined = np.ones(weights.shape, dtype=bool)
+    logs = np.log(products.weight) + np.log(np.where(spread_out, values, 1.0) * units**2).sum(axis=1)
+    spread = _spread(products.weight, mean[:, :p], inverse)
+    if doubtful.any() and products.exact:
+        parts = (weights, spread, logs, determined)
+        for part, better in zip(parts, _orthogonal(products[doubtful].raw), strict=True):
+            part[doubtful] = better
+    elif doubtful.any():
+        free = _flat_directions(vectors[doubtful], ~spread_out[doubtful], mean[doubtful, :p], units[doubtful])
+        weights[doubtful], determined[doubtful] = _least_norm(weights[doubtful], *free)
         weights[doubtful] = _refined(products[doubtful], weights[doubtful], inverse[doubtful])
-    logs = np.log(np.where(spread_out, values, 1.0) * units**2).sum(axis=1)
-    spread = _spread(products.weight, mean[:, :p], inverse, determined)
-    return LeastSquares(weights, products.squares(weights), spread, np.log(products.weight) + logs, determined)
+    if not determined.all():
+        configuration, at = np.nonzero(~determined)
+        spread[configuration, at, at] = np.inf
+    return LeastSquares(weights, products.squares(weights), spread, logs, determined)
+
+
+def _orthogonal(raw: Floats) -> tuple[Floats, Floats, Floats, Flags]:
+    """Weights, spread, log determinant and what is determined, from raw products (2, k, q + 1, q + 1) in pairs."""
+    found = orthogonalised(raw)
+    free, squares = found.dependent[:, :-1], precise.rounded(found.squares)[:, :-1]
+    combinations = precise.rounded(found.combinations)[:, :-1, :-1]
+    # The combination of a column that depends on others vanishes: it may be added to any solution.
+    terms = np.abs(combinations) * np.sqrt(np.diagonal(raw[0], axis1=1, axis2=2))[:, :-1, None]
+    large = terms > NO_TERM * terms.max(axis=1, keepdims=True)
+    directions = np.where(large | np.eye(len(free[0]), dtype=bool), combinations, 0.0)
+    weights, determined = _least_norm(found.weights, directions, free)
+    if free.any():  # A short solution may lie far from the first one, and is found only to the rounding of that.
+        for _ in range(REFINEMENTS):
+            weights = weights + found.solve(_slopes(raw, weights))
+    return weights, found.inverse, np.log(np.where(free, 1.0, squares)).sum(axis=1), determined
+
+
+def _slopes(raw: Floats, weights: Floats) -> Floats:
+    """X'(y - X w) (2, k, q) as a pair, from raw products (2, k, q + 1, q + 1) of (1, x, y)."""
+    c = np.concatenate([-weights, np.ones((len(weights), 1))], axis=1)
+    pairs = precise.scale(raw[:, :, :-1], c[:, None, :])
+    return precise.sum_pairs(pairs[0], pairs[1])
 
 
 def _refined(products: Products, weights: Floats, inverse: Floats) -> Floats:
@@ -236,46 +269,45 @@ def _refined(products: Products, weights: Floats, inverse: Floats) -> Floats:
     return weights
 
 
-def _spread(weight: Floats, mean: Floats, inverse: Floats, determined: Flags) -> Floats:
-    """Inverse of the products of (1, x), by blocks; inf on the diagonal of what is not determined."""
+def _spread(weight: Floats, mean: Floats, inverse: Floats) -> Floats:
+    """Inverse of the products of (1, x), by blocks."""
     k, p = mean.shape
     spread = np.empty((k, p + 1, p + 1))
     side = (inverse @ mean[:, :, None])[..., 0]
     spread[:, 0, 0] = 1 / weight + (side * mean).sum(axis=1)
     spread[:, 0, 1:] = spread[:, 1:, 0] = -side
     spread[:, 1:, 1:] = inverse
-    if not determined.all():
-        configuration, at = np.nonzero(~determined)
-        spread[configuration, at, at] = np.inf
     return spread
 
 
-def _take_least_norm(weights: Floats, nullity: NDArray[Any], vectors: Floats, mean: Floats, units: Floats) -> Flags:
-    """Move weights (k, q) to the least norm where a number of directions is free; returns what is determined (k, q)."""
-    determined = np.ones(weights.shape, dtype=bool)
-    for r in set(nullity.tolist()) - {0}:
-        at = np.flatnonzero(nullity == r)
-        # Eigenvalues come in ascending order, those of free directions first.
-        weights[at], determined[at] = _least_norm(weights[at], vectors[at][:, :, :r], mean[at], units[at])
-    return determined
+def _flat_directions(vectors: Floats, flat: Flags, mean: Floats, units: Floats) -> tuple[Floats, Flags]:
+    """Directions (k, q, p) of the weights, and which of them (k, p) change nothing.
 
-
-def _least_norm(weights: Floats, null: Floats, mean: Floats, units: Floats) -> tuple[Floats, Flags]:
-    """The points of least norm (k, q) among the solutions, and which weights (k, q) all solutions agree on.
-
-    Solutions differ by slopes in the span of `null` (k, p, r), columns of unit variance, with the intercept that keeps
-    the line through the means.
+    They are slopes along `vectors` (k, p, p) of columns of unit variance, with the intercept that keeps the line
+    through the means. What is small in them is rounding: dependent columns have dependent means.
     """
-    slopes = null / units[:, :, None]
+    slopes = np.where(np.abs(vectors) > 1e-6, vectors, 0.0) / units[:, :, None]
     terms = mean[:, :, None] * slopes
     intercept = -terms.sum(axis=1)
-    # Dependent columns have dependent means: what is left of the sum is rounding.
     intercept = np.where(np.abs(intercept) > 1e-9 * np.abs(terms).sum(axis=1), intercept, 0.0)
-    free = np.concatenate([intercept[:, None, :], slopes], axis=1)
-    basis, _ = np.linalg.qr(free / np.linalg.norm(free, axis=1, keepdims=True))
-    away = np.einsum("kir,kjr,kj->ki", basis, basis, weights)
-    agreed = np.concatenate([(intercept == 0).all(axis=1)[:, None], np.abs(null).max(axis=2) <= 1e-6], axis=1)
-    return weights - away, agreed
+    return np.concatenate([intercept[:, None, :], slopes], axis=1), flat
+
+
+def _least_norm(weights: Floats, directions: Floats, free: Flags) -> tuple[Floats, Flags]:
+    """The points of least norm (k, q) among the solutions, and which weights (k, q) all solutions agree on.
+
+    Solutions differ by those of the `directions` (k, q, r) that are `free` (k, r).
+    """
+    weights, determined = weights.copy(), np.ones(weights.shape, dtype=bool)
+    number = free.sum(axis=1)
+    for r in set(number.tolist()) - {0}:
+        at = np.flatnonzero(number == r)
+        chosen = np.argsort(~free[at], axis=1, kind="stable")[:, None, :r]
+        some = np.take_along_axis(directions[at], chosen, axis=2)
+        basis, _ = np.linalg.qr(some / np.linalg.norm(some, axis=1, keepdims=True))
+        weights[at] -= np.einsum("kir,kjr,kj->ki", basis, basis, weights[at])
+        determined[at] = (some == 0).all(axis=2)
+    return weights, determined
 
 
 def _outer(vectors: NDArray[Any]) -> NDArray[Any]:

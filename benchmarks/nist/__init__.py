@@ -1,0 +1,1 @@
+"""Certified digits: the reference data sets of NIST, and how many digits each library gets right."""

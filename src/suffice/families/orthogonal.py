@@ -1,0 +1,101 @@
+"""Columns made orthogonal from their sums of products alone, in double-double arithmetic.
+
+Gram-Schmidt needs no rows: with G the products of the columns, column j is left with ``G_jj - sum d_i u_ij^2`` of its
+squares once the columns before have explained what they can (``G = U' D U``, U unit upper triangular). Products square
+the condition of the columns, and pairs carry twice the digits of float64: what comes out is as good as an orthogonal
+factorisation of the rows in float64, from a summary, from merged shards and from a file alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice import precise
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+#: What is left of a column below 1e-14 of the terms of its combination is the rounding of the columns themselves.
+ROUNDING = 1e-28
+
+
+@dataclass(frozen=True)
+class Orthogonal:
+    """Combinations of m columns that are orthogonal to each other, for k sets of rows.
+
+    `combinations` (2, k, m, m) is a pair, unit upper triangular: its j-th column is column j less its regression on the
+    columns before. `squares` (2, k, m) is a pair: the sums of squares of the combinations. `size` (k, m) is the sum of
+    the squares of their terms. `dependent` (k, m) says that nothing but rounding is left: the columns before explain
+    this one, which explains nothing of those that follow, and its combination is one that vanishes.
+    """
+
+    combinations: Floats
+    squares: Floats
+    size: Floats
+    dependent: Flags
+
+    @property
+    def weights(self) -> Floats:
+        """Weights (k, m - 1) of the regression of the last column on the others; 0 for the dependent ones."""
+        return -precise.rounded(self.combinations[:, :, :-1, -1])
+
+    @property
+    def _scaled(self) -> Floats:
+        """The combinations of all columns but the last over their sums of squares, 0 for the dependent ones."""
+        inside = ~self.dependent[:, :-1]
+        left = np.where(inside, self.squares[:, :, :-1], np.array([1.0, 0.0])[:, None, None])
+        return precise.divide(self.combinations[:, :, :-1, :-1], left[:, :, None, :]) * inside[:, None, :]
+
+    @property
+    def inverse(self) -> Floats:
+        """Inverse (k, m - 1, m - 1) of the products of all columns but the last, the dependent ones left out."""
+        return precise.rounded(times(self._scaled, self.combinations[:, :, :-1, :-1].swapaxes(-1, -2)))
+
+    def solve(self, right: Floats) -> Floats:
+        """That inverse times a pair (2, k, m - 1), rounded last."""
+        along = times(self.combinations[:, :, :-1, :-1].swapaxes(-1, -2), right[..., None])
+        return precise.rounded(times(self._scaled, along))[..., 0]
+
+    @property
+    def root(self) -> Floats:
+        """Triangles (k, m - 1, m - 1) with root' root = the products of all columns but the last, if all are free."""
+        found = precise.rounded(self.combinations[:, :, :-1, :-1])
+        return np.sqrt(precise.rounded(self.squares)[:, :-1, None]) * np.linalg.inv(found)
+
+
+def orthogonalised(products: Floats) -> Orthogonal:
+    """Make columns orthogonal, in the order given, from the pair (2, k, m, m) of their products."""
+    _, k, m, _ = products.shape
+    own = np.diagonal(products[0], axis1=1, axis2=2)
+    unit = np.exp2(-np.round(np.log2(np.where(own > 0, own, 1.0)) / 2))  # Powers of two: no digit is lost.
+    left = products * unit[:, :, None] * unit[:, None, :]
+    lengths = np.diagonal(left[0], axis1=1, axis2=2)
+    combinations = np.zeros((2, k, m, m))
+    squares, size = np.zeros((2, k, m)), np.zeros((k, m))
+    dependent = np.zeros((k, m), dtype=bool)
+    for j in range(m):
+        # Rows of `left` hold, as they are used, the shares U of the combinations before: column j of U^-1 follows.
+        shares = left[:, :, :j, j]
+        terms = precise.multiply(combinations[:, :, :j, :j], shares[:, :, None, :])
+        if j:
+            combinations[:, :, :j, j] = -precise.sum_pairs(terms[0], terms[1])
+        combinations[0, :, j, j] = 1.0
+        size[:, j] = (combinations[0, :, :, j] ** 2 * lengths).sum(axis=1)
+        squares[:, :, j] = left[:, :, j, j]
+        dependent[:, j] = ~(squares[0, :, j] > ROUNDING * size[:, j])
+        pivot = np.where(dependent[:, j], np.array([1.0, 0.0])[:, None], squares[:, :, j])
+        row = precise.divide(left[:, :, j, j + 1 :], pivot[:, :, None]) * ~dependent[:, j, None]
+        taken = precise.multiply(left[:, :, j, j + 1 :, None], row[:, :, None, :])
+        left[:, :, j + 1 :, j + 1 :] = precise.subtract(left[:, :, j + 1 :, j + 1 :], taken)
+        left[:, :, j, j + 1 :] = row
+    back = unit[:, :, None] / unit[:, None, :]
+    return Orthogonal(combinations * back, squares / unit**2, size / unit**2, dependent)
+
+
+def times(x: Floats, y: Floats) -> Floats:
+    """Products (2, k, a, c) of matrices (2, k, a, b) and (2, k, b, c) in pairs."""
+    parts = precise.multiply(x[:, :, :, None, :], y.swapaxes(-1, -2)[:, :, None, :, :])
+    return precise.sum_pairs(parts[0], parts[1])
