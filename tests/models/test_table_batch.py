@@ -92,8 +92,11 @@ def test_figures_are_those_of_each_node(prior: str) -> None:
         figures = Figures([(node, rows) for node in nodes])
         np.testing.assert_allclose(figures.log_likelihoods(), [n.log_likelihood(rows) for n in nodes], rtol=1e-13)
         np.testing.assert_allclose(figures.gaps(), [n.gap(rows) for n in nodes], rtol=1e-13, atol=1e-17)
-        best = [n.best_log_likelihood(rows) for n in nodes]
-        np.testing.assert_allclose(np.array(figures.best_log_likelihoods()), np.array(best), rtol=1e-13)
+        losses = [n.loss_bound(rows) for n in nodes]
+        np.testing.assert_allclose(
+            np.array(figures.loss_bounds(), float), np.array(losses, float), rtol=1e-13, atol=1e-28
+        )
+        assert figures.edges() == [n.edges(rows) for n in nodes]
 
 
 def test_figures_of_nodes_with_summaries_of_their_own_and_of_large_tables() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from suffice.models.bayesian.nodes.glm import GLMNode
 from suffice.models.bayesian.nodes.glm_slopes import sides_of
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
-from suffice.models.bayesian.nodes.linear_gaussian_batch import best_log_likelihoods_of, gaps_of, log_likelihoods_of
+from suffice.models.bayesian.nodes.linear_gaussian_batch import gaps_of, log_likelihoods_of, loss_bounds_of
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.nodes.table_batch import TableFigures
 from suffice.report import MatchedStatistics
@@ -71,13 +71,13 @@ class Figures:
         """``node.gap(summary)`` of each pair."""
         return self._each(lambda node, summary: node.gap(summary), TableFigures.gaps, gaps_of)
 
-    def best_log_likelihoods(self) -> list[float | None]:
-        """``node.best_log_likelihood(summary)`` of each pair."""
-        return self._each(
-            lambda node, summary: node.best_log_likelihood(summary),
-            TableFigures.best_log_likelihoods,
-            best_log_likelihoods_of,
-        )
+    def loss_bounds(self) -> list[float | None]:
+        """``node.loss_bound(summary)`` of each pair."""
+        return self._each(lambda node, summary: node.loss_bound(summary), TableFigures.loss_bounds, loss_bounds_of)
+
+    def edges(self) -> list[tuple[str, ...]]:
+        """``node.edges(summary)`` of each pair."""
+        return self._each(lambda node, summary: node.edges(summary), TableFigures.edges)
 
 
 def matched_statistics_of(

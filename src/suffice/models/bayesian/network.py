@@ -49,6 +49,9 @@ BY_EM = ESTIMATES | {
 
 #: How a report names the method of complete rows.
 CLOSED = "closed form: each row of each table by itself"
+#: Of tables it is the mode under pseudo-counts + 1, of regressions that under another power of the variance.
+MEANS = "whose maximum is the posterior mean, "
+EPSILON = float(np.finfo(np.float64).eps)
 #: What a report says where `start` was given to no purpose.
 START_UNUSED = "start= was not used: nothing is hidden or missing, so the estimate has a closed form"
 
@@ -327,15 +330,17 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         # Maxima of NumPy, which are NaN where a figure is: what cannot be judged is not certified.
         gap = float(np.max(figures.gaps(), initial=0.0))
         value = float(sum(figures.log_likelihoods()))
-        scale = "slope of the objective of each node, a row"
+        means = any(node.estimate == "mean" for node, _ in leading)
+        scale = f"slope of the objective of each node, {MEANS if means else ''}a row"
         if np.isnan(gap) or np.isnan(value):
             return Certificate(np.nan, scale=scale)
-        edges = tuple(direction for node, _ in leading for direction in getattr(node, "directions", ()))
-        loss = None
-        if self._options["prior"] is None and summary.weight > 0:
-            best = [value for value in figures.best_log_likelihoods() if value is not None]
-            if len(best) == len(leading):
-                loss = float(np.maximum(0.0, sum(best) - value)) / summary.weight
+        edges = tuple(direction for some in figures.edges() for direction in some)
+        bounds, loss = figures.loss_bounds(), None
+        losses = [bound for bound in bounds if bound is not None]
+        if len(losses) == len(bounds) and summary.weight > 0:
+            # Sums of logarithms are known to rounding: so much of them, and of one for each node and row.
+            rounding = EPSILON * (abs(self._objective(summary, value)) / summary.weight + len(leading))
+            loss = float(sum(losses)) / summary.weight + rounding
         exists = False if edges else None if any(getattr(node, "undecided", False) for node, _ in leading) else True
         return Certificate(gap, loss, bound=loss is not None, exists=exists, directions=edges, scale=scale)
 

@@ -71,8 +71,15 @@ class Node(Protocol):
         """The node at other parameters; EstimateError where there is no such node."""
         ...
 
-    def best_log_likelihood(self, summary: Summary) -> float | None:
-        """A log-likelihood that no node of this kind exceeds on these statistics; None where none is known."""
+    def loss_bound(self, summary: Summary) -> float | None:
+        """How much the node's objective, log-likelihood and log prior, can still rise; None where no bound is known.
+
+        It holds at the parameters of the node, whoever found them.
+        """
+        ...
+
+    def edges(self, summary: Summary) -> tuple[str, ...]:
+        """What runs to infinity, or to the edge, where no parameters attain the largest objective, in words."""
         ...
 
     def held(self, least: float) -> Self:

@@ -250,12 +250,15 @@ class GLMNode(OfFamily, UnitFree):
 
         return 0.0 if self.estimate == "given" else slope_gap(self, summary)
 
-    def best_log_likelihood(self, summary: Summary) -> float | None:
-        """An upper bound of the log-likelihood at any coefficients, where it is self-concordant; else None."""
+    def loss_bound(self, summary: Summary) -> float | None:
+        """What the log-likelihood can still rise by, where it is self-concordant; else None."""
         from suffice.models.bayesian.nodes.glm_slopes import loss_bound
 
-        loss = None if self.estimate == "given" else loss_bound(self, summary)
-        return None if loss is None else self.log_likelihood(summary) + loss
+        return None if self.estimate == "given" else loss_bound(self, summary)
+
+    def edges(self, summary: Summary) -> tuple[str, ...]:
+        """The coefficients that run to infinity, as the fit found them."""
+        return self.directions
 
     def coordinates(self, units: Any) -> Coordinates:
         """The coefficients that the rows determine."""

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from suffice.domain import Domain
 from suffice.errors import EstimateError, FileFormatError, OptionError, listing
 from suffice.families.conjugate import tails
+from suffice.families.gamma_function import excess
 from suffice.families.regression import Products
+from suffice.families.regression_check import shares_to_fall
 from suffice.families.regression_law import PseudoRows, RegressionLaw, variance_quantiles, weight_quantiles
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
 from suffice.models.bayesian.nodes.posterior import RegressionTable, RowLaws
@@ -24,9 +26,6 @@ from suffice.table import Table
 
 if TYPE_CHECKING:
     from suffice.models.bayesian.em.coordinates import Coordinates, Units
-
-#: An eigenvalue of correlations, relative to the largest, that is rounding.
-FLAT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -306,13 +305,16 @@ class LinearGaussianNode(Regressions):
             self, weights=weights[own], variance=variance[own], default_weights=default[0], default_variance=default[1]
         )
 
-    def best_log_likelihood(self, summary: Summary) -> float | None:
-        """The log-likelihood of least squares, found afresh from the slopes; None where a fit is perfect."""
+    def loss_bound(self, summary: Summary) -> float | None:
+        """What least squares and its variance have more, measured from the slopes; None where a fit is perfect."""
         products, cells = self.products(summary)
-        if not products.weight.any():
+        if not products.weight.any() or self.estimate == "given":
             return 0.0
-        found = float(best_log_likelihoods(products, self._rows(self.positions(cells))[0]).sum())
-        return found if math.isfinite(found) else None
+        return finite(float(losses(products, self.prior, self.estimate, *self._rows(self.positions(cells))).sum()))
+
+    def edges(self, summary: Summary) -> tuple[str, ...]:
+        """The variances that shrink to 0: the likelihood grows without bound there."""
+        return self.directions
 
     def log_evidence(self) -> float | None:
         """Log marginal likelihood of the node's rows given its parents; None without a prior.
@@ -385,25 +387,24 @@ def log_likelihoods(products: Products, weights: Floats, variance: Floats) -> Fl
     )
 
 
-def best_log_likelihoods(products: Products, weights: Floats) -> Floats:
-    """Log-likelihoods (k,) of least squares and its mean square, from the slopes at some weights; inf if perfect.
+def losses(seen: Products, prior: PseudoRows | None, estimate: str, weights: Floats, variance: Floats) -> Floats:
+    """What the objectives (k,) can still rise by, at most; inf where that has no bound, or none is known.
 
-    With the slopes g in (1, x - mean), whose products are C, the sum of squares falls by g' C^-1 g at most.
+    With S the sum of squares at the weights, d its divisor and r = S / (d v), the best weights and their variance have
+    ``d/2 (r - 1 - log r)`` more for the variance and ``-d/2 log(1 - share)`` for the share by which S can fall.
     """
-    slopes = products.slopes(weights)
-    inner = products.scatter[:, :-1, :-1]
-    units = np.sqrt(np.diagonal(inner, axis1=1, axis2=2))
-    scale = np.where(units > 0, units, 1.0)
-    values, vectors = np.linalg.eigh(inner / scale[:, :, None] / scale[:, None, :])
-    along = np.einsum("kij,ki->kj", vectors, slopes[:, 1:] / scale)
-    # Directions that rounding alone tells from a combination of columns explain nothing.
-    steep = values > FLAT * np.maximum(values.max(axis=1, initial=1.0), 1.0)[:, None]
-    fall = slopes[:, 0] ** 2 / np.where(products.weight > 0, products.weight, 1.0)
-    fall += (along**2 / np.where(steep, values, np.inf)).sum(axis=1)
-    left = products.squares(weights) - fall
+    products = seen if prior is None else prior.added_to(seen)
+    divisor = seen.weight if prior is None else prior.divisor(seen.weight, estimate)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = -0.5 * products.weight * (LOG_2PI + np.log(left / products.weight) + 1.0)
-    return np.where(products.weight > 0, np.where(left > 0, found, np.inf), 0.0)
+        away = products.squares(weights) / divisor / variance - 1
+        found = 0.5 * divisor * (excess(away) - np.log1p(-shares_to_fall(products, weights)))
+    # NaN parameters have no bound either.
+    return np.where(seen.weight > 0, np.where(variance > 0, found, np.inf), 0.0)
+
+
+def finite(loss: float) -> float | None:
+    """A loss that is a bound: None where it is infinite or no number."""
+    return loss if math.isfinite(loss) else None
 
 
 def gaps(seen: Products, prior: PseudoRows | None, estimate: str, weights: Floats, variance: Floats) -> Floats:

@@ -6,7 +6,6 @@ as many steps as a few.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,9 +16,10 @@ from suffice.domain import Domain
 from suffice.families.regression import Products, least_squares
 from suffice.models.bayesian.nodes.linear_gaussian import (
     LinearGaussianNode,
-    best_log_likelihoods,
+    finite,
     gaps,
     log_likelihoods,
+    losses,
 )
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior, LinearGaussianLearner, maximum, posterior
 from suffice.models.bayesian.nodes.lookup import numbers_alike
@@ -93,14 +93,14 @@ def gaps_of(nodes: Sequence[LinearGaussianNode], summary: Summary) -> list[float
     return _each(nodes, summary, lambda node: node.gap(summary), together)
 
 
-def best_log_likelihoods_of(nodes: Sequence[LinearGaussianNode], summary: Summary) -> list[float | None]:
-    """``node.best_log_likelihood(summary)`` of each node."""
+def loss_bounds_of(nodes: Sequence[LinearGaussianNode], summary: Summary) -> list[float | None]:
+    """``node.loss_bound(summary)`` of each node."""
 
     def together(some: Sequence[LinearGaussianNode], products: Products) -> Any:
-        return best_log_likelihoods(products, _numbers(some)[0])
+        return losses(products, some[0].prior, some[0].estimate, *_numbers(some))
 
-    found: list[Any] = _each(nodes, summary, lambda node: cast(float, node.best_log_likelihood(summary)), together)
-    return [None if value is None or not math.isfinite(value) else value for value in found]
+    found: list[Any] = _each(nodes, summary, lambda node: cast(float, node.loss_bound(summary)), together)
+    return [None if value is None else finite(value) for value in found]
 
 
 def _numbers(nodes: Sequence[LinearGaussianNode]) -> tuple[Any, Any]:

@@ -199,9 +199,25 @@ class NoisyOrNode(OfFamily, UnitFree):
         """Sum over rows of log P(node | parents), -inf where an impossible event occurs."""
         return self.trials(summary).log_likelihood(self.weights)
 
-    def best_log_likelihood(self, summary: Summary) -> float | None:
-        """An upper bound of the log-likelihood at any weights, from the dual of the convex problem at these weights."""
-        return self.trials(summary).upper_bound(self.weights)
+    def loss_bound(self, summary: Summary) -> float | None:
+        """The duality gap of the convex problem at these weights, pseudo-rows included."""
+        trials = self.trials(summary).with_pseudo(self.pseudo or 0.0)
+        loss = trials.upper_bound(self.weights) - trials.log_likelihood(self.weights)
+        return max(loss, 0.0) if math.isfinite(loss) else None
+
+    def edges(self, summary: Summary) -> tuple[str, ...]:
+        """The weights that run to infinity, and those of 0 without which the node never occurs.
+
+        The probability of the node is then 0 where no cause of another weight is active. Without a leak that is so by
+        choice where no parent is active, and no edge.
+        """
+        if self.leak:
+            idle = self.weights[:1] == 0
+        else:
+            trials = self.trials(summary)
+            idle = (self.weights == 0) & (trials.seen + trials.absent > 0)
+        never = [f"weight of {self.coefficients[at]!r} in {self.name!r} -> 0" for at in np.flatnonzero(idle).tolist()]
+        return (*self.directions, *(f"{text} (never seen to work alone)" for text in never))
 
     def gap(self, summary: Summary) -> float:
         """Largest violation of the conditions for a maximum over weights >= 0, a row.

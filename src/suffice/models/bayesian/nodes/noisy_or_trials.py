@@ -63,6 +63,15 @@ class Trials:
             total += values[rows] @ design
         return total
 
+    def with_pseudo(self, pseudo: float) -> Trials:
+        """With so many rows for and as many against each cause alone, which is what a prior stands for."""
+        if not pseudo:
+            return self
+        alone = np.full((self.m, self.active.shape[1]), self.m)
+        alone[:, 0] = np.arange(self.m)
+        present = np.concatenate([self.present, np.full(self.m, pseudo)])
+        return Trials(np.concatenate([self.active, alone]), present, self.absent + pseudo, self.m)
+
     def without(self, gone: NDArray[np.bool_]) -> tuple[Trials, NDArray[np.intp]]:
         """The problem without some weights (m,) and the rows they cause, and the positions of the weights left."""
         kept = np.flatnonzero(~gone)

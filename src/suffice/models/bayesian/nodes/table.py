@@ -293,18 +293,38 @@ class TableNode(OfFamily, UnitFree):
 
     def gap(self, summary: Summary) -> float:
         """Slope of the objective in the probabilities: (counts + pseudo-counts) - p sum, a row of the data."""
-        counts = self._counts_of(self._counted(summary))
-        pseudo = 0.0 if self.alpha is None else self.alpha - (1.0 if self.estimate == "map" else 0.0)
-        total = (counts + pseudo).sum(axis=1, keepdims=True)
-        slope = (counts + pseudo) - np.nan_to_num(self.rows) * total
+        both = self._weighed(summary)
+        slope = both - np.nan_to_num(self.rows) * both.sum(axis=1, keepdims=True)
         return float(np.abs(slope).max(initial=0.0) / max(summary.weight, 1.0))
 
-    def best_log_likelihood(self, summary: Summary) -> float | None:
-        """The log-likelihood that no table can exceed: sum n log(n / row sum), from the counts alone."""
-        from scipy.special import xlogy
+    def loss_bound(self, summary: Summary) -> float | None:
+        """What the shares of the (pseudo-)counts have more than the rows, see `cell_losses`."""
+        from suffice.models.bayesian.nodes.table_losses import cell_losses
 
+        both = self._weighed(summary)
+        loss = float(cell_losses(both, both.sum(axis=1, keepdims=True), self.rows).sum())
+        return loss if math.isfinite(loss) else None
+
+    def edges(self, summary: Summary) -> tuple[str, ...]:
+        """The events that were never seen though the states of their parents were, and have no prior weight."""
+        both = self._weighed(summary)
+        never = (both <= 0) & (both.sum(axis=1, keepdims=True) > 0)
+        return self.never_seen(int(np.count_nonzero(never)), int(np.argmax(never)))
+
+    def never_seen(self, number: int, first: int) -> tuple[str, ...]:
+        """That so many cells have probability 0, in words, with the name of the first of them."""
+        if not number:
+            return ()
+        row, state = divmod(first, self.card)
+        name = self.cell_names(np.array([row]))[state]
+        if number == 1:
+            return (f"log P({name}) -> -inf (never seen)",)
+        return (f"log P({name}) and {number - 1:,} more of {self.name!r} -> -inf (never seen)",)
+
+    def _weighed(self, summary: Summary) -> Floats:
+        """Counts and pseudo-counts (k, card), as learning weighs the logarithms of the probabilities by them."""
         counts = self._counts_of(self._counted(summary))
-        return float(xlogy(counts, counts).sum() - xlogy(counts.sum(axis=1), counts.sum(axis=1)).sum())
+        return counts if self.alpha is None else counts + (self.alpha - (1.0 if self.estimate == "map" else 0.0))
 
     def _counted(self, summary: Summary) -> CountTable:
         """The counts of the family in a summary."""

@@ -6,6 +6,7 @@ steps as a few.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -140,6 +141,16 @@ class Stack:
     counts: Floats
     pseudo: Floats | None
 
+    @cached_property
+    def weighed(self) -> Floats:
+        """Counts and pseudo-counts of all cells."""
+        return self.counts if self.pseudo is None else self.counts + self.pseudo
+
+    @cached_property
+    def total(self) -> Floats:
+        """The sum of the row of each cell."""
+        return self.layout.sums_at(self.weighed)
+
     def each(self, rows: Floats) -> Floats:
         """The sum over the rows of each node, from one number a row."""
         return np.add.reduceat(rows, self.layout.first_rows)
@@ -205,20 +216,32 @@ class TableFigures:
         """``node.gap(summary)`` of each node."""
 
         def together(stack: Stack) -> Floats:
-            both = stack.counts if stack.pseudo is None else stack.counts + stack.pseudo
-            slope = both - np.nan_to_num(stack.rows) * stack.layout.sums_at(both)
+            slope = stack.weighed - np.nan_to_num(stack.rows) * stack.total
             return np.maximum.reduceat(np.abs(slope), stack.layout.first_cells) / max(self.summary.weight, 1.0)
 
         return self._figures(lambda node: node.gap(self.summary), together)
 
-    def best_log_likelihoods(self) -> list[float]:
-        """``node.best_log_likelihood(summary)`` of each node."""
+    def loss_bounds(self) -> list[float | None]:
+        """``node.loss_bound(summary)`` of each node."""
+        from suffice.models.bayesian.nodes.table_losses import cell_losses
 
         def together(stack: Stack) -> Floats:
-            total = stack.layout.sums(stack.counts)
-            return stack.each(stack.layout.sums(times_log(stack.counts, stack.counts)) - times_log(total, total))
+            return np.add.reduceat(cell_losses(stack.weighed, stack.total, stack.rows), stack.layout.first_cells)
 
-        return self._figures(lambda node: node.best_log_likelihood(self.summary), together)
+        found = self._figures(lambda node: node.loss_bound(self.summary), together)
+        return [loss if loss is not None and math.isfinite(loss) else None for loss in found]
+
+    def edges(self) -> list[tuple[str, ...]]:
+        """``node.edges(summary)`` of each node."""
+        found: dict[int, tuple[str, ...]] = {}
+        for stack in self._stacks:
+            never = (stack.weighed <= 0) & (stack.total > 0)
+            first = stack.layout.first_cells
+            numbers = np.add.reduceat(never, first, dtype=np.intp)
+            for at, number, begin in zip(stack.chosen, numbers.tolist(), first.tolist(), strict=True):
+                place = int(np.argmax(never[begin:])) if number else 0
+                found[at] = self.nodes[at].never_seen(number, place)
+        return [found[at] if at in found else node.edges(self.summary) for at, node in enumerate(self.nodes)]
 
 
 def times_log(factor: Floats, value: Floats) -> Floats:

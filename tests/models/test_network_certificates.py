@@ -1,0 +1,267 @@
+"""What the certificate of a network says: events never seen, likelihoods without bound, estimates under a prior."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.nist.data import REGRESSIONS
+from scipy.optimize import minimize
+
+import exact_squares as exact
+import suffice as sf
+from suffice.records import replace as replaced
+
+FILIP = next(problem for problem in REGRESSIONS if problem.name == "Filip")
+ROWS = {**FILIP.columns, "y": FILIP.y}
+STRUCTURE = {"y": list(FILIP.columns)}
+
+
+def filip_by(way: str, folder: Path) -> sf.BayesianNetwork:
+    """The network of ten powers of one column, learned at once, in parts, from a summary or read from a file."""
+    net = sf.BayesianNetwork(STRUCTURE)
+    if way == "parts":
+        for part in np.array_split(np.arange(82), 3):
+            net.partial_fit({name: column[part] for name, column in ROWS.items()})
+        return net
+    net.fit(ROWS)
+    if way == "summary":
+        return sf.BayesianNetwork(STRUCTURE).fit(net.summary_)
+    if way == "file":
+        net.write(folder / "filip.json")
+        found: sf.BayesianNetwork = sf.read(folder / "filip.json")
+        return found
+    return net
+
+
+@pytest.mark.parametrize("way", ["rows", "parts", "summary", "file"])
+def test_columns_that_nearly_depend_on_each_other_are_fitted_to_the_optimum(way: str, tmp_path: Path) -> None:
+    net = filip_by(way, tmp_path)
+    node, found = net.node("y"), net.report_.certificate
+    left = exact.squares(FILIP.design, FILIP.y, exact.solution(FILIP.design, FILIP.y))
+    assert node.variance_ == pytest.approx(float(left) / 82, rel=1e-12)
+    assert found.bound
+    assert found.exists is True
+    assert found.value_gap is not None
+    assert found.value_gap < 1e-12
+    assert net.report_.warnings == ()
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-9, 1e-6])
+def test_tampered_weights_are_no_nearer_than_the_bound_says(size: float) -> None:
+    """Weights with so much relative noise, the variance at its best for them: the loss in rational arithmetic."""
+    net = sf.BayesianNetwork(STRUCTURE).fit(ROWS)
+    best = exact.squares(FILIP.design, FILIP.y, exact.solution(FILIP.design, FILIP.y))
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        node = net._fitted["y"]
+        weights = node.weights * (1 + size * rng.normal(size=node.weights.shape))
+        here = exact.squares(FILIP.design, FILIP.y, exact.rational(weights[0]))
+        net._fitted["y"] = replace(node, weights=weights, variance=np.array([float(here) / 82]))
+        found = net._certify(net.summary_)
+        net._fitted["y"] = node
+        loss = 0.5 * np.log(float(here / best))
+        assert found.value_gap is None or loss - 1e-12 <= found.value_gap <= 1.01 * loss + 1e-12
+        assert found.value_gap is not None or loss > 5
+
+
+def test_a_variance_that_was_tampered_with_is_lost_in_full() -> None:
+    rng = np.random.default_rng(0)
+    rows = {"x": rng.normal(size=40), "y": rng.normal(size=40)}
+    for prior in (None, sf.LinearGaussianPrior(2.0, 1.0)):
+        net = sf.BayesianNetwork([("x", "y")], prior=prior).fit(rows)
+        before, node = net.report_.objective, net._fitted["y"]
+        net._fitted["y"] = replace(node, variance=node.variance * 1.3)
+        after = sum(one.log_likelihood(net.summary_) + one.log_prior() for one in net._fitted.values())
+        assert net._certify(net.summary_).value_gap == pytest.approx((before - after) / 40, rel=1e-10)
+
+
+# -- no bound --------------------------------------------------------------------------------------------------------
+
+
+def test_a_likelihood_without_bound_has_no_bound() -> None:
+    """As many rows as weights, or fewer: whatever is left of the squares is rounding."""
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        n, p = int(rng.integers(1, 6)), int(rng.integers(1, 6))
+        rows = {name: rng.normal(size=n) * 10.0 ** rng.integers(-3, 4) for name in [*(f"x{i}" for i in range(p)), "y"]}
+        found = sf.BayesianNetwork({"y": [f"x{i}" for i in range(p)]}).fit(rows).report_.certificate
+        if n <= p + 1:
+            assert found.exists is False
+            assert any("variance of 'y' -> 0" in text for text in found.directions)
+            assert (found.value_gap, found.bound) == (None, False)
+        elif n > 1:
+            assert found.exists is True
+            assert found.value_gap is not None
+
+
+def test_a_perfect_fit_keeps_its_coefficients() -> None:
+    wampler = next(problem for problem in REGRESSIONS if problem.name == "Wampler1")
+    net = sf.BayesianNetwork({"y": list(wampler.columns)}).fit({**wampler.columns, "y": wampler.y})
+    np.testing.assert_allclose(net.node("y").weights_, np.ones(6), rtol=1e-13)
+    found = net.report_.certificate
+    assert (found.exists, found.value_gap) == (False, None)
+    assert any("explain it without error" in text for text in net.report_.warnings)
+
+
+# -- events never seen -----------------------------------------------------------------------------------------------
+
+SEEN = {"a": ["x", "x", "y", "y"], "b": ["u", "v", "u", "u"]}
+
+
+def certificate(structure: Any, rows: Any, **options: Any) -> sf.Certificate:
+    return sf.BayesianNetwork(structure, **options).fit(rows).report_.certificate
+
+
+def test_an_event_never_seen_has_no_maximum_in_any_model() -> None:
+    found = certificate([("a", "b")], SEEN)
+    assert found.exists is False
+    assert found.directions == ("log P(b=v | a=y) -> -inf (never seen)",)
+    # The law is the limit: nothing is lost.
+    assert found.bound
+    assert found.value_gap == pytest.approx(0.0, abs=1e-14)
+    assert sf.MarkovNetwork([("a", "b")]).fit(SEEN).report_.certificate.exists is False
+    assert sf.Categorical(states=["u", "v"]).fit(["u", "u"]).report_.certificate.exists is False
+    assert certificate({"a": []}, {"a": ["x", "y"]}).exists is True
+    assert sf.BayesianNetwork([("a", "b")]).fit(SEEN).converged_
+
+
+def test_a_declared_state_that_never_occurs_is_an_event_never_seen() -> None:
+    found = certificate({"a": []}, {"a": ["x", "y"]}, states={"a": ["x", "y", "z"]})
+    assert found.exists is False
+    assert found.directions == ("log P(a=z) -> -inf (never seen)",)
+    # A node of one state has nothing to learn.
+    assert certificate({"a": []}, {"a": ["x", "x"]}).exists is True
+
+
+@pytest.mark.parametrize(
+    ("options", "exists"),
+    [
+        *(({"prior": 1.0}, True), ({"prior": "bdeu"}, True), ({"prior": 2.0, "estimate": "map"}, True)),
+        *(({"prior": 1.0, "estimate": "map"}, False), ({"prior": {"a": 1.0}}, False), ({"prior": {"b": 1.0}}, True)),
+    ],
+)
+def test_a_prior_that_gives_weight_to_every_event_has_a_maximum(options: dict[str, Any], exists: bool) -> None:
+    found = certificate([("a", "b")], SEEN, **options)
+    assert found.exists is exists
+    assert (found.directions == ()) is exists
+    assert found.bound
+    assert found.value_gap == pytest.approx(0.0, abs=1e-14)
+
+
+def test_zeros_that_are_given_are_no_edge() -> None:
+    """A fixed table is not learned, whatever it holds."""
+    fixed = {"b": [[0.5, 0.5], [1.0, 0.0]]}
+    found = certificate([("a", "b")], SEEN, fixed=fixed)
+    assert (found.exists, found.directions) == (True, ())
+
+
+def test_joint_states_of_parents_that_never_occur_leave_the_maximum_where_it_is() -> None:
+    """Every row of probabilities there is as good as any other: the maximum is attained, and a warning says so."""
+    rows = {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]}
+    net = sf.BayesianNetwork({"a": [], "b": [], "c": ["a", "b"]}).fit(rows)
+    assert net.report_.certificate.exists is True
+    assert any("2 parent configurations never occur" in text for text in net.report_.warnings)
+    assert certificate({"a": [], "b": ["a"], "c": ["a", "b"]}, rows).exists is False
+
+
+def test_many_events_are_told_in_one_line() -> None:
+    rng = np.random.default_rng(1)
+    rows = {"a": rng.integers(0, 40, 300), "b": rng.integers(0, 50, 300), "c": rng.integers(0, 3, 300)}
+    net = sf.BayesianNetwork({"a": [], "c": [], "b": ["a", "c"]}).fit(rows)
+    seen = {(a, c) for a, c in zip(rows["a"], rows["c"], strict=True)}
+    events = {tuple(row) for row in zip(rows["a"], rows["c"], rows["b"], strict=True)}
+    number = len(seen) * 50 - len(events)
+    (text,) = net.report_.certificate.directions
+    assert text.endswith(f"and {number - 1:,} more of 'b' -> -inf (never seen)")
+    assert len(net.report_.lines()) < 15
+
+
+def test_a_table_too_large_for_all_its_rows_names_what_was_never_seen() -> None:
+    rng = np.random.default_rng(2)
+    rows = {f"x{i}": rng.integers(0, 30, 60) for i in range(6)} | {"y": rng.integers(0, 2, 60)}
+    net = sf.BayesianNetwork({"y": [f"x{i}" for i in range(6)]}, states={f"x{i}": list(range(30)) for i in range(6)})
+    text = net.fit(rows).report_.certificate.directions[0]
+    assert net.node("y").configurations is not None
+    assert text.startswith("log P(y=")
+    assert "more of 'y' -> -inf (never seen)" in text
+
+
+def test_a_noisy_or_whose_leak_never_worked_has_no_maximum() -> None:
+    rows = {"a": [0, 0, 0, 1, 1, 1], "y": [0, 0, 0, 0, 1, 1]}
+    options: dict[str, Any] = {"nodes": {"y": "noisy-or"}}
+    found = certificate([("a", "y")], rows, **options)
+    assert found.exists is False
+    assert found.directions == ("weight of '(leak)' in 'y' -> 0 (never seen to work alone)",)
+    assert certificate([("a", "y")], {**rows, "y": [0, 0, 1, 0, 1, 1]}, **options).exists is True
+    assert certificate([("a", "y")], rows, prior=1.0, **options).exists is True
+    # Without a leak it is the model that says so.
+    assert certificate([("a", "y")], rows, nodes={"y": sf.NoisyOr(leak=False)}).exists is True
+    idle = {"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "y": [0, 0, 1, 0]}
+    found = certificate([("a", "y"), ("b", "y")], idle, nodes={"y": sf.NoisyOr(leak=False)})
+    assert found.exists is False
+    assert found.directions == ("weight of ('b', 1) in 'y' -> 0 (never seen to work alone)",)
+
+
+# -- what is best under a prior --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimate", ["mean", "map"])
+def test_tables_under_a_prior_are_exact_and_tampering_shows(estimate: str) -> None:
+    rng = np.random.default_rng(4)
+    rows = {"a": rng.integers(0, 3, 80), "b": rng.integers(0, 2, 80)}
+    net = sf.BayesianNetwork([("a", "b")], prior=1.7, estimate=estimate).fit(rows)
+    found = net.report_.certificate
+    assert (found.exists, found.bound) == (True, True)
+    assert found.value_gap == pytest.approx(0.0, abs=1e-14)
+    assert ("posterior mean" in found.scale) == (estimate == "mean")
+    node = net._fitted["b"]
+    moved = node.rows + np.array([[0.02, -0.02], [0.0, 0.0], [-0.1, 0.1]])
+    net._fitted["b"] = replaced(node, rows=moved)
+    weighed = node.counts + 1.7 - (estimate == "map")
+    expected = float((weighed * np.log(node.rows / moved)).sum()) / 80
+    assert net._certify(net.summary_).value_gap == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("estimate", ["mean", "map"])
+@pytest.mark.parametrize("prior", ["linear", "joint"])
+def test_regressions_under_a_prior_are_exact_and_tampering_shows(prior: str, estimate: str) -> None:
+    rng = np.random.default_rng(6)
+    rows = {"x": rng.normal(size=25), "z": 1e3 + rng.normal(size=25), "y": rng.normal(size=25)}
+    joint = sf.NormalWishart(mean=[0.0, 0.0, 0.0], strength=2.0, dof=6.0, inverse_scale=np.eye(3), names=list("xzy"))
+    law = joint if prior == "joint" else sf.LinearGaussianPrior(2.0, 1.0)
+    net = sf.BayesianNetwork({"y": ["x", "z"]}, prior=law, estimate=estimate).fit(rows)
+    found = net.report_.certificate
+    assert (found.exists, found.bound) == (True, True)
+    assert found.value_gap is not None
+    assert found.value_gap < 1e-12
+    node, summary = net._fitted["y"], net.summary_
+
+    def objective(point: Any) -> float:
+        there = replace(node, weights=np.array([point[:3]]), variance=np.array([np.exp(point[3])]))
+        return float(there.log_likelihood(summary) + there.log_prior())
+
+    at = np.append(node.weights[0], np.log(node.variance[0]))
+    best = -minimize(lambda point: -objective(point), at.tolist(), method="Nelder-Mead").fun
+    assert best - objective(at) < 1e-8
+    moved = at + np.array([0.01, 0.02, -1e-5, 0.3])
+    net._fitted["y"] = replace(node, weights=moved[None, :3], variance=np.exp(moved[3:]))
+    assert net._certify(summary).value_gap == pytest.approx((objective(at) - objective(moved)) / 25, rel=1e-8)
+
+
+def test_a_noisy_or_under_a_prior_is_bounded_by_its_dual() -> None:
+    rng = np.random.default_rng(9)
+    rows = {"a": rng.integers(0, 2, 60), "b": rng.integers(0, 2, 60), "y": rng.integers(0, 2, 60)}
+    net = sf.BayesianNetwork([("a", "y"), ("b", "y")], nodes={"y": "noisy-or"}, prior=0.5).fit(rows)
+    found = net.report_.certificate
+    assert (found.exists, found.bound) == (True, True)
+    assert found.value_gap is not None
+    assert found.value_gap < 1e-12
+    node, summary = net._fitted["y"], net.summary_
+    best = node.log_likelihood(summary) + node.log_prior()
+    net._fitted["y"] = moved = replace(node, weights=node.weights + 0.2)
+    loss = (best - moved.log_likelihood(summary) - moved.log_prior()) / 60
+    bound = net._certify(summary).value_gap
+    assert bound is not None
+    assert bound >= loss > 1e-3
