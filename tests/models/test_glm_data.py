@@ -302,13 +302,25 @@ def test_nearly_collinear_columns_keep_their_digits() -> None:
     np.testing.assert_allclose(model.coefficients_, best[1:], rtol=1e-6)
 
 
-def test_a_perfect_fit_is_an_error_that_says_so() -> None:
-    with pytest.raises(sf.EstimateError, match="perfect"):
-        sf.GLM().fit(X, 1.0 + X @ [1.0, 2.0])
+@pytest.mark.parametrize("y", [1.0 + X @ [1.0, 2.0], np.zeros(N)])
+def test_a_perfect_fit_keeps_its_coefficients_and_says_that_there_is_no_maximum(y: Any) -> None:
+    model = sf.GLM().fit(X, y)
+    best = np.linalg.lstsq(np.column_stack([np.ones(N), X]), y, rcond=None)[0]
+    np.testing.assert_allclose(model.parameters_, best, rtol=1e-10, atol=1e-14)
+    assert model.standard_errors_.max() < 1e-13
+    found = model.report_.certificate
+    assert (found.exists, found.value_gap, found.bound) == (False, None, False)
+    assert found.directions == ("dispersion -> 0 (the fit is perfect)",)
+    assert found.moment_gap < 1e-14
+    assert any("the fit is perfect" in text for text in model.report_.warnings)
+
+
+def test_a_perfect_fit_by_another_solver_or_of_another_law_is_an_error_that_says_so() -> None:
+    for model, y in ((sf.GLM(solver="lbfgs"), np.zeros(N)), (sf.GLM("gamma", link="log"), np.ones(N))):
+        with pytest.raises(sf.EstimateError, match="perfect"):
+            model.fit(X, y)
     known = sf.GLM(dispersion=1.0).fit(X, 1.0 + X @ [1.0, 2.0])
     np.testing.assert_allclose(known.parameters_, [1.0, 1.0, 2.0], rtol=1e-10)
-    with pytest.raises(sf.EstimateError, match="perfect"):
-        sf.GLM().fit(X, np.zeros(N))
 
 
 def test_large_numbers_do_not_overflow() -> None:

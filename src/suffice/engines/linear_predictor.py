@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.answers import MomentSums
 from suffice.kernels.dense_rows import BLAS
 from suffice.kernels.dense_rows import RowProducts as RowProducts
 from suffice.kernels.dense_rows import row_products as row_products
+from suffice.kernels.moments import moment_sums
 from suffice.kernels.row_laws import logistic_rows as logistic_rows
 from suffice.kernels.threads import blas_threads, one_blas_thread, run, thread_count
 from suffice.kernels.weighted_gram import WeightedGram, block_rows
@@ -336,6 +338,19 @@ class RootCurvature:
         """Both sets of rows."""
         root = np.asarray(np.linalg.qr(np.vstack((self.root, other.root)), mode="r"))
         return RootCurvature(self.value + other.value, self.gradient + other.gradient, root)
+
+
+def moments_task(layout: Layout) -> Callable[[Block], MomentSums]:
+    """The task that finds the moments of all dense columns and the response, offsets taken off, in double-double."""
+
+    def task(block: Block) -> MomentSums:
+        found = []
+        for part in layout.parts(block, PIECE_ROWS):
+            y = part.y if part.offset is None else part.y - part.offset
+            found.append(MomentSums(*moment_sums(np.vstack([part.dense.T, y[None]]), part.weights)))
+        return sum(found[1:], start=found[0])
+
+    return task
 
 
 def root_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], RootCurvature]:

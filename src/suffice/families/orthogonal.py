@@ -29,13 +29,15 @@ class Orthogonal:
     `combinations` (2, k, m, m) is a pair, unit upper triangular: its j-th column is column j less its regression on the
     columns before. `squares` (2, k, m) is a pair: the sums of squares of the combinations. `size` (k, m) is the sum of
     the squares of their terms. `dependent` (k, m) says that nothing but rounding is left: the columns before explain
-    this one, which explains nothing of those that follow, and its combination is one that vanishes.
+    this one, which explains nothing of those that follow, and its combination is one that vanishes. `shares` (k, m, m)
+    is U, the inverse of the combinations.
     """
 
     combinations: Floats
     squares: Floats
     size: Floats
     dependent: Flags
+    shares: Floats
 
     @property
     def weights(self) -> Floats:
@@ -61,9 +63,8 @@ class Orthogonal:
 
     @property
     def root(self) -> Floats:
-        """Triangles (k, m - 1, m - 1) with root' root = the products of all columns but the last, if all are free."""
-        found = precise.rounded(self.combinations[:, :, :-1, :-1])
-        return np.sqrt(precise.rounded(self.squares)[:, :-1, None]) * np.linalg.inv(found)
+        """Triangles (k, m - 1, m - 1) with root' root = the products of all columns but the last, if none depends."""
+        return np.sqrt(precise.rounded(self.squares)[:, :-1, None]) * self.shares[:, :-1, :-1]
 
 
 def orthogonalised(products: Floats) -> Orthogonal:
@@ -91,8 +92,9 @@ def orthogonalised(products: Floats) -> Orthogonal:
         taken = precise.multiply(left[:, :, j, j + 1 :, None], row[:, :, None, :])
         left[:, :, j + 1 :, j + 1 :] = precise.subtract(left[:, :, j + 1 :, j + 1 :], taken)
         left[:, :, j, j + 1 :] = row
+    shares = np.triu(precise.rounded(left), 1) + np.eye(m)
     back = unit[:, :, None] / unit[:, None, :]
-    return Orthogonal(combinations * back, squares / unit**2, size / unit**2, dependent)
+    return Orthogonal(combinations * back, squares / unit**2, size / unit**2, dependent, shares / back.mT)
 
 
 def times(x: Floats, y: Floats) -> Floats:

@@ -72,7 +72,7 @@ class Products:
 
         def make_raw() -> Floats:
             total, cross = sums.total_pair[..., index], sums.cross_pair[..., index[:, None], index]
-            raw = _bordered(sums.weight_pair, total, cross)
+            raw = bordered(sums.weight_pair, total, cross)
             return raw[:, None] if one else raw
 
         return cls(weight, mean, scatter, make_raw, sums.total_pair.shape[-1] <= EXACT_COLUMNS)
@@ -84,7 +84,7 @@ class Products:
 
         def make_raw() -> Floats:
             weight = np.broadcast_to(sums.weight_pair[:, None], (2, len(axes)))
-            return _bordered(weight, sums.total_pair[:, axes], sums.cross_pair[:, rows, columns])
+            return bordered(weight, sums.total_pair[:, axes], sums.cross_pair[:, rows, columns])
 
         weight = np.full(len(axes), sums.weight)
         return cls(weight, sums.mean[axes], sums.scatter[rows, columns], make_raw, len(sums.mean) <= EXACT_COLUMNS)
@@ -120,7 +120,7 @@ class Products:
         def make_raw() -> Floats:
             sums = precise.scale(precise.pair(mean), weight)
             more = precise.add(precise.outer(sums, precise.pair(mean)), precise.pair(scatter))
-            return precise.add(self.raw, _bordered(precise.pair(weight), sums, more)[:, None])
+            return precise.add(self.raw, bordered(precise.pair(weight), sums, more)[:, None])
 
         moved = self.mean - share[:, None] * away
         return Products(total, moved, self.scatter + scatter + between, make_raw, self.exact)
@@ -315,7 +315,7 @@ def _outer(vectors: NDArray[Any]) -> NDArray[Any]:
     return vectors[:, :, None] * vectors[:, None, :]
 
 
-def _bordered(weight: Floats, total: Floats, cross: Floats) -> Floats:
+def bordered(weight: Floats, total: Floats, cross: Floats) -> Floats:
     """Products (2, ..., d + 1, d + 1) of a column of ones and d columns."""
     d = total.shape[-1]
     raw = np.empty((*total.shape[:-1], d + 1, d + 1))

@@ -27,7 +27,7 @@ def shares_to_fall(products: Products, weights: Floats) -> Floats:
     found, sound = _by_scatter(products, weights)
     careful = np.flatnonzero(~sound) if products.exact else np.arange(0)
     if len(careful):
-        found[careful] = _by_pairs(products[careful].raw, weights[careful])
+        found[careful] = shares_by_pairs(products[careful].raw, weights[careful])
     return found
 
 
@@ -59,8 +59,8 @@ def _by_scatter(products: Products, weights: Floats) -> tuple[Floats, NDArray[np
     return np.where((sure > 0) & (left > 0) & (share < 1), share, 1.0), sound
 
 
-def _by_pairs(raw: Floats, weights: Floats) -> Floats:
-    """The bounds (k,) from raw products (2, k, q + 1, q + 1) in pairs."""
+def shares_by_pairs(raw: Floats, weights: Floats) -> Floats:
+    """The bounds (k,) from products (2, k, q + 1, q + 1) in pairs of all columns, the response last."""
     shape = orthogonalised(raw)
     m = raw.shape[-1]
     noise = EXACT_NOISE * m

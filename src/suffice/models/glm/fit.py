@@ -23,6 +23,7 @@ from suffice.models.glm.sample import MANY_ROWS, some_rows, spread_rows, step_bo
 from suffice.models.glm.separation import STILL, Separation, find_separation
 from suffice.models.glm.size import POISSON, RUNNING_SIZE, at_rounding, best_size
 from suffice.models.glm.solve import Result, choose, dependent_columns, refuse_dependent, refuse_extremes, solve
+from suffice.models.glm.squares import PERFECTLY, Squares, is_doubtful, read_squares, solve_squares
 from suffice.report import Certificate
 from suffice.solvers.information import Information, LaterInformation
 from suffice.solvers.irls import Last
@@ -33,6 +34,8 @@ Floats = NDArray[np.float64]
 ROUNDS = 100
 #: A dispersion below this, in squares of the response or of its ratio to the mean, is rounding.
 PERFECT = 1e-29
+#: The same for a response that is 0 throughout.
+LEAST_DISPERSION = 1e-200
 
 
 class Fitter:
@@ -55,6 +58,8 @@ class Fitter:
         if not self.average.weight > 0.0:
             raise EstimateError("There are no rows, or none with weight; nothing can be learned.")
         self.warnings: list[str] = []
+        self.doubtful = self.perfect = False
+        self.squares: Squares | None = None
 
     @property
     def law(self) -> RowLaw:
@@ -154,27 +159,60 @@ class Fitter:
         """
         if not self.family.free_dispersion or self.penalties.any:
             return problem, self._solve(problem, start)
+        closed = self._by_squares(problem) if self.doubtful else None
+        if closed is not None:
+            return closed
         result: Result | None = None
         for _ in range(ROUNDS):
-            sums = totals(self.rows, problem.layout, self.law, problem.whole(start))
-            phi = self._spread(sums)
+            phi = self._spread(totals(self.rows, problem.layout, self.law, problem.whole(start)))
+            if not phi > 0.0:
+                return self._perfectly(problem)
             problem = replace(problem, phi=phi)
             result = _joined(result, self._solve(problem, start))
             start = result.beta
             after = self._spread(totals(self.rows, problem.layout, self.law, problem.whole(start)))
+            if not after > 0.0:
+                return self._perfectly(problem)
             if after > 0.25 * phi or _told_to_stop(result):
                 break
         assert result is not None
         return problem, result
 
+    def _perfectly(self, problem: Problem) -> tuple[Problem, Result]:
+        """A fit that leaves nothing to the dispersion: least squares, or an error where there is no such fit."""
+        closed = self._by_squares(problem)
+        if closed is None:
+            raise self._perfect()
+        return closed
+
     def _spread(self, sums: Totals) -> float:
-        """The dispersion by deviance; a perfect fit is an error unless the dispersion is known."""
+        """The dispersion by deviance, 0 where the fit is perfect, or the one that is known."""
         if is_number(self.wishes.dispersion):
             return float(self.wishes.dispersion)
         found = sums.deviance / sums.weight
-        if not found > PERFECT * (1.0 if self.family.name != "gaussian" else self._size_of_y() ** 2):
-            raise self._perfect()
-        return found
+        least = PERFECT * (1.0 if self.family.name != "gaussian" else self._size_of_y() ** 2)
+        return found if found > least else 0.0
+
+    def _by_squares(self, problem: Problem) -> tuple[Problem, Result] | None:
+        """Least squares in closed form, for a Gaussian response of which no other solver is asked; else None."""
+        if not (self._warm and (self.family.name, self.link.name) == ("gaussian", "identity")):
+            return None
+        squares = read_squares(problem)
+        solved = None if squares is None else solve_squares(squares)
+        if solved is None:
+            return None
+        result, left = solved
+        known = is_number(self.wishes.dispersion)
+        self.squares, self.perfect = squares, not left > 0.0 and not known
+        if self.perfect:
+            self.warnings.append(PERFECTLY)
+        phi = float(self.wishes.dispersion) if known else max(left, self._rounding_of_y())
+        last = replace(result.last, value=result.last.value / phi, information=result.last.information.times(1.0 / phi))
+        return replace(problem, phi=phi), replace(result, last=last)
+
+    def _rounding_of_y(self) -> float:
+        """The square of the rounding of the response: the least dispersion of a perfect fit."""
+        return max((float(np.finfo(np.float64).eps) * self._size_of_y()) ** 2, LEAST_DISPERSION)
 
     def _size_of_y(self) -> float:
         """The largest |y|."""
@@ -191,10 +229,13 @@ class Fitter:
             # Columns that differ on some rows differ on all.
             every = self.rows.rows // max(2_000, 3 * problem.size) or 1
             some = self.rows.block.chosen(spread_rows(self.rows.rows, every))
-            if flat.on(some).curvature(start)[2].definite:
+            information = flat.on(some).curvature(start)[2]
+            self.doubtful = is_doubtful(information)
+            if information.definite:
                 return problem, ()
         with np.errstate(over="ignore", invalid="ignore"):
             information = flat.curvature(start)[2]
+            self.doubtful = is_doubtful(information)
             if information.definite:
                 return problem, ()
             refuse_extremes(flat, self.design, information)
@@ -350,6 +391,9 @@ class Fitter:
             sums = replace(sums, base=whole.base, log_y=whole.log_y)
         weight = self.average.weight
         sums = replace(sums, weight=weight)
+        if self.squares is not None:
+            left = max(self.squares.left(result.beta), weight * self._rounding_of_y() if self.perfect else 0.0)
+            sums = replace(sums, deviance=left, pearson=left)
         free = self.family.free_dispersion
         ml = self.family.ml_dispersion(sums) if free else 1.0
         dispersion = self._dispersion(sums, ml, problem)
@@ -371,6 +415,9 @@ class Fitter:
             phi=ml / problem.phi if free and not self.penalties.any else 1.0,
             strong=self._strong(problem),
         )
+        if self.squares is not None:
+            known = float(self.wishes.dispersion) if is_number(self.wishes.dispersion) else None
+            certificate = self.squares.certificate(result.beta, known, perfect=self.perfect)
         if self._size_runs:
             certificate = Certificate(certificate.moment_gap, exists=False, directions=(RUNNING_SIZE,))
         return Fit(

@@ -1,0 +1,105 @@
+"""Least squares of a Gaussian response in closed form, where the rows in float64 would lose digits.
+
+The products of all columns are summed in double-double arithmetic and made orthogonal there, by the same code that
+learns linear-Gaussian nodes of networks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice import precise
+from suffice.engines.linear_predictor import moments_task
+from suffice.families.orthogonal import orthogonalised
+from suffice.families.regression import EXACT_COLUMNS, bordered
+from suffice.families.regression_check import shares_by_pairs
+from suffice.iteration import Outcome, State
+from suffice.models.glm.problem import Problem
+from suffice.models.glm.solve import Result
+from suffice.report import Certificate
+from suffice.solvers.information import Information
+from suffice.solvers.irls import Last
+
+Floats = NDArray[np.float64]
+
+#: A pivot of the information, columns scaled to length 1, below which the rows in float64 lose digits.
+DOUBTFUL = 1e-2
+#: What runs to the edge where every row is fitted.
+NO_DISPERSION = "dispersion -> 0 (the fit is perfect)"
+#: What is said about it.
+PERFECTLY = "the fit is perfect: the likelihood has no bound, and the dispersion and all errors are rounding"
+#: The method of a fit in closed form.
+METHOD = "least squares from double-double sums"
+
+
+def is_doubtful(information: Information) -> bool:
+    """Whether some column is nearly a combination of those before."""
+    factor = information._factor
+    return factor is None or float((np.diagonal(factor) ** 2).min(initial=1.0)) < DOUBTFUL
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """Products (2, 1, k + 1, k + 1) in pairs of the columns that a solver sees and the response, and the weight."""
+
+    products: Floats
+    weight: float
+
+    def _residual(self, beta: Floats) -> tuple[Floats, float]:
+        """Slopes X'(y - X b) (k,) at coefficients (k,), and the sum of squares that they leave."""
+        c = np.append(-beta, 1.0)
+        pairs = precise.scale(self.products[:, 0], c)
+        slopes = precise.sum_pairs(pairs[0], pairs[1])
+        total = precise.scale(slopes, c)
+        return precise.rounded(slopes)[:-1], max(0.0, float(precise.rounded(precise.sum_pairs(total[0], total[1]))))
+
+    def left(self, beta: Floats) -> float:
+        """The sum of squares that coefficients (k,) leave."""
+        return self._residual(beta)[1]
+
+    def certificate(self, beta: Floats, dispersion: float | None, *, perfect: bool) -> Certificate:
+        """How far coefficients (k,) are from least squares; a dispersion that is not known is at its best for them.
+
+        Where every row is fitted, slopes are in units of the response, as no other is left.
+        """
+        slopes, left = self._residual(beta)
+        lengths = np.diagonal(self.products[0, 0])
+        unit = (float(lengths[-1]) if perfect else left) / self.weight if dispersion is None else dispersion
+        scale = np.sqrt(lengths[:-1] * unit)
+        gap = float(np.divide(np.abs(slopes), scale, where=scale > 0.0, out=0.0 * scale).max())
+        if perfect:
+            return Certificate(gap, exists=False, directions=(NO_DISPERSION,))
+        share = float(shares_by_pairs(self.products, beta[None])[0])
+        if not share < 1.0:
+            return Certificate(gap, exists=True)
+        bound = -0.5 * math.log1p(-share) if dispersion is None else 0.5 * share * left / dispersion / self.weight
+        return Certificate(gap, bound, True, True, True)
+
+
+def read_squares(problem: Problem) -> Squares | None:
+    """The products of a problem; None where they would not be exact, or columns are sparse."""
+    layout = problem.layout
+    if layout.sparse or layout.levels or not 0 < layout.dense < EXACT_COLUMNS or not problem.size:
+        return None
+    sums = problem.rows.reduce(moments_task(layout))
+    raw = bordered(*(getattr(sums, name) for name in sums.pairs)) if layout.constant else sums.cross_pair
+    if problem.kept is not None:
+        chosen = np.append(problem.kept, len(raw[0]) - 1)
+        raw = raw[:, chosen[:, None], chosen]
+    return Squares(raw[:, None], sums.weight) if np.isfinite(raw).all() else None
+
+
+def solve_squares(squares: Squares) -> tuple[Result, float] | None:
+    """The coefficients, with the information at dispersion 1, and the mean square that they leave: 0 if perfect."""
+    found = orthogonalised(squares.products)
+    if found.dependent[0, :-1].any():
+        return None
+    beta, root = found.weights[0], found.root[0]
+    left = 0.0 if found.dependent[0, -1] else float(precise.rounded(found.squares)[0, -1])
+    last = Last(beta, -0.5 * left, np.zeros(len(beta)), Information(root.T @ root, root=root))
+    outcome = Outcome(State(beta, last.value, 0.0), True, "closed form", ())
+    return Result(beta, outcome, last, (), METHOD), left / squares.weight
