@@ -10,16 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError, OptionError, listing
-from suffice.families.gaussian import NO_SPREAD
 from suffice.iteration import Control, Outcome
+from suffice.models.gaussian_graph.existence import VANISHING, Verdict, completed, decide, is_definite, judge, running
 from suffice.models.gaussian_graph.structure import GraphStructure
-from suffice.solvers.covariance_selection import Ridge, by_newton, by_regressions, by_scaling, closed_form
+from suffice.solvers.covariance_selection import DENSE, Ridge, by_newton, by_regressions, by_scaling, closed_form
 
 Floats = NDArray[np.float64]
 
+#: What a solver may leave of the objective, in nats a row, when rounding holds it off the maximum.
+UNTOLD = 1e-6
+UNLIKE = (
+    "Some columns are so nearly combinations of others that their precision cannot be told in float64. Leave out "
+    "columns, or give a prior such as Wishart(dof, inverse_scale)."
+)
 SOLVERS = ("auto", "closed-form", "regression", "ipf", "newton")
-#: A variance in the units of its column, left when the others are known, below which the likelihood runs away.
-VANISHING = 1e-11
 
 
 @dataclass(frozen=True)
@@ -47,46 +51,54 @@ def learn(problem: Problem, solver: str) -> Learned:
     """The precision that is zero on all non-edges and has the largest objective, ``N (log det K - tr(S K)) / 2``."""
     if solver not in SOLVERS:
         raise OptionError(f"solver is {solver!r}; expected one of {listing(SOLVERS)}.")
-    units = np.sqrt(np.diag(problem.S))
-    structure = problem.structure
+    structure, units = problem.structure, units_of(problem.S)
     if problem.ridge is None:
-        refuse_constant(units, structure.nodes)
-    elif not (units > 0).all():
-        units = np.where(units > 0, units, 1.0)
-    scale = np.outer(units, units)
+        refuse_constant(np.diag(problem.S), structure.nodes)
+    R = in_units(problem.S)
     try:
-        found, method, outcome = _solve(problem, problem.S / scale, units, solver)
+        verdict = Verdict(True, R) if problem.ridge is not None else decide(R, structure)
+        _refuse_without_maximum(verdict, problem)
+        found, method, outcome = _solve(problem, R, units, verdict, solver)
         np.linalg.cholesky(found)
     except np.linalg.LinAlgError:
-        raise EstimateError(
-            "Some columns are so nearly combinations of others that their precision cannot be told in float64. Leave "
-            "out columns, or give a prior such as Wishart(dof, inverse_scale)."
-        ) from None
-    precision = found / scale
-    precision[~_support(structure)] = 0.0
-    _refuse_runaway(found, structure, problem)
-    return Learned((precision + precision.T) / 2, method, outcome)
+        raise EstimateError(UNLIKE) from None
+    if verdict.exists is None:
+        _refuse_without_maximum(judge(found, R, structure), problem)
+    precision = found / units[:, None] / units
+    precision[~structure.support] = 0.0
+    _refuse_vanishing(found, structure, problem)
+    precision = (precision + precision.T) / 2
+    return Learned(precision, method, None if outcome is None else _held_to_account(outcome, precision, problem))
 
 
-def _solve(problem: Problem, R: Floats, units: Floats, solver: str) -> tuple[Floats, str, Outcome | None]:
+def _held_to_account(outcome: Outcome, precision: Floats, problem: Problem) -> Outcome:
+    """The outcome, where what a solver takes for the end stands up to the certificate."""
+    found = measure(problem.structure, precision, problem.S, problem.ridge, problem.weight)
+    far = found.value_gap is None or found.value_gap > UNTOLD
+    if outcome.converged and far and found.moment_gap > 10.0 * problem.control.tolerance:
+        raise EstimateError(UNLIKE)
+    if outcome.converged and found.exists is None and not is_definite(in_units(problem.S)):
+        return replace(outcome, converged=False, stop_reason="stalled")
+    return outcome
+
+
+def _solve(
+    problem: Problem, R: Floats, units: Floats, verdict: Verdict, solver: str
+) -> tuple[Floats, str, Outcome | None]:
     """In units in which every column has variance 1."""
     structure, control = problem.structure, problem.control
-    definite = _is_definite(R)
-    chosen, reason = _choose(problem, definite, solver)
-    start = np.eye(len(R)) if problem.start is None else problem.start * np.outer(units, units)
-    if problem.ridge is None and not definite:
-        _refuse_singular(R, structure, problem.weight)
+    chosen, reason = _choose(problem, verdict.completion is R, solver)
+    start = np.eye(len(R)) if problem.start is None else problem.start * units[:, None] * units
     if chosen == "closed-form":
         return closed_form(R, structure.tree), f"closed form{reason}", None
     if chosen == "regression":
-        outcome, method = _by_regressions(R, start, problem, definite)
+        outcome, method = _by_regressions(R, start, problem, verdict)
     elif chosen == "ipf":
         outcome, method = _by_scaling(R, start, problem)
     else:
         ridge = problem.ridge
         if ridge is not None:
-            spread = np.concatenate([units**2, np.prod(units[structure.pairs], axis=1)])
-            ridge = Ridge(ridge.mean * spread, ridge.precision / spread**2 / problem.weight)
+            ridge = _ridge_in_units(ridge, units, structure, problem.weight)
         outcome = by_newton(R, start, structure.pairs, control, ridge=ridge, problem="newton")
         method = "Newton"
     return outcome.state.parameters.reshape(R.shape), method + reason, outcome
@@ -99,7 +111,7 @@ def _by_scaling(R: Floats, start: Floats, problem: Problem) -> tuple[Outcome, st
     return outcome, f"IPF over {len(structure.cliques)} cliques, clusters of up to {clusters} nodes"
 
 
-def _by_regressions(R: Floats, start: Floats, problem: Problem, definite: bool) -> tuple[Outcome, str]:
+def _by_regressions(R: Floats, start: Floats, problem: Problem, verdict: Verdict) -> tuple[Outcome, str]:
     """By regressions; where columns are so alike that rounding holds them off, by proportional fitting instead.
 
     The sweeps watch the covariance, whose small changes may be large ones of a precision that is nearly singular. So
@@ -107,8 +119,12 @@ def _by_regressions(R: Floats, start: Floats, problem: Problem, definite: bool) 
     """
     structure, control = problem.structure, problem.control
     method = "regression of each node on its neighbours"
-    begin = R if definite else _completion(R, structure)
-    outcome = by_regressions(R, begin, structure.pairs, control, problem="regression")
+    if verdict.completion is None:
+        raise EstimateError(
+            "The regressions need a positive definite matrix with the variances and edges of the covariance to begin "
+            "with, and none was found. Use solver='ipf'."
+        )
+    outcome = by_regressions(R, verdict.completion, structure.pairs, control, problem="regression")
     left = _edge_gap(outcome, R, structure)
     if not outcome.converged or left <= control.tolerance:
         return outcome, method
@@ -125,7 +141,7 @@ def _edge_gap(outcome: Outcome, R: Floats, structure: GraphStructure) -> float:
         half = np.linalg.inv(np.linalg.cholesky(K))
     except np.linalg.LinAlgError:
         return math.inf
-    rows, columns = np.concatenate([np.tile(np.arange(len(R))[:, None], 2), structure.pairs]).T
+    rows, columns = structure.entries
     W = half.T @ half
     spread = np.diag(W)
     return float(np.max(np.abs(W - R)[rows, columns] / np.sqrt(spread[rows] * spread[columns] + W[rows, columns] ** 2)))
@@ -146,34 +162,17 @@ def _choose(problem: Problem, definite: bool, solver: str) -> tuple[str, str]:
         return "closed-form", " (the graph is chordal)"
     if definite:
         return "regression", f" (the cycle {listing(cycle, 6)} has no chord)"
-    return "ipf", " (the graph has a chordless cycle and the covariance is singular)"
-
-
-def _is_definite(block: Floats) -> bool:
-    """Whether a matrix with a unit diagonal has no eigenvalue that is 0 up to rounding."""
-    try:
-        np.linalg.cholesky(block - NO_SPREAD * len(block) * np.eye(len(block)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def _completion(R: Floats, structure: GraphStructure) -> Floats:
-    """A positive definite matrix that agrees with a singular R on the edges: its completion over a chordal cover."""
-    if all(_is_definite(R[np.ix_(cluster, cluster)]) for cluster in structure.tree.clusters):
-        return np.asarray(np.linalg.inv(closed_form(R, structure.tree)), dtype=np.float64)
-    raise EstimateError(
-        "The regressions need a positive definite covariance to begin with, and the observed one is singular, also "
-        "on a chordal cover of the graph. Use solver='ipf'."
-    )
+    # Proportional fitting is slow where the maximum is near the edge of those that exist.
+    chosen = "newton" if len(problem.structure.entries[0]) <= DENSE else "ipf"
+    return chosen, " (the graph has a chordless cycle and the covariance is singular)"
 
 
 # -- what has no maximum ---------------------------------------------------------------------------------------------
 
 
-def refuse_constant(units: Floats, nodes: Sequence[Hashable]) -> None:
+def refuse_constant(variances: Floats, nodes: Sequence[Hashable]) -> None:
     """Raise where a column has no spread."""
-    constant = [name for name, unit in zip(nodes, units, strict=True) if not unit > 0]
+    constant = [name for name, variance in zip(nodes, variances, strict=True) if not variance > 0]
     if constant:
         raise EstimateError(
             f"{listing(constant)} {'is' if len(constant) == 1 else 'are'} constant, so the likelihood grows without "
@@ -181,37 +180,42 @@ def refuse_constant(units: Floats, nodes: Sequence[Hashable]) -> None:
         )
 
 
-def _refuse_singular(R: Floats, structure: GraphStructure, weight: float) -> None:
-    """Raise where a clique has a singular covariance: its likelihood alone grows without bound."""
-    for clique in structure.cliques:
-        if not _is_definite(R[np.ix_(clique, clique)]):
-            names = [structure.nodes[at] for at in clique]
-            few = (
-                f" A clique of {len(clique)} nodes needs more than {len(clique)} rows." if weight <= len(clique) else ""
-            )
-            raise EstimateError(
-                f"The covariance of the clique {listing(names, 8)} is singular over {weight:g} rows, so the likelihood "
-                f"grows without bound and there is no maximum.{few} Leave out edges or columns, or give a prior such "
-                "as Wishart(dof, inverse_scale)."
-            )
+def _refuse_without_maximum(verdict: Verdict, problem: Problem) -> None:
+    """Raise where the likelihood grows without bound, and say along which nodes."""
+    if verdict.runaway is None:
+        return
+    structure, weight = problem.structure, problem.weight
+    places = running(verdict.runaway)
+    names = listing([structure.nodes[at] for at in places], 8)
+    inside = {at for at in places if structure.support[np.ix_(places, places)].all()}
+    if inside:
+        clique = min((c for c in structure.cliques if inside <= set(c)), key=len, default=tuple(places))
+        few = f" A clique of {len(clique)} nodes needs more than {len(clique)} rows." if weight <= len(clique) else ""
+        said = listing([structure.nodes[at] for at in clique], 8)
+        found = f"The covariance of the clique {said} is singular over {weight:g} rows, so the likelihood"
+    else:
+        enough = max(len(cluster) for cluster in structure.tree.clusters) + 1
+        few = f" More rows may give it one; {enough} always do, unless columns are combinations of others."
+        found = (
+            f"No positive definite matrix has the variances and the edges of this covariance of {weight:g} rows: the "
+            f"precisions of {names} run to infinity together, along which the likelihood"
+        )
+    raise EstimateError(
+        f"{found} grows without bound and there is no maximum.{few} Leave out edges or columns, or give a prior such "
+        "as Wishart(dof, inverse_scale)."
+    )
 
 
-def _refuse_runaway(K: Floats, structure: GraphStructure, problem: Problem) -> None:
-    """Raise where the precision, in the units of the columns, has run away."""
+def _refuse_vanishing(K: Floats, structure: GraphStructure, problem: Problem) -> None:
+    """Raise where a precision, in the units of the columns, is too large to be told."""
     worst = int(np.argmax(np.diag(K)))
     if problem.ridge is None and not K[worst, worst] < 1.0 / VANISHING:
         raise EstimateError(
-            f"The likelihood seems to grow without bound: the rest of {structure.nodes[worst]!r} given the others has "
-            f"a share of {1.0 / float(K[worst, worst]):.1e} of its variance. {problem.weight:g} rows are too few for "
-            "this graph; leave out edges, or give a prior such as Wishart(dof, inverse_scale)."
+            f"The rest of {structure.nodes[worst]!r} given the others has a share of {1.0 / K[worst, worst]:.1e} of "
+            f"its variance, too small to be told in float64: {problem.weight:g} rows are too few for this graph, or "
+            "columns are combinations of others. Leave out edges or columns, or give a prior such as Wishart(dof, "
+            "inverse_scale)."
         )
-
-
-def _support(structure: GraphStructure) -> NDArray[np.bool_]:
-    present = np.eye(len(structure.nodes), dtype=bool)
-    rows, columns = structure.pairs.T
-    present[rows, columns] = present[columns, rows] = True
-    return present
 
 
 # -- certificate -----------------------------------------------------------------------------------------------------
@@ -227,34 +231,59 @@ class Measured:
     spurious: int
 
 
-def measure(structure: GraphStructure, K: Floats, W: Floats, S: Floats, ridge: Ridge | None, weight: float) -> Measured:
+def measure(structure: GraphStructure, K: Floats, S: Floats, ridge: Ridge | None, weight: float) -> Measured:
     """How far the edges of W = K^-1 are from those of S, and how much the objective can still rise (nats a row).
 
     Put S on the diagonal and the edges of W. If the result V is positive definite then ``-log det V - p`` bounds the
     objective ``log det K - tr(S K)`` of every K from above (duality), so the maximum exists and the gap is at most
     ``(tr(V K) - p - log det(V K)) / 2``. With a normal prior the bound is that of a function at least as curved.
     """
-    rows, columns = np.concatenate([np.tile(np.arange(len(K))[:, None], 2), structure.pairs]).T
-    deviation = np.sqrt(np.outer(np.diag(W), np.diag(W)) + W**2)
-    off = ~_support(structure)
-    spurious = int(np.count_nonzero(K[off]) // 2)
-    if ridge is not None:
-        twice = np.where(rows == columns, 0.5, 1.0)
-        slope = twice * (W - S)[rows, columns] - ridge.precision * (K[rows, columns] - ridge.mean) / weight
-        gap = float(np.max(np.abs(slope) / (twice * deviation[rows, columns])))
-        return Measured(gap, 0.5 * weight * float(slope @ (slope / ridge.precision)), True, spurious)
-    gap = float(np.max(np.abs((W - S) / deviation)[rows, columns]))
-    V = W.copy()
-    V[rows, columns] = V[columns, rows] = S[rows, columns]
+    rows, columns = structure.entries
+    spurious = int(np.count_nonzero(K[~structure.support]) // 2)
+    # In units in which every column has variance 1: products of small variances would be 0.
+    units = units_of(S)
+    K, R = K * units[:, None] * units, in_units(S)
     half = np.linalg.cholesky(K)
+    root = np.linalg.inv(half)
+    W = root.T @ root
+    deviation = np.sqrt(np.outer(np.diag(W), np.diag(W)) + W**2)
+    if ridge is not None:
+        held = _ridge_in_units(ridge, units, structure, weight)
+        twice = np.where(rows == columns, 0.5, 1.0)
+        slope = twice * (W - R)[rows, columns] - held.precision * (K[rows, columns] - held.mean)
+        gap = float(np.max(np.abs(slope) / (twice * deviation[rows, columns])))
+        return Measured(gap, 0.5 * float(slope @ (slope / held.precision)), True, spurious)
+    gap = float(np.max(np.abs((W - R) / deviation)[rows, columns]))
+    V = completed(W, R, structure)
+    if not is_definite(V):
+        return Measured(gap, None, None, spurious)
     away = half.T @ V @ half - np.eye(len(K))
     size = float(np.linalg.norm(away))
     if size < 0.5:  # e - log(1 + e) is at most e^2 / (2 (1 - |e|)), summed over the eigenvalues e.
         return Measured(gap, 0.25 * size * size / (1.0 - size), True, spurious)
     values = np.linalg.eigvalsh(away)
     if not values[0] > -1.0:
-        return Measured(gap, None, None, spurious)
+        return Measured(gap, None, True, spurious)
     return Measured(gap, 0.5 * float((values - np.log1p(values)).sum()), True, spurious)
+
+
+def units_of(S: Floats) -> Floats:
+    """The standard deviations of the columns (p,); 1 where there is none."""
+    return np.sqrt(np.where(np.diag(S) > 0, np.diag(S), 1.0))
+
+
+def in_units(S: Floats) -> Floats:
+    """S (p, p) in the units of the columns, in which a variance is exactly 1, or 0."""
+    units = units_of(S)
+    R = S / units[:, None] / units
+    np.fill_diagonal(R, np.where(np.diag(S) > 0, 1.0, 0.0))
+    return R
+
+
+def _ridge_in_units(ridge: Ridge, units: Floats, structure: GraphStructure, weight: float) -> Ridge:
+    """A normal prior on the free entries of the precision as one on those in the units of the columns, a row."""
+    spread = np.concatenate([units**2, np.prod(units[structure.pairs], axis=1)])
+    return Ridge(ridge.mean * spread, ridge.precision / spread**2 / weight)
 
 
 def log_likelihood(K: Floats, scatter: Floats, weight: float) -> float:

@@ -9,14 +9,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice import precise
 from suffice.answers import MomentSums
 from suffice.domain import Domain, Variable
-from suffice.errors import DataError, EstimateError, FileFormatError, MergeError, OptionError, SizeError, listing
-from suffice.families.matrices import ASYMMETRY
+from suffice.errors import EstimateError, FileFormatError, MergeError, OptionError, SizeError, listing
 from suffice.fitting import Estimator, Solution
 from suffice.models.gaussian_graph.answers import GraphAnswers
-from suffice.models.gaussian_graph.learning import SOLVERS, Problem, learn, log_likelihood, measure
+from suffice.models.gaussian_graph.covariance import by_node, moments_of, real_numbers
+from suffice.models.gaussian_graph.existence import decide
+from suffice.models.gaussian_graph.learning import SOLVERS, Problem, in_units, learn, log_likelihood, measure
 from suffice.models.gaussian_graph.priors import Target, read_prior
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.report import Certificate, MatchedStatistics
@@ -127,8 +127,8 @@ class GaussianGraph(GraphAnswers, Estimator):
             if missing or len(given) != p:
                 raise OptionError(f"mean has {listing(given)}; expected one number for each of {listing(self.nodes)}.")
             given = [given[node] for node in self.nodes]
-        found = np.array(given, dtype=np.float64)
-        if found.shape != (p,) or not np.isfinite(found).all():
+        found = real_numbers(given, "mean", OptionError)
+        if found.shape != (p,):
             raise OptionError(f"mean has shape {found.shape}; expected {p} finite numbers, one for each node.")
         return found
 
@@ -192,51 +192,13 @@ class GaussianGraph(GraphAnswers, Estimator):
         return super().fit(self._summary_of_covariance(covariance, n, sample_mean, columns))
 
     def _summary_of_covariance(self, covariance: Any, n: float | None, mean: Any, columns: Any) -> Summary:
-        p = len(self.nodes)
-        if n is None or not (isinstance(n, int | float | np.number) and math.isfinite(n) and n > 0):
-            raise OptionError(f"n is {n!r}; expected the number of rows that the covariance is of.")
-        if columns is None and hasattr(covariance, "columns") and set(covariance.index) == set(covariance.columns):
-            covariance = covariance.loc[list(covariance.columns)]  # Rows by name, as columns are.
-        order = self._order_of(covariance, columns)
-        S = np.asarray(covariance, dtype=np.float64)[np.ix_(order, order)]
-        spread = np.sqrt(np.maximum(np.diag(S), 0.0))
-        if not np.isfinite(S).all() or (np.abs(S - S.T) > ASYMMETRY * np.outer(spread, spread)).any():
-            raise DataError("The covariance is not symmetric, or not all of it is finite.")
-        if not _without_negative(S, spread):
-            raise DataError("The covariance has a negative variance in some direction; check it.")
         known = self._known_mean()
-        centre = known if known is not None else np.zeros(p) if mean is None else _by_node(mean, self.nodes)
         if known is not None and mean is not None:
             raise OptionError("sample_mean is for a free mean; a known one is already given by mean=.")
-        weight = precise.pair(float(n))
-        middle = precise.pair(centre)
-        about = precise.add(precise.pair((S + S.T) / 2), precise.outer(middle, middle))
-        moments = MomentSums(weight, precise.scale(middle, float(n)), precise.scale(about, float(n)))
-        return Summary(self._domain(), {Moments(self.nodes): moments}, round(float(n)), float(n))
-
-    def _order_of(self, covariance: Any, columns: Any) -> list[int]:
-        """Where the covariance holds each node."""
-        p = len(self.nodes)
-        shape = np.shape(covariance)
-        if len(shape) != 2 or shape[0] != shape[1]:
-            raise DataError(f"The covariance has shape {shape}; expected a square matrix.")
-        named = columns if columns is not None else getattr(covariance, "columns", None)
-        if named is None and self._options["nodes"] is None:
-            whole = all(isinstance(node, int | np.integer) for node in self.nodes)
-            named = sorted(self.nodes) if whole else None
-            if not whole:
-                raise DataError(
-                    "The covariance is an array without names. Give nodes= in its order, or columns=, or a DataFrame."
-                )
-        names = list(self.nodes if named is None else named)
-        missing = [node for node in self.nodes if node not in names]
-        if len(names) != shape[0] or missing:
-            lacks = f"; {listing(missing)} are missing" if missing else ""
-            raise DataError(
-                f"The covariance has {shape[0]} columns and there are the names {listing(names)}; the graph has {p} "
-                f"nodes{lacks}."
-            )
-        return [names.index(node) for node in self.nodes]
+        nodes = self.nodes
+        centre = known if known is not None else np.zeros(len(nodes)) if mean is None else by_node(mean, nodes)
+        moments = moments_of(covariance, n, centre, columns, nodes, named=self._options["nodes"] is not None)
+        return Summary(self._domain(), {Moments(nodes): moments}, round(moments.weight), moments.weight)
 
     def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
         return {node: Variable(node, "real") for node in self.nodes}
@@ -290,13 +252,10 @@ class GaussianGraph(GraphAnswers, Estimator):
         if given is None:
             return None
         p = len(self.nodes)
-        start = np.array(given, dtype=np.float64)
-        if start.shape != (p, p) or not np.isfinite(start).all() or not np.allclose(start, start.T):
+        start = real_numbers(given, "start", OptionError)
+        if start.shape != (p, p) or not np.allclose(start, start.T):
             raise OptionError(f"start has shape {start.shape}; expected a symmetric precision of shape {(p, p)}.")
-        allowed = np.eye(p, dtype=bool)
-        rows, columns = self._structure.pairs.T
-        allowed[rows, columns] = allowed[columns, rows] = True
-        if start[~allowed].any():
+        if start[~self._structure.support].any():
             raise OptionError("start is not 0 for some pair of nodes that is not joined; it must lie in the model.")
         try:
             np.linalg.cholesky(start)
@@ -318,38 +277,33 @@ class GaussianGraph(GraphAnswers, Estimator):
         K = self.precision_
         found = 0.5 * target.weight * float(np.linalg.slogdet(K)[1] - np.vdot(target.S, K))
         if target.ridge is not None:
-            rows, columns = self._entries()
+            rows, columns = self._structure.entries
             away = K[rows, columns] - target.ridge.mean
             found -= 0.5 * float(away @ (target.ridge.precision * away))
         return found
 
     def _certify(self, summary: Summary) -> Certificate:
         target = self._target(summary)
-        found = measure(self._structure, self.precision_, self.covariance_, target.S, target.ridge, target.weight)
+        found = measure(self._structure, self.precision_, target.S, target.ridge, target.weight)
         zeros = f"{self._structure.non_edges - found.spurious} of {self._structure.non_edges} non-edges exactly 0"
         return Certificate(
             found.moment_gap,
             found.value_gap,
             bound=found.value_gap is not None,
-            exists=found.exists,
+            # A fit that was stopped early may not show a completion of its own.
+            exists=found.exists or decide(in_units(target.S), self._structure).exists,
             scale=f"standard deviations of each product; {zeros}",
         )
 
     def matched_statistics(self) -> MatchedStatistics:
         """Covariances of the rows about the fitted mean, and of the law: variances, then those along the edges."""
         moments = self._moments(self.summary_)
-        rows, columns = self._entries()
+        rows, columns = self._structure.entries
         observed = moments.scatter_about(self.mean_)[rows, columns] / moments.weight
         names = tuple(f"cov({self.nodes[a]}, {self.nodes[b]})" for a, b in zip(rows, columns, strict=True))
         return MatchedStatistics(names, observed, self.covariance_[rows, columns])
 
     # -- figures -----------------------------------------------------------------------------------------------------
-
-    def _entries(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows and columns of the free entries of the precision: the diagonal, then the edges."""
-        p = len(self.nodes)
-        rows, columns = np.concatenate([np.tile(np.arange(p)[:, None], 2), self._structure.pairs]).T
-        return rows, columns
 
     @property
     def information_(self) -> Floats:
@@ -360,12 +314,12 @@ class GaussianGraph(GraphAnswers, Estimator):
                 f"The precision has {size:,} free entries; their information would take "
                 f"{8 * size * size / 1e9:.1f} GB. The limit is {MOST_ENTRIES:,} entries."
             )
-        return entry_information(self.covariance_, *self._entries())
+        return entry_information(self.covariance_, *self._structure.entries)
 
     @property
     def standard_errors_(self) -> Floats:
         """Of the entries of the precision (p, p), from the expected information; 0 where there is no edge."""
-        rows, columns = self._entries()
+        rows, columns = self._structure.entries
         found = np.zeros((len(self.nodes), len(self.nodes)))
         variances = np.diag(np.linalg.inv(self.information_)) / self.summary_.weight
         found[rows, columns] = found[columns, rows] = np.sqrt(variances)
@@ -426,22 +380,3 @@ class GaussianGraph(GraphAnswers, Estimator):
         except np.linalg.LinAlgError:
             raise FileFormatError("The precision in the file is not positive definite.") from None
         self._mean, self._precision = mean, precision
-
-
-def _without_negative(S: Floats, spread: Floats) -> bool:
-    """Whether no direction has a negative variance, but for rounding."""
-    units = np.where(spread > 0, spread, 1.0)
-    try:
-        np.linalg.cholesky((S + S.T) / 2 / np.outer(units, units) + 1e-9 * len(S) * np.eye(len(S)))
-    except np.linalg.LinAlgError:
-        return False
-    return bool((np.diag(S) >= 0).all())
-
-
-def _by_node(values: Any, nodes: Sequence[Hashable]) -> Floats:
-    named = isinstance(values, Mapping) or hasattr(values, "loc")
-    given = [values[node] for node in nodes] if named else values
-    found = np.array(given, dtype=np.float64)
-    if found.shape != (len(nodes),) or not np.isfinite(found).all():
-        raise OptionError(f"sample_mean has shape {found.shape}; expected {len(nodes)} finite numbers.")
-    return found

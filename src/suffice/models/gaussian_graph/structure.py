@@ -45,6 +45,20 @@ class GraphStructure:
         return np.array(found, dtype=np.intp).reshape(-1, 2)
 
     @cached_property
+    def entries(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows and columns of the free entries of the precision: the diagonal, then the edges."""
+        rows, columns = np.concatenate([np.tile(np.arange(len(self.nodes))[:, None], 2), self.pairs]).T
+        return rows, columns
+
+    @cached_property
+    def support(self) -> NDArray[np.bool_]:
+        """Which entries of the precision (p, p) are free."""
+        present = np.eye(len(self.nodes), dtype=bool)
+        rows, columns = self.pairs.T
+        present[rows, columns] = present[columns, rows] = True
+        return present
+
+    @cached_property
     def graph(self) -> dict[int, set[int]]:
         """Neighbours of each place."""
         return graph_of_scopes([tuple(pair) for pair in self.pairs.tolist()], range(len(self.nodes)))  # type: ignore[return-value]

@@ -1,0 +1,104 @@
+"""A covariance matrix in the place of rows: read by name, checked, and turned into the sums of its rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice import precise
+from suffice.answers import MomentSums
+from suffice.errors import DataError, OptionError, listing
+from suffice.families.matrices import ASYMMETRY
+
+Floats = NDArray[np.float64]
+
+#: Variances, and rows, whose products stay within float64.
+SMALLEST, LARGEST = 1e-250, 1e250
+
+
+def moments_of(covariance: Any, n: Any, mean: Floats, columns: Any, nodes: Sequence[Hashable], *, named: bool) -> Any:
+    """The sums of n rows with a covariance (divisor n) about a mean (p,).
+
+    named: whether the order of the nodes was given, so that an array without names may follow it.
+    """
+    if isinstance(n, bool) or not (isinstance(n, int | float | np.number) and math.isfinite(n) and 0 < n < LARGEST):
+        raise OptionError(f"n is {n!r}; expected the number of rows that the covariance is of.")
+    if columns is None and hasattr(covariance, "columns") and set(covariance.index) == set(covariance.columns):
+        covariance = covariance.loc[list(covariance.columns)]  # Rows by name, as columns are.
+    order = _order_of(covariance, columns, nodes, named)
+    S = real_numbers(covariance, "The covariance", DataError)[np.ix_(order, order)]
+    _check(S, nodes)
+    weight, middle = precise.pair(float(n)), precise.pair(mean)
+    about = precise.add(precise.pair((S + S.T) / 2), precise.outer(middle, middle))
+    return MomentSums(weight, precise.scale(middle, float(n)), precise.scale(about, float(n)))
+
+
+def real_numbers(values: Any, what: str, error: type[Exception]) -> Floats:
+    """An array of finite numbers; text, complex numbers and others are an error that names the first of them."""
+    found = np.asarray(values)
+    if found.dtype.kind not in "biuf":
+        for value in np.asarray(values, dtype=object).ravel().tolist():
+            if not isinstance(value, int | float | np.number) or isinstance(value, complex | np.complexfloating):
+                raise error(f"{what} holds {value!r}; expected numbers.")
+    numbers = np.array(found, dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        raise error(f"{what} holds {numbers[~np.isfinite(numbers)][0]}; expected finite numbers.")
+    return numbers
+
+
+def by_node(values: Any, nodes: Sequence[Hashable]) -> Floats:
+    """The sample mean (p,), by node or in their order."""
+    named = isinstance(values, Mapping) or hasattr(values, "loc")
+    found = real_numbers([values[node] for node in nodes] if named else values, "sample_mean", OptionError)
+    if found.shape != (len(nodes),):
+        raise OptionError(f"sample_mean has shape {found.shape}; expected {len(nodes)} finite numbers.")
+    return found
+
+
+def _check(S: Floats, nodes: Sequence[Hashable]) -> None:
+    variances = np.diag(S)
+    for node, variance in zip(nodes, variances.tolist(), strict=True):
+        if variance < 0.0:
+            raise DataError(f"The covariance holds a negative variance, {variance:g}, of {node!r}; check it.")
+        if variance > LARGEST or 0.0 < variance < SMALLEST:
+            raise DataError(
+                f"The variance of {node!r} is {variance:g}: too {'large' if variance > 1 else 'small'} to be "
+                f"multiplied in float64; expected {SMALLEST:g} to {LARGEST:g}. Use another unit."
+            )
+    units = np.sqrt(np.where(variances > 0, variances, 1.0))
+    with np.errstate(over="ignore"):
+        R = S / units[:, None] / units
+    if not np.isfinite(R).all() or (np.abs(R - R.T) > ASYMMETRY).any():
+        raise DataError("The covariance is not symmetric, or holds covariances far beyond its variances; check it.")
+    try:
+        np.linalg.cholesky((R + R.T) / 2 + 1e-9 * len(S) * np.eye(len(S)))
+    except np.linalg.LinAlgError:
+        raise DataError("The covariance has a negative variance in some direction; check it.") from None
+
+
+def _order_of(covariance: Any, columns: Any, nodes: Sequence[Hashable], named: bool) -> list[int]:
+    """Where the covariance holds each node."""
+    shape = np.shape(covariance)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise DataError(f"The covariance has shape {shape}; expected a square matrix.")
+    held = columns if columns is not None else getattr(covariance, "columns", None)
+    if held is None and not named:
+        whole = all(isinstance(node, int | np.integer) for node in nodes)
+        if not whole:
+            raise DataError(
+                "The covariance is an array without names. Give nodes= in its order, or columns=, or a DataFrame."
+            )
+        held = sorted(nodes)  # type: ignore[type-var]
+    names = list(nodes if held is None else held)
+    missing = [node for node in nodes if node not in names]
+    if len(names) != shape[0] or missing:
+        lacks = f"; {listing(missing)} are missing" if missing else ""
+        raise DataError(
+            f"The covariance has {shape[0]} columns and there are the names {listing(names)}; the graph has "
+            f"{len(nodes)} nodes{lacks}."
+        )
+    return [names.index(node) for node in nodes]
