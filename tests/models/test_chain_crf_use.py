@@ -73,8 +73,9 @@ def test_values_multiply_the_weights() -> None:
     assert model.report_.objective == pytest.approx(
         sf.ChainCRF(prior=PRIOR).fit([[["a", "a"], {"a": -1, "b": 0.5}]], [["X", "Y"]]).report_.objective, rel=1e-9
     )
-    assert model.report_.n_params == 4  # (a, X), (a, Y), (b, Y) and the transition from X to Y.
-    assert dense.report_.n_params == 5  # A dense array has (b, X) too, with a value of 0.
+    assert len(model.weights_) == 4  # (a, X), (a, Y), (b, Y) and the transition from X to Y.
+    assert model.report_.n_params == 3  # Adding 1 to both weights of a changes nothing.
+    assert len(dense.weights_) == 5  # A dense array has (b, X) too, with a value of 0.
 
 
 def test_nested_features_and_sets_have_names_of_two_parts() -> None:

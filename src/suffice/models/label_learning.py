@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import with_one_blas_thread
-from suffice.errors import OptionError
+from suffice.errors import EstimateError, OptionError
 from suffice.iteration import Control, Outcome, State
 from suffice.models.chain_crf.priors import Penalties
 from suffice.models.labelled import whole_number
@@ -29,6 +29,8 @@ STOCHASTIC = ("sgd", "adam", "perceptron")
 NEWTON_WEIGHTS = 2000
 #: Rounding of a second derivative, as a share of the sum of a feature: that of gradients over a step of 1e-4.
 FLAT = 1e-11
+SMALLER = "Use a smaller step_size"
+EPSILON = float(np.finfo(np.float64).eps)
 #: Changes of the gradient that L-BFGS remembers.
 MEMORY = 8
 
@@ -47,6 +49,10 @@ class LabelObjective(Protocol):
     @property
     def features(self) -> Floats:
         """Sums of the features over the labels given (k,)."""
+
+    @property
+    def weight(self) -> float:
+        """How many examples there are."""
 
     def smooth(self, weights: Floats) -> tuple[float, Floats]:
         """Value and slope (k,) without a Laplace penalty."""
@@ -107,13 +113,33 @@ def learn(
         control = replace(control, callback=best)
 
     def call() -> Outcome:
-        return _solved(objective, start, control, solver, problem) if climb is None else climb(start, control)
+        if climb is None:
+            return _solved(objective, start, control, solver, problem)
+        try:
+            return climb(start, control)
+        except EstimateError as error:
+            raise EstimateError(f"{error} {SMALLER}, or give a prior.") from None
 
     # Threads of BLAS for the long vectors of the solver would fight with ours for the same cores.
-    outcome = with_one_blas_thread(call)
+    with np.errstate(over="ignore", invalid="ignore"):  # What is not a number ends a fit, and is told there.
+        outcome = with_one_blas_thread(call)
+    _refuse_far_weights(objective, outcome.state.parameters, solver)
     if best is not None:
         outcome = best.taken(outcome)
     return Fit(outcome.state.parameters, outcome, solver)
+
+
+def _refuse_far_weights(objective: LabelObjective, weights: Floats, solver: str) -> None:
+    """Raise where weights are so large that the scores of an example are told apart no more."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        score = float(np.abs(objective.features) @ np.abs(weights)) / objective.weight
+    if not score * EPSILON < 0.01:
+        largest = float(np.abs(weights).max())
+        what = SMALLER if solver in STOCHASTIC else "Divide features by their largest values"
+        raise EstimateError(
+            f"The fit took a weight to {largest:.1e}, where float64 cannot tell the scores of labels apart. {what}, or "
+            "give a prior."
+        )
 
 
 def _solved(objective: LabelObjective, start: Floats, control: Control, solver: str, problem: str) -> Outcome:

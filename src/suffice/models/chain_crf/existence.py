@@ -4,9 +4,10 @@ Along a direction d the likelihood of labels y falls nowhere if no other labels 
 ``d . phi(y) >= d . phi(y')`` for every y', and it rises for ever if some score less. Then the supremum is only reached
 at infinity. Best and worst labels under d decide it, exactly.
 
-Where there are few weights such a d is looked for among all: maximise ``g . d`` for the slope g at weights of 0, which
-is the mean of ``phi(y) - phi(y')`` over all y', subject to ``d . (phi(y) - phi(y')) >= 0`` and ``|d_j| <= 1``. Of these
-conditions, too many to write down, those are added one after another that the last d breaks most.
+Where the likelihood bends enough at the weights of a fit, there is no such d (`ends_nearby`). Where there are few
+weights it is looked for among all: maximise ``g . d`` for the slope g at weights of 0, which is the mean of
+``phi(y) - phi(y')`` over all y', subject to ``d . (phi(y) - phi(y')) >= 0`` and ``|d_j| <= 1``. Of these conditions,
+too many to write down, those are added one after another that the last d breaks most.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 
 from suffice.models.chain_crf.features import Sequences
 from suffice.models.chain_crf.objective import Block, ChainObjective
+from suffice.models.label_certificate import ends_nearby
+from suffice.models.label_rank import FeatureRank
 from suffice.report import Certificate
 
 Floats = NDArray[np.float64]
@@ -32,7 +35,9 @@ ROUNDING = 1e-10
 #: Weights that a report names.
 MOST_NAMED = 20
 #: Conditions that are added before the question is left open, and most weights for which it is asked.
-ROUNDS, MOST_WEIGHTS = 200, 60
+ROUNDS, MOST_WEIGHTS = 500, 100
+#: Most weights for which the curvature is asked: two evaluations for each.
+MOST_CURVED = 200
 NO_MAXIMUM = "no maximum: the labels are separated, and weights run to infinity; give a prior"
 
 
@@ -98,11 +103,18 @@ class Standing:
 UNDECIDED = Standing()
 
 
-def standing_of(extremes: Extremes, candidates: Sequence[Floats], few: Callable[[], Any]) -> Standing:
-    """Try some directions, then, with few weights, all: few() are the arguments of `decide`."""
+def standing_of(
+    extremes: Extremes, candidates: Sequence[Floats], few: Callable[[], Any], near: Callable[[], bool]
+) -> Standing:
+    """Try some directions; ask whether the curvature proves a maximum, near(); then, with few weights, try all.
+
+    few() are the arguments of `decide`.
+    """
     for direction in candidates:
         if direction.any() and recedes(extremes, direction):
             return Standing(False, direction)
+    if len(candidates[0]) <= MOST_CURVED and near():
+        return Standing(True)
     return Standing(*decide(*few())) if len(candidates[0]) <= MOST_WEIGHTS else UNDECIDED
 
 
@@ -118,7 +130,9 @@ def _said(direction: Floats, names: Sequence[tuple[Any, ...]]) -> tuple[str, ...
 # -- chains ------------------------------------------------------------------------------------------------------------
 
 
-def path_standing(objective: ChainObjective, sequences: Sequences, codes: Ints, weights: Floats) -> Standing:
+def path_standing(
+    objective: ChainObjective, sequences: Sequences, codes: Ints, weights: Floats, rank: FeatureRank
+) -> Standing:
     """Whether the likelihood of labelled sequences has a maximum; weights (k,): where a fit ended."""
     block = objective.block
     low, high = path_ends(block, sequences)
@@ -130,8 +144,12 @@ def path_standing(objective: ChainObjective, sequences: Sequences, codes: Ints, 
     def few() -> Any:
         return best_features, objective.features, objective.smooth(np.zeros_like(weights))[1]
 
+    def near() -> bool:
+        ranges = (high - low) / float(block.shares.min())
+        return rank.exact and ends_nearby(objective, weights, ranges, len(sequences), rank.value)
+
     directions = at_their_ends(objective.features, low, high), weights
-    return standing_of(path_extremes(block, codes), directions, few)
+    return standing_of(path_extremes(block, codes), directions, few, near)
 
 
 def path_extremes(block: Block, codes: Ints) -> Extremes:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, MissingValueError, UnknownStateError, listing
+from suffice.models.chain_crf.names import LARGEST
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -154,6 +155,12 @@ def sequence_weights(sample_weight: Any, count: int, *, words: Words = SEQUENCES
     if len(wrong):
         raise DataError(
             f"sample_weight of {one} {int(wrong[0])} is {weights[wrong[0]]}; expected finite numbers of at least 0."
+        )
+    if weights.max(initial=0.0) > LARGEST:
+        largest = int(np.argmax(weights))
+        raise DataError(
+            f"sample_weight of {one} {largest} is {weights[largest]:g}; sums of numbers beyond {LARGEST:g} overflow. "
+            "Divide all weights by the largest."
         )
     if not weights.sum() > 0.0:
         raise DataError(f"sample_weight is 0 for every {one}; nothing is left.")

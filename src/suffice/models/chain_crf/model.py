@@ -30,10 +30,12 @@ from suffice.models.chain_crf.labels import (
 )
 from suffice.models.chain_crf.objective import ChainObjective, make_objective
 from suffice.models.chain_crf.priors import read_prior
+from suffice.models.chain_crf.rank import bounded_rank, chain_rank
 from suffice.models.chain_crf.reading import Reading, Trained
 from suffice.models.chain_crf.stochastic import Plan, Stochastic
 from suffice.models.chain_crf.structure import Structure, Wanted, check_paths, structure_of, transfer
 from suffice.models.label_learning import SOLVERS, STOCHASTIC, Fit, chosen_solver, learn, measured
+from suffice.models.label_rank import FeatureRank
 from suffice.models.labelled import whole_number
 from suffice.options import own_options
 from suffice.report import Certificate, Report
@@ -192,10 +194,11 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         found = learn(
             objective, start, control, solver=solver, climb=climb, watch=watch, patience=patience, problem=problem
         )
-        standing = UNDECIDED
-        if self._options["prior"] is None and solver != "perceptron":
-            standing = path_standing(objective, read.sequences, read.codes, found.weights)
-        return self._accept(read, objective, found, standing=standing)
+        rank = chain_rank(objective.block, read.sequences)
+        standing = None if solver == "perceptron" else UNDECIDED
+        if self._options["prior"] is None and standing is not None:
+            standing = path_standing(objective, read.sequences, read.codes, found.weights, rank)
+        return self._accept(read, objective, found, rank, standing=standing)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
         """Go through these sequences once, in their order, with steps of `step_size`: stochastic ascent.
@@ -217,7 +220,8 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         run = self._stochastic(read, objective, solver, online=True)
         after = run.epoch(run.memory_at(start, 0 if earlier is None else earlier.updates, walk))
         found = Fit.passed(after["mean"] if run.averaged else after["raw"], objective, solver)
-        return self._accept(read, objective, found, updates=int(after["updates"]), walk=run.going_on(after))
+        rank, updates = bounded_rank(structure), int(after["updates"])
+        return self._accept(read, objective, found, rank, updates=updates, walk=run.going_on(after))
 
     def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
         """Not offered: the sequences of an iterative fit cannot be taken out again."""
@@ -340,13 +344,13 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         read: _Read,
         objective: ChainObjective,
         found: Fit,
+        rank: FeatureRank,
         *,
         updates: int = 0,
         walk: Mapping[str, Floats] | None = None,
-        standing: Standing = UNDECIDED,
+        standing: Standing | None = None,
     ) -> Self:
-        certificate, log_likelihood, value, relative, sums = certify(objective, found.weights)
-        certificate = standing.judged(certificate, read.structure.names)
+        certificate, log_likelihood, value, relative, sums = certify(objective, found.weights, standing)
         fresh = copy.copy(self)
         fresh.__dict__.update({"_options": dict(self._options)})
         fresh.__dict__["_trained"] = Trained(read.structure, found.weights, relative, updates, walk or {})
@@ -354,13 +358,13 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         steps = (read.codes, read.sequences.offsets, read.weights)
         fresh.__dict__["_sums"] = sums.with_shares(*steps, read.structure.size)
         fresh.summary_ = Summary(domain, {}, len(read.sequences), float(read.weights.sum()))
-        fresh.report_ = fresh._receipt(read, found, certificate, log_likelihood, value)
+        fresh.report_ = fresh._receipt(read, found, certificate, rank, log_likelihood, value)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         return self
 
     def _receipt(
-        self, read: _Read, found: Fit, certificate: Certificate, log_likelihood: float, value: float
+        self, read: _Read, found: Fit, certificate: Certificate, rank: FeatureRank, log_likelihood: float, value: float
     ) -> Report:
         outcome, structure = found.outcome, read.structure
         perceptron = found.method == "perceptron"
@@ -375,22 +379,22 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
             estimate="averaged perceptron" if perceptron else estimate,
             log_likelihood=log_likelihood,
             objective=value,
-            n_params=structure.length,
+            n_params=rank.value,
             certificate=certificate,
             converged=outcome.converged and not perceptron and not separated,
             iterations=outcome.state.iteration,
             history=outcome.history,
             stop_reason="no maximum" if separated and outcome.converged else outcome.stop_reason,
             plan=f"forward-backward over {len(read.codes):,} steps",
-            warnings=(NO_MAXIMUM,) if separated else (),
+            warnings=(*((NO_MAXIMUM,) if separated else ()), *rank.notes()),
         )
 
     # -- state -------------------------------------------------------------------------------------------------------
 
     @property
     def n_params_(self) -> int:
-        """The number of weights."""
-        return self._state.structure.length
+        """The number of weights that the sequences tell apart, or a bound of it, as the report says."""
+        return self.report_.n_params
 
     def _fitted_state(self) -> dict[str, Any]:
         return {**self._state.to_plain(), **self._plain_sums()}

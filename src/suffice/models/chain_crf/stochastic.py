@@ -8,7 +8,6 @@ gradient of ``sum_n w_n log p_n / sum_n w_n``, and 1 in `partial_fit`, where eac
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from suffice.errors import ConvergenceWarning, OptionError
 from suffice.families.base import generator
 from suffice.iteration import Control, Outcome, State, iterate
 from suffice.models.chain_crf.features import Sequences
+from suffice.models.chain_crf.names import LARGEST
 from suffice.models.chain_crf.objective import EVALUATIONS, Block, subset
 from suffice.models.chain_crf.sparse_updates import Residuals, SparseEpoch, uniform_pull
 from suffice.models.chain_crf.structure import Structure
@@ -256,7 +256,10 @@ def _schedule(step: Any, decay: float) -> Callable[[int], float]:
             sizes = np.asarray(step, np.float64).ravel().tolist()
         except (TypeError, ValueError):
             sizes = []
-        if not sizes or not all(0.0 < value < math.inf for value in sizes):
-            raise OptionError(f"step_size is {step!r}; expected positive numbers.")
+        if not sizes or not all(0.0 < value <= LARGEST for value in sizes):
+            raise OptionError(f"step_size is {step!r}; expected positive numbers of at most {LARGEST:g}.")
         return lambda t: sizes[min(t, len(sizes) - 1)]
-    return step_sizes(step, decay)
+    found = step_sizes(step, decay)
+    if not callable(step) and step > LARGEST:
+        raise OptionError(f"step_size is {step!r}; expected a positive number of at most {LARGEST:g}.")
+    return found

@@ -12,12 +12,16 @@ from suffice.models.graph_crf.decoding import best_codes, label_scores
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.objective import GraphObjective
 from suffice.models.graph_crf.structure import Structure
+from suffice.models.label_certificate import ends_nearby
+from suffice.models.label_rank import FeatureRank
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def graph_standing(objective: GraphObjective, graphs: Graphs, codes: Ints, shares: Floats, weights: Floats) -> Standing:
+def graph_standing(
+    objective: GraphObjective, graphs: Graphs, codes: Ints, shares: Floats, weights: Floats, rank: FeatureRank
+) -> Standing:
     """Whether the likelihood of labelled graphs has a maximum; weights (k,): where a fit ended.
 
     Where a feature has its lowest or highest sum, its weight alone is such a direction, of the likelihood and of the
@@ -27,7 +31,8 @@ def graph_standing(objective: GraphObjective, graphs: Graphs, codes: Ints, share
     if objective.engine.wide == "loopy" and not objective.exact:
         return UNDECIDED
     observed = structure.observed(graphs, codes, shares)
-    alone = at_their_ends(observed, *_ends(structure, graphs, shares))
+    low, high = _ends(structure, graphs, shares)
+    alone = at_their_ends(observed, low, high)
     if alone.any():
         return Standing(False, alone)
     if not objective.exact:
@@ -40,7 +45,11 @@ def graph_standing(objective: GraphObjective, graphs: Graphs, codes: Ints, share
     def few() -> Any:
         return best_features, observed, objective.smooth(np.zeros_like(weights))[1]
 
-    return standing_of(_extremes(objective, graphs, codes), (weights,), few)
+    def near() -> bool:
+        ranges = (high - low) / float(shares.min())
+        return rank.exact and ends_nearby(objective, weights, ranges, len(graphs), rank.value)
+
+    return standing_of(_extremes(objective, graphs, codes), (weights,), few, near)
 
 
 def _ends(structure: Structure, graphs: Graphs, shares: Floats) -> tuple[Floats, Floats]:

@@ -25,10 +25,12 @@ from suffice.models.graph_crf.existence import graph_standing
 from suffice.models.graph_crf.graphs import EDGES, Graphs, listed_examples, read_graphs
 from suffice.models.graph_crf.objective import WORDS, GraphObjective
 from suffice.models.graph_crf.options import check_options
+from suffice.models.graph_crf.rank import graph_rank
 from suffice.models.graph_crf.reading import EXAMPLES, Reading, Trained, flat_labels
 from suffice.models.graph_crf.stochastic import GraphStochastic
 from suffice.models.graph_crf.structure import Structure, make_structure
 from suffice.models.label_learning import STOCHASTIC, Climb, Fit, chosen_solver, learn, measured
+from suffice.models.label_rank import FeatureRank
 from suffice.options import own_options
 from suffice.report import Report
 from suffice.statistics import Summary
@@ -173,10 +175,11 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         found = learn(
             objective, start, control, solver=solver, climb=climb, watch=watch, patience=patience, problem=problem
         )
-        standing = UNDECIDED
-        if self._options["prior"] is None and solver != "perceptron":
-            standing = graph_standing(objective, read.graphs, read.codes, read.weights, found.weights)
-        return self._accept(read, objective, found, standing=standing)
+        rank = graph_rank(read.structure, read.graphs)
+        standing = None if solver == "perceptron" else UNDECIDED
+        if self._options["prior"] is None and standing is not None:
+            standing = graph_standing(objective, read.graphs, read.codes, read.weights, found.weights, rank)
+        return self._accept(read, objective, found, rank, standing=standing)
 
     def _watch(self, validation: Any, structure: Structure) -> Any:
         """The mean log-likelihood of a validation set, or what takes its place, as a function of the weights."""
@@ -209,7 +212,8 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         done, walk = (0, None) if earlier is None else (earlier.updates, earlier.walk)
         after = run.epoch(run.memory_at(start, done, walk))
         found = Fit.passed(after["mean"] if run.averaged else after["raw"], objective, solver)
-        return self._accept(read, objective, found, updates=int(after["updates"]), walk=run.going_on(after))
+        rank, updates = graph_rank(read.structure, None), int(after["updates"])
+        return self._accept(read, objective, found, rank, updates=updates, walk=run.going_on(after))
 
     def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
         """Not offered: the examples of an iterative fit cannot be taken out again."""
@@ -305,13 +309,14 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         read: _Read,
         objective: GraphObjective,
         found: Fit,
+        rank: FeatureRank,
         *,
         updates: int = 0,
         walk: Mapping[str, Floats] | None = None,
-        standing: Standing = UNDECIDED,
+        standing: Standing | None = None,
     ) -> Self:
-        certificate, log_likelihood, value, relative, sums = certify(objective, found.weights)
-        certificate, separated = standing.judged(certificate, read.structure.names), standing.exists is False
+        certificate, log_likelihood, value, relative, sums = certify(objective, found.weights, standing)
+        separated = certificate.exists is False
         forms = {EDGES: self._options["edge_weights"], **(self._options["templates"] or {})}
         fresh = copy.copy(self)
         fresh.__dict__.update({"_options": dict(self._options)})
@@ -331,14 +336,14 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
             estimate="averaged perceptron" if perceptron else estimate,
             log_likelihood=log_likelihood,
             objective=value,
-            n_params=read.structure.length,
+            n_params=rank.value,
             certificate=certificate,
             converged=outcome.converged and not perceptron and not separated,
             iterations=outcome.state.iteration,
             history=outcome.history,
             stop_reason="no maximum" if separated and outcome.converged else outcome.stop_reason,
             plan=objective.routes.said(WORDS[objective.engine.wide]),
-            warnings=(*_notes(objective), *((NO_MAXIMUM,) if separated else ())),
+            warnings=(*_notes(objective), *((NO_MAXIMUM,) if separated else ()), *rank.notes()),
         )
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
@@ -348,8 +353,8 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
 
     @property
     def n_params_(self) -> int:
-        """The number of weights."""
-        return self._state.structure.length
+        """The number of weights that the examples tell apart, or a bound of it, as the report says."""
+        return self.report_.n_params
 
     def to_plain(self) -> dict[str, Any]:
         """Options, parameters, summary and report as plain data; functions as the numbers they gave in the fit."""

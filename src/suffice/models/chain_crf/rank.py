@@ -1,0 +1,144 @@
+"""The number of parameters of a chain: see `suffice.models.label_rank`.
+
+Where every path of labels is possible, the vectors of the span are those of signed laws of the labels. The law of a
+step t may move by any p (K,) that adds up to 0, and a pair of steps by any matrix Z whose rows and columns do:
+
+- p at step t moves ``(f, j)`` by ``x_tf p_j``, and ``(i, j)`` by ``p_j / K`` where a step comes before and by
+  ``p_i / K`` where one comes after;
+- Z moves transitions alone.
+
+So the features of a step, with columns of ones for "a step comes before" and "a step comes after", say it all. With a
+weight for every label and every transition, the rank is (K - 1) times that of those columns, and (K - 1)^2 more for
+the transitions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.models.chain_crf.features import Sequences
+from suffice.models.chain_crf.objective import Block
+from suffice.models.chain_crf.structure import Structure
+from suffice.models.label_rank import MOST, SPARE, FeatureRank, numerical_rank, rank_of_draws, sketched
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def chain_rank(block: Block, sequences: Sequences) -> FeatureRank:
+    """The number of parameters that the sequences of a block tell apart."""
+    structure = block.structure
+    if structure.size == 1:
+        return FeatureRank(0)
+    found = _rank(block, sequences)
+    return FeatureRank(_bound(structure, sequences), exact=False) if found is None else FeatureRank(found)
+
+
+def bounded_rank(structure: Structure) -> FeatureRank:
+    """What can be said without the sequences."""
+    return FeatureRank(_bound(structure, None), exact=False) if structure.size > 1 else FeatureRank(0)
+
+
+def _rank(block: Block, sequences: Sequences) -> int | None:
+    structure = block.structure
+    if not (structure.allowed.all() and structure.ends.all()):
+        return _rank_by_paths(block, sequences)
+    features = np.flatnonzero(np.diff(structure.packing.pointers))
+    if len(features) + 2 * len(structure.conditioned) + 4 > MOST:
+        return None
+    columns, pairs = _columns(structure, sequences, features)
+    size = structure.size
+    if len(structure.packing.labels) == len(features) * size and structure.free.all():
+        return (size - 1) * numerical_rank(columns) + (size - 1) ** 2 * numerical_rank(pairs)
+    return _rank_by_laws(structure, features, columns, pairs) if structure.length <= MOST else None
+
+
+def _columns(structure: Structure, sequences: Sequences, features: Ints) -> tuple[Floats, Floats]:
+    """Two matrices with the row spaces of what there is at a step, and at a pair of steps.
+
+    The first has the features; those that transitions depend on, here where a step comes before and at the step after;
+    "first", "last", "after a step" and "before a step". The second has the features that transitions depend on, and 1.
+    """
+    from scipy import sparse
+
+    design, offsets = sequences.design, sequences.offsets
+    values = design.values if len(design.values) else np.ones(len(design.indices))
+    whole = sparse.csr_array((values, design.indices, design.indptr), shape=(design.rows, design.columns))
+    first, last = np.zeros((2, design.rows))
+    first[offsets[:-1]] = last[offsets[1:] - 1] = 1.0
+    own = whole[:, structure.conditioned]
+    into = sparse.diags_array(1.0 - first) @ own
+    onward = sparse.vstack([into[1:], sparse.csr_array((1, own.shape[1]))])
+    ends = [first, last] if structure.boundaries else [0.0 * first, 0.0 * last]
+    sides = sparse.csr_array(np.stack([*ends, 1.0 - first, 1.0 - last], axis=1))
+    columns = sketched(sparse.hstack([whole[:, features], into, onward, sides], format="csr"))
+    ones = sparse.csr_array((1.0 - first)[:, None])
+    return columns, sketched(sparse.hstack([into, ones], format="csr"))
+
+
+def _rank_by_laws(structure: Structure, features: Ints, columns: Floats, pairs: Floats) -> int:
+    """The rank of the features under random signed laws: see the module."""
+    size, g = structure.size, len(structure.conditioned)
+    rng = np.random.default_rng(0)
+    found = np.empty((structure.length + SPARE, structure.length))
+    every = np.zeros((len(structure.packing.pointers) - 1, size))
+    for row in range(len(found)):
+        law = rng.standard_normal((len(columns), size))
+        moved = columns.T @ (law - law.mean(axis=1, keepdims=True))
+        both = rng.standard_normal((len(pairs), size, size))
+        both = both - both.mean(axis=1, keepdims=True)
+        both = np.tensordot(pairs, both - both.mean(axis=2, keepdims=True), axes=(0, 0))
+        every[features] = moved[: len(features)]
+        into, onward, sides = np.split(moved[len(features) :], [g, 2 * g])
+        found[row] = structure.joined(
+            every[structure.packing.features, structure.packing.labels],
+            both[g] + (sides[2][None, :] + sides[3][:, None]) / size,
+            sides[:2],
+            both[:g] + (into[:, None, :] + onward[:, :, None]) / size,
+        )
+    return numerical_rank(found)
+
+
+def _rank_by_paths(block: Block, sequences: Sequences) -> int | None:
+    """The rank of the features of random paths, where constraints leave some out."""
+    structure = block.structure
+    chains = [found for found, _ in block.steps.chains(block.parts(np.zeros(structure.length)))]
+
+    def draw(rng: np.random.Generator) -> Floats:
+        shares = rng.standard_normal(len(sequences))
+        one, other = (
+            block.steps.observed(np.concatenate([c.sample(random_state=rng)[0] for c in chains]), shares)
+            for _ in range(2)
+        )
+        parts: Any = [getattr(one, name) - getattr(other, name) for name in ("states", "transitions", "ends")]
+        return structure.joined(*parts, one.conditioned - other.conditioned)
+
+    entries = len(sequences.design.indices) + structure.size * sequences.design.rows
+    return rank_of_draws(draw, structure.length, entries)
+
+
+def _bound(structure: Structure, sequences: Sequences | None) -> int:
+    """A bound of the rank from above, which needs no matrix.
+
+    A number added to the weights of a feature for all labels changes nothing, and of features that always have the same
+    values one does the work of all.
+    """
+    size, packing = structure.size, structure.packing
+    kinds = np.arange(len(packing.pointers) - 1)
+    if sequences is not None:
+        design = sequences.design
+        values = design.values if len(design.values) else np.ones(len(design.indices))
+        # Columns that are the same have the same random sums, to the last bit.
+        mixed = np.random.default_rng(0).standard_normal((2, design.rows))[:, design.row_of_entry] * values
+        sums = np.stack([np.bincount(design.indices, row, design.columns) for row in mixed], axis=1)
+        _, kinds = np.unique(sums, axis=0, return_inverse=True)
+        kinds = np.where(np.bincount(design.indices, minlength=design.columns) > 0, kinds.ravel(), -1)
+    keys = np.unique((kinds[packing.features] * size + packing.labels)[kinds[packing.features] >= 0])
+    whole = int((np.bincount(keys // size) == size).sum()) if len(keys) else 0
+    transitions = int(structure.free.sum()) - bool((structure.free == structure.allowed).all())
+    ends = int(structure.ends.sum()) - 2 if structure.boundaries else 0
+    conditioned = len(structure.conditioned) * (int(structure.allowed.sum()) - 1)
+    return len(keys) - whole + transitions + ends + conditioned

@@ -1,0 +1,118 @@
+"""What the curvature says about a likelihood of labels without a prior: how much it can still rise, and that it ends.
+
+How much it can rise is about half the squared Newton decrement: ``g' H^+ g / 2`` for the slope g and minus the second
+derivatives H, the covariance of the features. Products of H with vectors are central differences of the exact slope,
+and the equations are solved by conjugate gradients. They stay in the span of the features, where H bends, because g
+lies there.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.linear_predictor import with_one_blas_thread
+from suffice.models.label_learning import LabelObjective
+
+Floats = NDArray[np.float64]
+
+#: Products of H with vectors before the answer is left open.
+MOST_PRODUCTS = 100
+#: The answer is given once it has risen by less than this share over so many products.
+SETTLED, LAST = 0.02, 4
+#: Rounding of a slope, as a share of the sums of features that it is a difference of.
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
+#: Differences for a whole matrix: how far they go, in ranges of a feature, and what they can tell from nothing.
+FIRST, SEEN = 1e-4, 1e-6
+#: How far a difference goes: the standard deviation of the score of an example, and what is near enough to it.
+STEP, NEAR = 1e-3, 30.0
+
+
+def decrement(objective: LabelObjective, x: Floats, slope: Floats, observed: Floats) -> float | None:
+    """Half the squared decrement at x (k,), where the slope is known; None where the equations were not solved.
+
+    observed (k,): the sums of features over the labels given.
+    """
+    sizes = np.maximum(np.abs(observed), np.abs(observed - slope))
+    noise = ROUNDING * sizes
+    diagonal = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
+    if (np.abs(slope) <= noise).all():
+        return 0.5 * float(slope @ (diagonal * slope))
+    return with_one_blas_thread(lambda: _solved(_Curvature(objective, x), slope, diagonal, noise))
+
+
+def _solved(product: _Curvature, slope: Floats, diagonal: Floats, noise: Floats) -> float | None:
+    residual, direction = slope.copy(), diagonal * slope
+    length, total, rises = float(slope @ direction), 0.0, []
+    for _ in range(min(MOST_PRODUCTS, 2 * len(slope) + 10)):
+        image = product(direction)
+        curvature = float(direction @ image)
+        if not curvature > ROUNDING * float(np.abs(direction) @ np.abs(image)):
+            break
+        share = length / curvature
+        rises.append(share * length)
+        total += share * length
+        residual -= share * image
+        ahead = diagonal * residual
+        following = float(residual @ ahead)
+        # One product solves a single equation; more of them must have settled.
+        settled = sum(rises[-LAST:]) <= SETTLED * total and len(rises) > LAST
+        if settled or following <= 1e-6 * rises[0] / max(share, 1e-300) or (np.abs(residual) <= noise).all():
+            return 0.5 * total
+        direction = ahead + following / length * direction
+        length = following
+    return 0.5 * total if (np.abs(residual) <= 16.0 * noise).all() else None
+
+
+def ends_nearby(objective: LabelObjective, x: Floats, ranges: Floats, examples: int, rank: int) -> bool:
+    """Whether the curvature at x (k,) proves that the likelihood has a maximum.
+
+    Third derivatives of a log partition along v are at most the range of ``v . phi`` over labels times the second ones.
+    So a slope that falls at a rate c at x falls at no less than ``c exp(-range t)`` further on, and in all it falls by
+    ``c / range`` (Bach 2010, Self-concordant analysis for logistic regression). Where that is more than the slope at x
+    along every v, the likelihood falls in the end along all of them: there is a maximum.
+
+    ranges (k,): bounds of the range of each feature over the labels of any one example; rank: that of the features.
+    """
+    moves = ranges > 0.0
+    if not rank or rank > moves.sum():
+        return rank == 0
+    units, slope = ranges[moves], objective.smooth(x)[1][moves]
+    step, found = FIRST * examples, np.empty((len(units), len(units)))
+    for row, place in enumerate(np.flatnonzero(moves).tolist()):
+        change = np.zeros(len(x))
+        change[place] = step / ranges[place]
+        behind, ahead = objective.smooth(x - change)[1], objective.smooth(x + change)[1]
+        found[row] = (behind - ahead)[moves] / (2.0 * step)
+    # In units of the ranges no unit vector has a range above the root of k.
+    found /= units
+    curvatures, vectors = with_one_blas_thread(lambda: np.linalg.eigh((found + found.T) / 2.0))
+    curvatures, vectors = curvatures[::-1][:rank], vectors[:, ::-1][:, :rank]
+    if not curvatures[-1] > SEEN * curvatures[0]:
+        return False
+    along = vectors.T @ (slope / units)
+    steepest = math.sqrt(float(along @ (along / curvatures)))
+    return steepest * math.sqrt(len(units) / float(curvatures[-1])) < 0.5
+
+
+class _Curvature:
+    """Products of minus the second derivatives with vectors."""
+
+    def __init__(self, objective: LabelObjective, x: Floats) -> None:
+        self.objective, self.x = objective, x
+        self.curvature = 1.0  # Of the last direction, in the units of its largest entry.
+
+    def __call__(self, direction: Floats) -> Floats:
+        unit = float(np.abs(direction).max())
+        found = np.zeros_like(direction)
+        for _ in range(3):
+            step = STEP / unit / math.sqrt(max(self.curvature, 1e-30))
+            behind = self.objective.smooth(self.x - step * direction)[1]
+            found = (behind - self.objective.smooth(self.x + step * direction)[1]) / (2.0 * step)
+            seen = float(direction @ found) / unit**2 / self.objective.weight
+            if not seen > 0.0 or 1.0 / NEAR < seen / self.curvature < NEAR:
+                break
+            self.curvature = seen
+        return found
