@@ -105,6 +105,34 @@ def test_a_perfect_fit_keeps_its_coefficients() -> None:
     assert any("explain it without error" in text for text in net.report_.warnings)
 
 
+def test_sums_that_are_good_to_float64_do_not_decide_about_a_perfect_fit() -> None:
+    """Beside many other columns, what a regression leaves of a column may be less than the rounding of their sums."""
+    rng = np.random.default_rng(4)
+    rows = {f"x{i}": rng.normal(size=500) for i in range(20)}
+    rows["y"] = rows["x0"] - 2 * rows["x1"] + 1e-9 * rng.normal(size=500)
+    net = sf.BayesianNetwork({"y": ["x0", "x1"], **{f"x{i}": [] for i in range(20)}}).fit(rows)
+    found = net.report_.certificate
+    assert (found.exists, found.value_gap) == (None, None)
+    assert any("cannot be told from rounding" in text for text in net.report_.warnings)
+    alone = sf.BayesianNetwork({"y": ["x0", "x1"]}).fit({name: rows[name] for name in ("x0", "x1", "y")})
+    assert alone.report_.certificate.exists is True
+    assert alone.node("y").variance_ == pytest.approx(1e-18, rel=0.3)
+
+
+def test_expected_moments_of_dependent_columns_have_the_solution_of_least_norm() -> None:
+    """EM expects moments in float64, in which columns that depend on each other seem to differ by rounding."""
+    rng = np.random.default_rng(2)
+    x, z = rng.normal(size=(2, 60))
+    y = np.where(rng.random(60) < 0.2, np.nan, x - z + 0.3 * rng.normal(size=60))
+    plain = sf.BayesianNetwork({"y": ["x", "z"]}).fit({"x": x, "z": z, "y": y}).node("y")
+    net = sf.BayesianNetwork({"x": [], "z": [], "c": ["x", "z"], "y": ["x", "z", "c"]})
+    node = net.fit({"x": x, "z": z, "c": x + z, "y": y}).node("y")
+    assert net.converged_
+    intercept, a, b = plain.weights_
+    share = (a + b) / 3  # The least norm of (a - s, b - s, s).
+    np.testing.assert_allclose(node.weights_, [intercept, a - share, b - share, share], atol=1e-5)
+
+
 # -- events never seen -----------------------------------------------------------------------------------------------
 
 SEEN = {"a": ["x", "x", "y", "y"], "b": ["u", "v", "u", "u"]}

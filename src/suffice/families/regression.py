@@ -75,7 +75,7 @@ class Products:
             raw = bordered(sums.weight_pair, total, cross)
             return raw[:, None] if one else raw
 
-        return cls(weight, mean, scatter, make_raw, sums.total_pair.shape[-1] <= EXACT_COLUMNS)
+        return cls(weight, mean, scatter, make_raw, _are_exact(sums))
 
     @classmethod
     def of_each(cls, sums: Any, axes: NDArray[np.intp]) -> Products:
@@ -87,7 +87,7 @@ class Products:
             return bordered(weight, sums.total_pair[:, axes], sums.cross_pair[:, rows, columns])
 
         weight = np.full(len(axes), sums.weight)
-        return cls(weight, sums.mean[axes], sums.scatter[rows, columns], make_raw, len(sums.mean) <= EXACT_COLUMNS)
+        return cls(weight, sums.mean[axes], sums.scatter[rows, columns], make_raw, _are_exact(sums))
 
     def __getitem__(self, chosen: Any) -> Products:
         """Some of the configurations."""
@@ -173,6 +173,11 @@ class Products:
             return squares <= ROUGH_ROUNDING * terms.shape[1] * terms.sum(axis=1)
         offsets = weights[:, 0] ** 2 + ((c * self.mean) ** 2).sum(axis=1)
         return squares <= ROUNDING * (terms.sum(axis=1) + self.weight * offsets)
+
+
+def _are_exact(sums: Any) -> bool:
+    """Whether moments were summed in double-double: not of many columns, and not those that EM expects."""
+    return sums.mean.shape[-1] <= EXACT_COLUMNS and not getattr(sums, "rough", False)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +64,12 @@ class ExpectedMoments:
 
 
 class _Centred:
-    """Sums known by mean and centred products; those about the origin follow, as pairs, where they are asked for."""
+    """Sums known by mean and centred products; those about the origin follow, as pairs, where they are asked for.
 
+    They are `rough`: good to float64, whatever the pairs suggest.
+    """
+
+    rough: ClassVar[bool] = True
     weight_pair: Floats
     mean: Floats
     scatter: Floats

@@ -36,7 +36,8 @@ class LinearGaussianNode(Regressions):
     the covariance of the weights in units of the variance, inf on the diagonal where the rows do not determine a
     weight; and with a `prior`, `posterior` (k, 2), shape and scale of the inverse-gamma variance. `evidence` is the log
     marginal likelihood. `pool` names the columns whose moments the node reads, where several nodes share them. `notes`
-    are warnings; `directions` say what runs to the edge where the likelihood has no maximum.
+    are warnings; `directions` say what runs to the edge where the likelihood has no maximum. It is `undecided` whether
+    there is one where a variance cannot be told from the rounding of sums in float64.
 
     Variances of maximum likelihood are mean squares of the residuals (ddof 0).
     """
@@ -50,6 +51,7 @@ class LinearGaussianNode(Regressions):
     pool: tuple[Hashable, ...] = ()
     notes: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()
+    undecided: bool = False
     #: Standard errors from the observed information, where rows had gaps.
     observed: Any = field(default=None, compare=False, repr=False)
 
@@ -64,9 +66,9 @@ class LinearGaussianNode(Regressions):
         return self.n_configurations - len(self.configurations)
 
     @property
-    def exists(self) -> bool:
-        """Whether the objective has a maximum; the likelihood has none where a variance shrinks to 0."""
-        return not self.directions
+    def exists(self) -> bool | None:
+        """Whether the objective has a maximum; the likelihood has none where a variance shrinks to 0; None: unknown."""
+        return None if self.undecided else not self.directions
 
     # -- errors and the posterior ------------------------------------------------------------------------------------
 

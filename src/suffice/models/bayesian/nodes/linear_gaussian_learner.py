@@ -15,7 +15,7 @@ from suffice.families.linear_gaussian_prior import LinearGaussianPrior
 from suffice.families.matrices import log_determinant, solve
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.families.normal_wishart import NormalWishart
-from suffice.families.regression import LeastSquares, Products, least_squares
+from suffice.families.regression import EXACT_COLUMNS, LeastSquares, Products, least_squares
 from suffice.families.regression_law import PseudoRows
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode, products_of, statistic_of
 from suffice.models.bayesian.nodes.regressions import Codes, Floats
@@ -153,8 +153,9 @@ def maximum(
         spread=solved.spread,
         estimate="mle",
         pool=learner.pool,
-        notes=(*_dependence(domain, cells, solved), *_perfection(domain, cells, variance), *notes),
-        directions=_edges(domain, cells, variance),
+        notes=(*_dependence(domain, cells, solved), *_perfection(domain, cells, variance, products), *notes),
+        directions=_edges(domain, cells, variance) if products.exact else (),
+        undecided=not products.exact and not variance.all(),
     )
 
 
@@ -304,10 +305,15 @@ def _dependence(domain: Domain, cells: Codes, solved: LeastSquares) -> list[str]
     ]
 
 
-def _perfection(domain: Domain, cells: Codes, variance: Floats) -> list[str]:
+def _perfection(domain: Domain, cells: Codes, variance: Floats, products: Products) -> list[str]:
     if variance.all():
         return []
     where = _places(domain, cells, variance == 0)
+    if not products.exact:
+        return [
+            f"What the parents of {domain.names[-1]!r} leave of it cannot be told from rounding{where}, as its sums "
+            f"are good to float64 only: its variance is set to 0. Sums of up to {EXACT_COLUMNS} real columns are exact."
+        ]
     return [f"The parents of {domain.names[-1]!r} explain it without error{where}: its variance is 0, a point mass."]
 
 
