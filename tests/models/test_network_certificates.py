@@ -271,7 +271,8 @@ def test_regressions_under_a_prior_are_exact_and_tampering_shows(prior: str, est
         return float(there.log_likelihood(summary) + there.log_prior())
 
     at = np.append(node.weights[0], np.log(node.variance[0]))
-    best = -minimize(lambda point: -objective(point), at.tolist(), method="Nelder-Mead").fun
+    search: Any = minimize
+    best = -float(search(lambda point: -objective(point), at, method="Nelder-Mead").fun)
     assert best - objective(at) < 1e-8
     moved = at + np.array([0.01, 0.02, -1e-5, 0.3])
     net._fitted["y"] = replace(node, weights=moved[None, :3], variance=np.exp(moved[3:]))

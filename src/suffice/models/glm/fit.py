@@ -229,9 +229,7 @@ class Fitter:
             # Columns that differ on some rows differ on all.
             every = self.rows.rows // max(2_000, 3 * problem.size) or 1
             some = self.rows.block.chosen(spread_rows(self.rows.rows, every))
-            information = flat.on(some).curvature(start)[2]
-            self.doubtful = is_doubtful(information)
-            if information.definite:
+            if flat.on(some).curvature(start)[2].definite:
                 return problem, ()
         with np.errstate(over="ignore", invalid="ignore"):
             information = flat.curvature(start)[2]

@@ -27,7 +27,7 @@ from suffice.solvers.irls import Last
 Floats = NDArray[np.float64]
 
 #: A pivot of the information, columns scaled to length 1, below which the rows in float64 lose digits.
-DOUBTFUL = 1e-2
+DOUBTFUL = 1e-3
 #: What runs to the edge where every row is fitted.
 NO_DISPERSION = "dispersion -> 0 (the fit is perfect)"
 #: What is said about it.
