@@ -115,9 +115,9 @@ def _seen(
     source.check_columns(names)
     domain = settled_domain(source, {name: declared.get(name) for name in names})
     for batch in source.batches(domain):
-        domain = batch.domain
+        domain = domain.merge(batch.domain)
         for name, codes in zip(batch.discrete, batch.codes, strict=True):
-            gaps |= {name} if (codes >= domain[name].card).any() else set()
+            gaps |= {name} if (codes >= batch.domain[name].card).any() else set()
         gaps |= {name for name, reals in zip(batch.real, batch.reals, strict=True) if np.isnan(reals).any()}
     return domain, tuple(name for name in names if name in gaps)
 

@@ -344,11 +344,8 @@ def stream_design(
     unsure = [
         n for n, v in inferred.items() if v.kind == "discrete" and v.origin == "seen" and n not in coding.categorical
     ]
-    if unsure:
-        first = next(iter(source.batches(Domain(inferred[name] for name in unsure))))
-        for name in unsure:
-            if _all_numbers(first.domain[name].states):
-                inferred[name] = Variable(name, "real")
+    for name in _numeric(source, [inferred[name] for name in unsure]):
+        inferred[name] = Variable(name, "real")
     asked = [v for v in (*inferred.values(), *extra) if v.kind == "discrete"]
     counter = [Counts((v.name,)) for v in asked]
     domain = Domain(asked) if asked else Domain([next(iter(inferred.values()))])
@@ -363,6 +360,21 @@ def stream_design(
             entries[variable.name] = _factor(settled, counts, full=not coding.constant and not entries)
     design = Design(coding.constant, tuple(entries.get(name, name) for name in names))
     return design, found, summary.rows
+
+
+def _numeric(source: Source, unsure: Sequence[Variable]) -> list[Hashable]:
+    """Those columns of whole numbers or text whose states are numbers, by the first batch in which each shows any.
+
+    A first batch may be empty, or hold gaps alone; a column that shows none to the end counts as numbers.
+    """
+    found, open_names = {v.name: True for v in unsure}, {v.name for v in unsure}
+    for batch in source.batches(Domain(unsure)) if unsure else ():
+        for name in [name for name in open_names if batch.domain[name].states]:
+            found[name] = _all_numbers(batch.domain[name].states)
+            open_names.remove(name)
+        if not open_names:
+            break
+    return [name for name, numbers in found.items() if numbers]
 
 
 def batch_table(batch: Batch, design: Design) -> Table:

@@ -17,6 +17,7 @@ from suffice.fitting import settled_domain
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.statistics import joint_counts
 from suffice.models.markov.structure import Term
+from suffice.sources.base import Batch, Source
 from suffice.statistics import Counts, Summary
 
 Floats = NDArray[np.float64]
@@ -46,35 +47,79 @@ def model_sampler(model: LogLinear, *, scan: str = "systematic") -> GibbsSampler
     return GibbsSampler(model.domain.shape(model.domain.names), model_scopes(model), scan=scan)
 
 
-def read_rows(
-    source: Any, wanted: Mapping[Hashable, Variable | None], nodes: Sequence[Hashable]
-) -> tuple[Domain, Rows, int]:
-    """All rows of a source, their domain, and their number; gaps are an error."""
-    domain = settled_domain(source, wanted)
-    wrong = [variable.name for variable in domain.variables if variable.kind != "discrete"]
-    if wrong:
-        raise OptionError(f"{listing(wrong)} hold numbers; a Markov network needs states. Declare them in states=.")
-    codes, weights, count = [np.zeros((len(nodes), 0), np.uint8)], [np.zeros(0)], 0
-    for batch in source.batches(domain):
-        domain = batch.domain
-        place = {name: number for number, name in enumerate(batch.discrete)}
-        cards = np.array(domain.shape(nodes))
-        if cards.max() > MOST_STATES:
-            raise SizeError(f"A variable has {cards.max():,} states; approximate solvers take at most {MOST_STATES}.")
-        part = batch.codes[[place[name] for name in nodes]] if batch.discrete != tuple(nodes) else batch.codes
-        gaps = part >= cards[:, None]
+@dataclass(frozen=True, eq=False)
+class _Batches:
+    """Coded batches in the order of the rows: the domain, codes (variables, n) and weights (n,) of each; they add up.
+
+    States seen are kept sorted, so that one that turns up late renumbers those before it, and every batch has codes of
+    its own until all states are known.
+    """
+
+    parts: tuple[tuple[Domain, NDArray[np.uint8], Floats], ...]
+
+    def __add__(self, other: _Batches) -> _Batches:
+        return _Batches(self.parts + other.parts)
+
+    def joined(self) -> tuple[Domain, Rows]:
+        """The domain of all states, and all rows in its codes."""
+        domain = self.parts[0][0]
+        for other, _, _ in self.parts[1:]:
+            domain = domain.merge(other)
+        _check_cards(domain)
+        states = np.concatenate([_moved(codes, own, domain) for own, codes, _ in self.parts], axis=1)
+        return domain, Rows(states, np.concatenate([weights for _, _, weights in self.parts]))
+
+
+def _moved(codes: NDArray[np.uint8], old: Domain, new: Domain) -> NDArray[np.uint8]:
+    """Codes (variables, n) of one domain in those of another that has all of its states."""
+    if old == new:
+        return codes
+    found = np.empty_like(codes)
+    for place, name in enumerate(new.names):
+        moves = np.array([new[name].index(state) for state in old[name].states], np.uint8)
+        found[place] = moves[codes[place]]
+    return found
+
+
+def _check_cards(domain: Domain) -> None:
+    most = max(domain.shape(domain.names), default=1)
+    if most > MOST_STATES:
+        raise SizeError(f"A variable has {most:,} states; approximate solvers take at most {MOST_STATES}.")
+
+
+@dataclass(frozen=True)
+class _Coded:
+    """The task that keeps the rows of a batch; it can be sent to other processes."""
+
+    nodes: tuple[Hashable, ...]
+
+    def __call__(self, batch: Batch) -> _Batches:
+        """Codes in the order of the nodes, and weights; gaps are an error."""
+        nodes, domain = self.nodes, batch.domain.select(self.nodes)
+        _check_cards(domain)
+        part = batch.codes[[batch.discrete.index(name) for name in nodes]] if batch.discrete != nodes else batch.codes
+        gaps = part >= np.array(domain.shape(nodes))[:, None]
         if gaps.any():
             column, row = (int(found[0]) for found in np.nonzero(gaps))
             raise MissingValueError(
                 f"Column {nodes[column]!r} has a gap in row {batch.start + row}. Markov networks learn from whole "
                 "rows: drop the rows with gaps, or fill them."
             )
-        codes.append(part.astype(np.uint8, copy=False))
-        weights.append(np.ones(batch.rows) if batch.weights is None else batch.weights)
-        count += batch.rows
-    rows = Rows(np.concatenate(codes, axis=1), np.concatenate(weights))
-    keep = rows.weights > 0.0
-    return domain.select(nodes), rows if keep.all() else Rows(rows.states[:, keep], rows.weights[keep]), count
+        weights = np.ones(batch.rows) if batch.weights is None else batch.weights
+        return _Batches(((domain, part.astype(np.uint8, copy=False), weights),))
+
+
+def read_rows(
+    source: Source, wanted: Mapping[Hashable, Variable | None], nodes: Sequence[Hashable]
+) -> tuple[Domain, Rows, int]:
+    """All rows of a source, their domain, and their number; gaps are an error."""
+    domain = settled_domain(source, wanted)
+    wrong = [variable.name for variable in domain.variables if variable.kind != "discrete"]
+    if wrong:
+        raise OptionError(f"{listing(wrong)} hold numbers; a Markov network needs states. Declare them in states=.")
+    found, rows = source.reduce(_Coded(tuple(nodes)), domain).joined()
+    keep, count = rows.weights > 0.0, len(rows.weights)
+    return found, rows if keep.all() else Rows(rows.states[:, keep], rows.weights[keep]), count
 
 
 def summary_of_rows(domain: Domain, terms: Sequence[Term], rows: Rows, count: int) -> Summary:
