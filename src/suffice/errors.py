@@ -16,7 +16,8 @@
     └── MissingExtraError (ImportError)   an optional dependency is needed; names the extra
 
     SufficeWarning (UserWarning)
-    └── ConvergenceWarning                an iterative fit stopped before it converged
+    ├── ConvergenceWarning                an iterative fit stopped before it converged
+    └── SamplingWarning                   a sampled answer whose chains disagree, or that hangs on a few samples
 
 A message says what was found, what was expected, and what to do.
 """
@@ -24,6 +25,9 @@ A message says what was found, what was expected, and what to do.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
+import warnings
 from collections.abc import Iterable, Sized
 from types import ModuleType
 
@@ -82,6 +86,22 @@ class SufficeWarning(UserWarning):
 
 class ConvergenceWarning(SufficeWarning):
     """An iterative fit stopped before it converged."""
+
+
+class SamplingWarning(SufficeWarning):
+    """A sampled answer whose chains disagree, or that hangs on a few samples."""
+
+
+#: Where the files of the package are.
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def warn(message: str, category: type[SufficeWarning] = SufficeWarning) -> None:
+    """Warn at the line outside of the package that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_HERE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

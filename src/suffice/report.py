@@ -66,13 +66,38 @@ def largest_and_even(gaps: Floats, most: int) -> NDArray[np.intp]:
     return np.union1d(large, even)
 
 
+#: R-hat of chains that have mixed, at most (Gelman et al. 2013 ask for 1.1; chains that are many, for less).
+MIXED = 1.05
+#: An answer worth fewer independent draws than this has standard errors that are no more than a guess.
+FEW = 50.0
+
+
+#: Shape of the tail of weights above which a few of them decide (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
+HEAVY = 0.7
+
+
+def distrust(r_hat: float | None, effective_sample_size: float, pareto_k: float | None = None) -> str:
+    """Why a sampled answer is not to be relied on; empty where nothing is against it.
+
+    Chains have an R-hat, weighted samples a tail with the shape `pareto_k`.
+    """
+    if r_hat is not None and not r_hat <= MIXED:
+        return f"its chains do not agree (R-hat is {r_hat:.3g}; expected at most {MIXED})"
+    if not effective_sample_size >= FEW:
+        return f"it is worth {effective_sample_size:.3g} independent draws; expected {FEW:.0f} or more"
+    if pareto_k is not None and pareto_k > HEAVY:
+        return f"a few of its samples decide (the shape k of the tail of the weights is {pareto_k:.2f}, above {HEAVY})"
+    return ""
+
+
 @dataclass(frozen=True)
 class MonteCarlo:
     """How well Markov chains have measured the moment gap.
 
     `error` is the largest standard error of a component of the gap, in its unit; `effective_sample_size` the smallest
     number of independent draws that would be as good; `r_hat` the largest over all statistics, near 1 where the chains
-    agree. `exact_gap` is the gap by exact inference, where that fits. `log_likelihood_error` is the standard error of
+    agree; `levels` is the number of temperatures whose replicas were exchanged where single chains did not mix, else 1.
+    `exact_gap` is the gap by exact inference, where that fits. `log_likelihood_error` is the standard error of
     the report's log-likelihood, where that was estimated.
     """
 
@@ -83,11 +108,19 @@ class MonteCarlo:
     r_hat: float
     exact_gap: float | None = None
     log_likelihood_error: float | None = None
+    levels: int = 1
+
+    @property
+    def distrust(self) -> str:
+        """What is against the chains: they do not agree, or are worth few draws. Empty where nothing is."""
+        return distrust(self.r_hat, self.effective_sample_size)
 
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
         size = f"effective sample size {self.effective_sample_size:,.0f}, R-hat {self.r_hat:.3f}"
         found = [("Monte Carlo", f"error {self.error:.1e}, {size} ({self.chains:,} chains x {self.draws:,} draws)")]
+        if self.levels > 1:
+            found.append(("tempering", f"single chains did not mix: replicas at {self.levels} temperatures"))
         if self.exact_gap is not None:
             found.append(("exact moment gap", f"{self.exact_gap:.1e}, by the junction tree"))
         if self.log_likelihood_error is not None:

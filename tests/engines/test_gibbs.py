@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.engines.gibbs import Chains, GibbsSampler, Tracker, track
+from suffice.engines.chain_means import Tracker, track
+from suffice.engines.gibbs import Chains, GibbsSampler
 from suffice.errors import OptionError, SizeError
 from suffice.kernels.choice import force
 from suffice.kernels.gibbs_layout import Layout
@@ -265,7 +266,7 @@ def test_r_hat_tells_chains_that_do_not_mix() -> None:
 
     found = {}
     for name, add in (("independent", independent), ("stuck", stuck)):
-        tracker = Tracker(add, 1, 16, 400)
+        tracker = Tracker((add, 1), 16, 400)
         for _ in range(400):
             tracker.add(np.zeros((1, 16), np.uint8))
         found[name] = tracker.result()

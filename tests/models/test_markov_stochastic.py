@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.engines.gibbs import ChainMeans, Chains
+from suffice.engines.chain_means import ChainMeans
+from suffice.engines.gibbs import Chains
 from suffice.iteration import Control
-from suffice.models.markov.approximate.measure import mixing
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import Rows
@@ -376,8 +376,8 @@ def test_cells_that_never_occur_do_not_spoil_the_figures_of_the_chains(solver: A
 
 def test_mixing_leaves_out_what_does_not_vary() -> None:
     means = np.array([0.4, 1e-5, 0.3, 1e-4])
-    size, r_hat = np.array([900.0, 0.0, 700.0, 3.0]), np.array([1.01, np.inf, 1.02, 1.9])
+    size, r_hat = np.array([900.0, np.nan, 700.0, 3.0]), np.array([1.01, np.nan, 1.02, 1.9])
     found = ChainMeans(means, np.full(4, 1e-3), size, r_hat, 100)
-    assert mixing(found, 1_000, np.array([3])) == (700.0, 1.02)
-    assert mixing(found, 1_000) == (3.0, 1.9)
-    assert mixing(found, 1_000, np.arange(4)) == (1_000.0, 1.0)
+    assert found.mixing(np.arange(4) < 3) == (700.0, 1.02)
+    assert found.mixing() == (3.0, 1.9)
+    assert found.mixing(np.zeros(4, bool)) == (np.inf, 1.0)

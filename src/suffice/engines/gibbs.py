@@ -8,7 +8,8 @@ scan visits as many sites, each chosen at random. Chains persist: what `GibbsSam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,6 @@ Matrix = tuple[Ints, Ints, Floats]
 SCANS = ("systematic", "random")
 #: States of a site that fit into a byte.
 MOST_STATES = 255
-#: Draws at which the variance of a draw is looked at, across chains.
-SNAPSHOTS = 32
 
 
 @dataclass(eq=False)
@@ -90,6 +89,13 @@ class GibbsSampler:
     def load(self, logs: Floats) -> None:
         """Take the log-potentials of all factors (cells,), finite or minus infinity."""
         self._kernel.load(logs)
+
+    def at(self, logs: Floats) -> GibbsSampler:
+        """The same sampler, with these log-potentials of its own."""
+        found = copy.copy(self)
+        found._kernel = copy.copy(self._kernel)
+        found.load(logs)
+        return found
 
     @property
     def form(self) -> str:
@@ -160,80 +166,3 @@ class GibbsSampler:
     def pseudo_likelihood(self, states: States, weights: Floats) -> tuple[float, Floats]:
         """Sum of weight times log p(site | others) over rows (columns of states) and sites; slope by log-potential."""
         return self._kernel.pseudo_likelihood(states, weights)
-
-
-@dataclass(frozen=True, eq=False)
-class ChainMeans:
-    """Means of some functions (k,) over all draws, with what the chains say about their errors.
-
-    The chains are independent, so the spread of their means gives the error of the overall mean, whatever their
-    correlation in time: error = sd(chain means) / sqrt(chains). The effective sample size is the variance of a draw
-    over the squared error. R-hat is the square root of the variance of a draw over that within half chains, 1 where
-    they have mixed (Gelman et al. 2013, section 11.4).
-    """
-
-    mean: Floats
-    error: Floats
-    effective_sample_size: Floats
-    r_hat: Floats
-    draws: int
-
-
-class Tracker:
-    """Adds up functions (k, chains) over draws: sums of each half of a chain, and squares at some draws only."""
-
-    def __init__(self, add: Callable[[States, Floats], None], size: int, chains: int, draws: int) -> None:
-        """add(states, out): adds the functions of states to out (k, chains)."""
-        self._add, self._draws, self._seen = add, draws, 0
-        self._sums = np.zeros((2, size, chains))
-        self._counts = [0, 0]
-        self._every = max(1, draws // SNAPSHOTS)
-        self._mean, self._squares, self._snapshots = np.zeros(size), np.zeros(size), 0
-
-    def add(self, states: States) -> None:
-        """One draw of all chains."""
-        half = int(self._seen >= self._draws // 2)
-        self._add(states, self._sums[half])
-        self._counts[half] += 1
-        if self._seen % self._every == 0:
-            values = np.zeros(self._sums.shape[1:])
-            self._add(states, values)
-            mean = values.mean(axis=1)
-            self._mean += mean
-            self._squares += values.var(axis=1) + mean**2
-            self._snapshots += 1
-        self._seen += 1
-
-    def result(self) -> ChainMeans:
-        """Means and errors of what was added."""
-        total, chains = self._seen, self._sums.shape[2]
-        means = self._sums.sum(axis=0) / total
-        mean = means.mean(axis=1)
-        between = means.var(axis=1, ddof=1) if chains > 1 else np.full(len(means), np.nan)
-        variance = np.maximum(self._squares / self._snapshots - (self._mean / self._snapshots) ** 2, 0.0)
-        error, most = np.sqrt(between / chains), float(total * chains)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            size = np.where(error > 0.0, variance / error**2, most)
-        return ChainMeans(mean, error, np.minimum(size, most), self._r_hat(variance), total)
-
-    def _r_hat(self, variance: Floats) -> Floats:
-        """sqrt(variance / within), where the half chains differ by what the variance has beyond that within them."""
-        if min(self._counts) < 2:
-            return np.full(len(variance), np.nan)
-        halves = [part / count for part, count in zip(self._sums, self._counts, strict=True)]
-        between = np.concatenate(halves, axis=1).var(axis=1, ddof=1)
-        within = variance - between
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.sqrt(variance / within)
-        return np.where(within > 0.0, found, np.where(between > 0.0, np.inf, 1.0))
-
-
-def track(
-    sampler: GibbsSampler, chains: Chains, functions: tuple[Callable[[States, Floats], None], int], draws: int
-) -> ChainMeans:
-    """Means over draws, one sweep apart, of k functions of the states: `functions` is what adds them, and k."""
-    tracker = Tracker(*functions, chains.count, draws)
-    for _ in range(draws):
-        sampler.sweep(chains)
-        tracker.add(chains.states)
-    return tracker.result()

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.gibbs import Chains, GibbsSampler, track
+from suffice.engines.chain_means import track
+from suffice.engines.gibbs import Chains, GibbsSampler
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import Inference, Union, unary_scores
 from suffice.models.graph_crf.objective import GraphObjective

@@ -21,6 +21,7 @@ from suffice.models.markov.approximate.law import SampledFamily
 from suffice.models.markov.approximate.measure import unmeasured
 from suffice.models.markov.approximate.options import read_sampling
 from suffice.models.markov.approximate.problem import SampledProblem
+from suffice.models.markov.approximate.verdict import judged
 from suffice.models.markov.gaps import MarkovGaps
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import read_penalty
@@ -120,6 +121,7 @@ class MarkovLatent(MarkovGaps):
             measured = measure_held(problem, held, rows, fitted.weights, exact)
         except KeyboardInterrupt:  # The fit is done and is not thrown away.
             measured = unmeasured(problem, "sml")
+        fitted = judged(fitted, measured)
         self._keep(family, fitted.weights, np.zeros(model.n_weights))
         self._measured = (summary, measured)
         colours = len(problem.sampler.layout.colours)

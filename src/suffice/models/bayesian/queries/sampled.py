@@ -16,7 +16,7 @@ from suffice.domain import Domain
 from suffice.engines.likelihood_weighting import Draws, draw_weighted
 from suffice.errors import OptionError
 from suffice.graphs.directed import ancestors, topological_order
-from suffice.models.bayesian.queries.sampled_answers import SampledLaw, SampledTable
+from suffice.models.bayesian.queries.sampled_answers import SampledLaw, SampledTable, possible_states
 from suffice.models.evidence import Evidence, read_evidence
 
 Floats = NDArray[np.float64]
@@ -47,13 +47,10 @@ class SampledInference:
 
         draws, weights, log_probability = draw_weighted(order, take, n)
         columns = [draws[name] for name in names]
-        law = SampledLaw(self.domain.select(names), columns, weights, log_probability, self._possible(evidence))
+        law = SampledLaw(
+            self.domain.select(names), columns, weights, log_probability, possible_states(self.domain, evidence)
+        )
         return law.table(names) if all(v.kind == "discrete" for v in law.domain.variables) else law
-
-    def _possible(self, evidence: Evidence) -> dict[Hashable, NDArray[np.bool_]]:
-        """Which states (card,) of each discrete variable with evidence it does not exclude."""
-        found = {name: np.arange(self.domain[name].card) == code for name, code in evidence.states.items()}
-        return found | {name: values > 0 for name, values in evidence.likelihoods.items()}
 
     def _take(
         self, name: Hashable, draws: Draws, evidence: Evidence, source: tuple[np.random.Generator, int]

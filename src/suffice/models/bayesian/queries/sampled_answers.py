@@ -10,30 +10,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, SamplingWarning, listing, warn
+from suffice.models.evidence import Evidence
+from suffice.report import distrust
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
 
 
 class SampledTable(Table):
-    """A table of probabilities estimated from weighted samples.
+    """A table of probabilities estimated from samples.
 
     `standard_errors` is a table of the same shape, `effective_sample_size` the number of independent draws from the
-    posterior that would be about as good, `n` the number of samples drawn.
+    posterior that would be about as good, `n` the number of samples drawn. Of Markov chains `r_hat` says whether they
+    agree (1: they do; above 1.05 a warning was given), and `levels` how many temperatures it took; of weighted samples
+    `pareto_k` is the shape of the tail of their weights (above 0.7 a few samples decide), and both are None.
     """
 
     approximate = True
 
-    def __init__(self, domain: Domain, values: Floats, errors: Floats, effective_sample_size: float, n: int) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        values: Floats,
+        errors: Floats,
+        effective_sample_size: float,
+        n: int,
+        *,
+        r_hat: float | None = None,
+        levels: int | None = None,
+        pareto_k: float | None = None,
+    ) -> None:
         """Take probabilities and standard errors, one axis for each variable."""
         super().__init__(domain, values)
         self.standard_errors = Table(domain, errors)
         self.effective_sample_size = effective_sample_size
-        self.n = n
+        self.n, self.r_hat, self.levels, self.pareto_k = n, r_hat, levels, pareto_k
+
+    def warn(self, what: str) -> None:
+        """Warn where the answer to a question is not to be relied on."""
+        warn_of(what, self.effective_sample_size, self.r_hat, self.pareto_k)
 
     def __str__(self) -> str:
-        return f"{super().__str__()}\n{_note(self.n, self.effective_sample_size, self.standard_errors.values)}"
+        found = _note(self.n, self.effective_sample_size, self.standard_errors.values, self.r_hat, self.pareto_k)
+        return f"{super().__str__()}\n{found}"
 
     __repr__ = __str__
 
@@ -108,17 +128,10 @@ class SampledLaw:
         errors = np.sqrt(np.maximum((1 - 2 * p) * squares + p**2 * (self.weights**2).sum(), 0.0))
         # A cell with none or all of the weight may have as little (as much) as one draw in the effective number.
         errors = np.where((p <= 0) | (p >= 1), 1 / self.effective_sample_size, errors)
-        errors = np.where(self._certain(names), 0.0, errors)
+        errors = np.where(certain_cells(self.domain, names, self._possible), 0.0, errors)
         return SampledTable(
             self.domain.select(names), p.reshape(shape), errors.reshape(shape), self.effective_sample_size, self.n
         )
-
-    def _certain(self, names: Sequence[Hashable]) -> NDArray[np.bool_]:
-        """Cells whose probability is 0, or 1, by the evidence itself and not by chance (cells,)."""
-        left = np.ones(1, dtype=bool)
-        for name in names:
-            left = np.outer(left, self._possible.get(name, np.ones(self.domain[name].card, dtype=bool))).ravel()
-        return np.ones_like(left) if left.sum() == 1 else ~left
 
     # -- real variables ----------------------------------------------------------------------------------------------
 
@@ -154,6 +167,32 @@ class SampledLaw:
     __repr__ = __str__
 
 
-def _note(n: int, effective: float, errors: Floats) -> str:
+def possible_states(domain: Domain, evidence: Evidence) -> dict[Hashable, NDArray[np.bool_]]:
+    """Which states (card,) of each discrete variable with evidence it does not exclude."""
+    found = {name: np.arange(domain[name].card) == code for name, code in evidence.states.items()}
+    return found | {name: values > 0 for name, values in evidence.likelihoods.items()}
+
+
+def certain_cells(
+    domain: Domain, names: Sequence[Hashable], possible: Mapping[Hashable, NDArray[np.bool_]]
+) -> NDArray[np.bool_]:
+    """Cells whose probability is 0, or 1, by the evidence itself and not by chance (cells,)."""
+    left = np.ones(1, dtype=bool)
+    for name in names:
+        left = np.outer(left, possible.get(name, np.ones(domain[name].card, dtype=bool))).ravel()
+    return np.ones_like(left) if left.sum() == 1 else ~left
+
+
+def warn_of(what: str, effective: float, r_hat: float | None = None, pareto_k: float | None = None) -> None:
+    """Warn where an answer to `what` is not to be relied on."""
+    words = distrust(r_hat, effective, pareto_k)
+    if words:
+        warn(f"The sampled answer to {what} is not to be relied on: {words}.", SamplingWarning)
+
+
+def _note(n: int, effective: float, errors: Floats, r_hat: float | None = None, k: float | None = None) -> str:
     largest = float(errors.max(initial=0.0))
-    return f"approximate: {n:,} weighted samples, worth {effective:,.0f}; largest standard error {largest:.2g}"
+    kind = "weighted samples" if r_hat is None else "draws of Markov chains"
+    rest = "" if r_hat is None else f", R-hat {r_hat:.3f}"
+    rest += "" if k is None or k < 0.5 else f", Pareto k {k:.2f}"
+    return f"approximate: {n:,} {kind}, worth {effective:,.0f}{rest}; largest standard error {largest:.2g}"

@@ -18,7 +18,7 @@ from suffice.fitting import Solution
 from suffice.models.markov.answers import Inference
 from suffice.models.markov.approximate.inference import GibbsInference
 from suffice.models.markov.approximate.law import SampledFamily
-from suffice.models.markov.approximate.measure import Measured, measure, unmeasured
+from suffice.models.markov.approximate.measure import Measured
 from suffice.models.markov.approximate.options import APPROXIMATE, read_batch, read_sampling
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import (
@@ -28,7 +28,7 @@ from suffice.models.markov.approximate.rows import (
     rows_of_summary,
     summary_of_rows,
 )
-from suffice.models.markov.approximate.solvers import solve
+from suffice.models.markov.approximate.verdict import learn_and_measure
 from suffice.models.markov.contingency import is_margins, observed_margin, read_cells
 from suffice.models.markov.data import JOINT_CELLS, JOINT_VARIABLES, MarkovData
 from suffice.models.markov.law import LawFamily, Masks
@@ -128,13 +128,8 @@ class MarkovApproximation(MarkovData):
             read_batch(self._options["batch_size"]),
             self._options["step_size"],
         )
-        fitted = solve(problem, solver)
         family = self._law_of(model, ())
-        exact = None if isinstance(family, SampledFamily) else family
-        try:
-            measured = measure(problem, fitted.weights, solver, exact, fitted.objective)
-        except KeyboardInterrupt:  # The fit is done and is not thrown away.
-            measured = unmeasured(problem, solver)
+        fitted, measured = learn_and_measure(problem, solver, None if isinstance(family, SampledFamily) else family)
         self._keep(family, fitted.weights, np.zeros(model.n_weights))
         self._measured = (summary, measured)
         colours = len(problem.sampler.layout.colours)

@@ -10,20 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain
-from suffice.engines.gibbs import Chains, GibbsSampler, track
-from suffice.errors import EstimateError, SizeError, listing
+from suffice.engines.chain_means import ChainMeans, Functions
+from suffice.engines.gibbs import Chains, GibbsSampler
+from suffice.engines.tempering import Replicas, climbed, fresh_means
+from suffice.errors import EstimateError, SamplingWarning, SizeError, listing, warn
 from suffice.models.bayesian.nodes.contract import Columns
-from suffice.models.bayesian.queries.sampled_answers import SampledTable
+from suffice.models.bayesian.queries.sampled_answers import SampledTable, certain_cells, possible_states
 from suffice.models.evidence import read_evidence
 from suffice.models.markov.approximate.law import INSTEAD, SampledFamily
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.rows import model_sampler, model_scopes
+from suffice.report import distrust
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
 
 #: Cells of the largest table that is estimated.
 MOST_CELLS = 2**14
+#: Variables that are looked at to see whether rows may be drawn by single chains.
+WITNESSES = 64
+#: Rows that are drawn at a time.
+MOST_LANES = 1 << 16
 
 
 class SampledPosterior:
@@ -42,22 +49,32 @@ class SampledPosterior:
             scopes.append((number[name],))
             with np.errstate(divide="ignore"):
                 logs.append(np.log(values))
+        self._possible = possible_states(self.domain, known)
         self._sampler = GibbsSampler(self.domain.shape(self.domain.names), scopes, scan=self._sampling.scan)
         self._logs = np.concatenate(logs)
         self._sampler.load(self._logs)
 
-    def _chains(self, count: int, generator: np.random.Generator) -> Chains:
-        """Chains that have forgotten their start."""
+    def _start(self, count: int, generator: np.random.Generator) -> Chains:
+        """Chains at random states, but for those that are known."""
         cards = np.array(self.domain.shape(self.domain.names))
         begin = (generator.random((len(cards), count)) * cards[:, None]).astype(np.uint8)
         clamped = np.zeros(len(cards), bool)
         for site, code in self._known.items():
             begin[site], clamped[site] = code, True
-        chains = self._sampler.start(count, generator, states=begin, clamped=clamped if self._known else None)
-        self._sampler.sweep(chains, self._sampling.burn_in)
-        if (self._sampler.log_values(chains.states, self._logs) == -np.inf).any():
+        return self._sampler.start(count, generator, states=begin, clamped=clamped if self._known else None)
+
+    def _means(self, functions: Functions) -> tuple[ChainMeans, Chains | Replicas]:
+        """Means of some functions of the states, by chains that have forgotten their start, and these chains."""
+        count, lengths = self._sampling.chains, self._sampling.lengths
+        found, walk = fresh_means(
+            self._sampler, self._logs, lambda: self._start(count, self._seed), functions, lengths, self._seed
+        )
+        self._check(walk.states)
+        return found, walk
+
+    def _check(self, states: NDArray[np.uint8]) -> None:
+        if (self._sampler.log_values(states, self._logs) == -np.inf).any():
             raise EstimateError("The chains have not found a possible state. Give a longer burn_in, or other evidence.")
-        return chains
 
     def table(self, names: tuple[Hashable, ...]) -> SampledTable:
         """P(names), axes in that order, with standard errors."""
@@ -73,35 +90,77 @@ class SampledPosterior:
             cells = np.ravel_multi_index(tuple(states[sites].astype(np.intp)), shape)
             out[cells, lanes] += 1.0
 
-        found = track(self._sampler, self._chains(len(lanes), self._seed), (add, size), self._sampling.draws)
-        return self._labelled(domain, found.mean, found.error, float(found.effective_sample_size.min()))
+        found = self._labelled(domain, self._means((add, size))[0], slice(None))
+        found.warn(f"P({', '.join(map(str, names))})")
+        return found
 
     def tables(self) -> dict[Hashable, Table]:
         """P(variable) of every variable, from the same chains."""
-        first = np.cumsum([0, *self.domain.shape(self.domain.names)])
-        lanes = np.arange(self._sampling.chains)
+        names = self.domain.names
+        first, lanes = np.cumsum([0, *self.domain.shape(names)]), np.arange(self._sampling.chains)
 
         def add(states: NDArray[np.uint8], out: Floats) -> None:
             out[first[:-1, None] + states, lanes] += 1.0
 
-        chains = self._chains(len(lanes), self._seed)
-        found = track(self._sampler, chains, (add, int(first[-1])), self._sampling.draws)
-        answers: dict[Hashable, Table] = {}
-        for name, start, stop in zip(self.domain.names, first[:-1], first[1:], strict=True):
-            part = slice(start, stop)
-            size = float(found.effective_sample_size[part].min())
-            answers[name] = self._labelled(self.domain.select([name]), found.mean[part], found.error[part], size)
-        return answers
+        found, _ = self._means((add, int(first[-1])))
+        answers = {
+            name: self._labelled(self.domain.select([name]), found, slice(start, stop))
+            for name, start, stop in zip(names, first[:-1], first[1:], strict=True)
+        }
+        worst = max(names, key=lambda name: (answers[name].r_hat or 1.0, -answers[name].effective_sample_size))
+        answers[worst].warn(f"P({worst})")
+        return dict(answers)
 
-    def _labelled(self, domain: Domain, mean: Floats, error: Floats, size: float) -> SampledTable:
-        shape = domain.shape(domain.names)
-        count = self._sampling.chains * self._sampling.draws
-        return SampledTable(domain, mean.reshape(shape), error.reshape(shape), size, count)
+    def _witnesses(self) -> tuple[ChainMeans, Chains | Replicas]:
+        """Mean codes of some variables, enough to see whether chains mix, and these chains."""
+        open_sites = [site for site in range(len(self.domain)) if site not in self._known]
+        chosen = np.array(open_sites)[np.linspace(0, len(open_sites) - 1, min(len(open_sites), WITNESSES)).astype(int)]
+
+        def add(states: NDArray[np.uint8], out: Floats) -> None:
+            out += states[chosen]
+
+        return self._means((add, len(chosen)))
+
+    def _labelled(self, domain: Domain, found: ChainMeans, part: slice) -> SampledTable:
+        names, count = domain.names, self._sampling.chains * self._sampling.draws
+        mean, error = found.mean[part], found.error[part]
+        here = ChainMeans(mean, error, found.effective_sample_size[part], found.r_hat[part], found.draws, found.levels)
+        size, r_hat = here.mixing()
+        size = min(size, float(count))
+        # A cell that all chains were in, or none, may have missed about one draw in the effective number.
+        error = np.where((mean <= 0.0) | (mean >= 1.0), 1.0 / max(size, 1.0), error)
+        error = np.where(certain_cells(domain, names, self._possible), 0.0, error)
+        shape = domain.shape(names)
+        return SampledTable(
+            domain, mean.reshape(shape), error.reshape(shape), size, count, r_hat=r_hat, levels=found.levels
+        )
 
     def sample(self, n: int, *, random_state: Any = None) -> NDArray[np.uint8]:
-        """Rows (n, variables): one chain each, after the burn-in."""
+        """Rows (n, variables): one chain each, after the burn-in; replicas where single chains do not mix."""
         seed = self._seed if random_state is None else np.random.default_rng(random_state)
-        return self._chains(n, seed).states.T if n else np.zeros((0, len(self.domain)), np.uint8)
+        if not n:
+            return np.zeros((0, len(self.domain)), np.uint8)
+        if len(self._known) == len(self.domain):
+            return self._start(n, seed).states.T
+        found, walk = self._witnesses()
+        size, r_hat = found.mixing()
+        if words := distrust(r_hat, size):
+            warn(
+                f"The rows drawn are not to be relied on: measured on {self._sampling.chains} chains, {words}.",
+                SamplingWarning,
+            )
+        parts = []
+        for start in range(0, n, MOST_LANES):
+            chains = self._start(min(MOST_LANES, n - start), seed)
+            if isinstance(walk, Replicas):
+                burn_in = self._sampling.burn_in
+                parts.append(climbed(self._sampler, self._logs, chains, burn_in, seed, walk.step)[1].states)
+            else:
+                self._sampler.sweep(chains, self._sampling.burn_in)
+                parts.append(chains.states)
+        states = np.concatenate(parts, axis=1)
+        self._check(states)
+        return states.T
 
 
 class GibbsInference:

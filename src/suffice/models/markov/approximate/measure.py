@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.annealing import log_partition
-from suffice.engines.gibbs import ChainMeans, track
+from suffice.engines.chain_means import ChainMeans
+from suffice.engines.gibbs import Chains
+from suffice.engines.tempering import fresh_means
+from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.law import LawFamily
@@ -21,14 +24,18 @@ from suffice.solvers.scaling import inner
 
 Floats = NDArray[np.float64]
 
+#: Standard errors by which a slope may exceed the tolerance.
+SIGNIFICANT = 3.0
 #: A mean this near to the end of a feature, relative to its range, lies at its end.
 EDGE = 1e-12
 
+#: What the moment gap is, of solvers that maximise something else.
+OTHERWISE = "the moment gap is the likelihood's, by {chains:,} Gibbs chains"
 ENGINES = {
     "sml": "stochastic: Gibbs sampling, {chains:,} chains",
-    "cd": "stochastic: contrastive divergence, measured by {chains:,} Gibbs chains",
-    "pseudolikelihood": "pseudo-likelihood, measured by {chains:,} Gibbs chains",
-    "loopy-bp": "approximate: loopy belief propagation, measured by {chains:,} Gibbs chains",
+    "cd": "stochastic: contrastive divergence, done where its own slope is small; " + OTHERWISE,
+    "pseudolikelihood": "pseudo-likelihood, done where its own slope is small; " + OTHERWISE,
+    "loopy-bp": "approximate: loopy belief propagation, done where Bethe's slope is small; " + OTHERWISE,
 }
 
 
@@ -42,19 +49,29 @@ class Measured:
     #: Means of the features (n_weights,) under the fit by the chains, and their standard errors.
     expected: Floats | None = None
     errors: Floats | None = None
+    #: What is against the fit, by these chains; empty where nothing is.
+    doubt: str = ""
 
 
 def measure(
-    problem: SampledProblem, weights: Floats, solver: str, exact: LawFamily | None, objective: float | None
+    problem: SampledProblem,
+    weights: Floats,
+    solver: str,
+    exact: LawFamily | None,
+    objective: float | None,
+    tolerance: float = math.inf,
 ) -> Measured:
-    """Measure at the weights that are returned; exact: the same laws by a junction tree, where one fits."""
+    """Measure at the weights that are returned; exact: the same laws by a junction tree, where one fits.
+
+    tolerance: the gap, in standard deviations of a feature, at which the solver was done.
+    """
     inside, units = problem.in_units()
-    gap, drawn, means = _gap(inside, weights * units, np.concatenate(_running(problem)))
-    exact_gap, error = None, None
+    running = np.concatenate(_running(problem))
+    slope, means = _fresh_slope(inside, weights * units, running)
+    exact_slope, error = None, None
     if exact is not None:
         log_z, marginals = exact.margins(weights)
-        slope = _slope(inside, weights * units, inside.model.expected(marginals))
-        exact_gap = float(np.abs(slope).max(initial=0.0))
+        exact_slope = _slope(inside, weights * units, inside.model.expected(marginals))
     else:
         logs = problem.model.log_potentials(weights)
         found = log_partition(problem.sampler, logs, chains=problem.sampling.chains, random_state=problem.seed)
@@ -67,17 +84,25 @@ def measure(
         if problem.penalty is not None
         else ("largest difference of an observed and an expected mean of a feature")
     )
+    carlo = drawn(problem.sampling, means, means.error, running)
     certificate = Certificate(
-        gap,
+        float(np.abs(slope).max(initial=0.0)),
         exact=False,
         exists=exists,
         directions=directions,
         scale=scale + ("" if (units == 1.0).all() else ", in units of its spread"),
         engine=ENGINES[solver].format(chains=problem.sampling.chains),
-        monte_carlo=MonteCarlo(*drawn, exact_gap=exact_gap, log_likelihood_error=error),
+        monte_carlo=replace(
+            carlo,
+            exact_gap=None if exact_slope is None else float(np.abs(exact_slope).max(initial=0.0)),
+            log_likelihood_error=error,
+        ),
     )
     value = penalised if objective is None else objective
-    return Measured(certificate, likelihood, value, means.mean * units, means.error * units)
+    # By exact inference there is no doubt about the chains.
+    judged = slope if exact_slope is None else exact_slope
+    against = (carlo.distrust if exact_slope is None else "") or doubt(inside, judged, means.error, tolerance, running)
+    return Measured(certificate, likelihood, value, means.mean * units, means.error * units, against)
 
 
 def unmeasured(problem: SampledProblem, solver: str) -> Measured:
@@ -87,38 +112,68 @@ def unmeasured(problem: SampledProblem, solver: str) -> Measured:
     found = Certificate(
         math.inf, exact=False, exists=exists, directions=directions, scale="not measured: interrupted", engine=engine
     )
-    return Measured(found, -math.inf, -math.inf)
+    return Measured(found, -math.inf, -math.inf, doubt="its measurement was interrupted")
 
 
-def mixing(found: ChainMeans, most: int, running: NDArray[np.intp] | None = None) -> tuple[float, float]:
-    """The smallest effective sample size and the largest R-hat of the features that vary; `most`: of independent draws.
+def drawn(
+    sampling: GibbsSampling, means: ChainMeans, error: Floats, running: NDArray[np.intp] | None = None
+) -> MonteCarlo:
+    """What chains say about a gap with these standard errors (k,); features at the places `running` say nothing.
 
-    Two kinds of features tell nothing about mixing: those whose weights run to infinity, at the places `running`, and
-    those with one and the same value in all draws that their variance is estimated from.
+    Their weights run to infinity, and they vary less and less.
     """
-    varies = found.effective_sample_size > 0.0
+    judged = np.ones(len(means.mean), bool)
     if running is not None:
-        varies[running] = False
-    size = float(found.effective_sample_size[varies].min(initial=float(most)))
-    return size, float(found.r_hat[varies].max(initial=1.0))
+        judged[running] = False
+    size, r_hat = means.mixing(judged)
+    most = float(sampling.chains * sampling.draws)
+    largest = float(error.max(initial=0.0))
+    return MonteCarlo(sampling.chains, sampling.draws, largest, min(size, most), r_hat, levels=means.levels)
 
 
-def _gap(
-    problem: SampledProblem, weights: Floats, running: NDArray[np.intp]
-) -> tuple[float, tuple[int, int, float, float, float], ChainMeans]:
-    """The largest slope at these weights by fresh chains; chains, draws, error, effective size and R-hat; the means."""
+def doubt(
+    problem: SampledProblem, slope: Floats, error: Floats, tolerance: float, running: NDArray[np.intp] | None = None
+) -> str:
+    """Why a fit that its own chains call done is not, by the slope that fresh ones find; empty where it is done.
+
+    A slope may be as large as the tolerance and three standard errors. Weights that run to infinity, at the places
+    `running`, are never done.
+    """
+    beyond = np.abs(slope) - tolerance * problem.spread - SIGNIFICANT * error
+    if running is not None:
+        beyond[running] = -np.inf
+    worst = int(np.argmax(beyond)) if len(beyond) else 0
+    if not len(beyond) or beyond[worst] <= 0.0:
+        return ""
+    name, here = problem.model.weight_names[worst], abs(float(slope[worst]) / float(problem.spread[worst]))
+    return (
+        f"the gap of {name} is {here:.2g} standard deviations by chains that the fit has not seen, and the tolerance "
+        f"is {tolerance:.2g}"
+    )
+
+
+def fresh_chains(problem: SampledProblem, weights: Floats, running: NDArray[np.intp] | None = None) -> ChainMeans:
+    """Means of all features (n_weights,) under the law of these weights, by chains that know nothing of it."""
     sampling, sampler = problem.sampling, problem.sampler
     problem.load(weights)
-    chains = sampler.start(sampling.chains, problem.seed)
-    sampler.sweep(chains, sampling.burn_in)
+    judged = np.ones(problem.model.n_weights, bool)
+    if running is not None:
+        judged[running] = False
+
+    def start() -> Chains:
+        return sampler.start(sampling.chains, problem.seed)
 
     def add(states: NDArray[np.uint8], out: Floats) -> None:
         sampler.add_features(problem.matrix, states, out)
 
-    found = track(sampler, chains, (add, problem.model.n_weights), sampling.draws)
-    slope = _slope(problem, weights, found.mean)
-    drawn = (float(found.error.max(initial=0.0)), *mixing(found, sampling.chains * sampling.draws, running))
-    return float(np.abs(slope).max(initial=0.0)), (sampling.chains, sampling.draws, *drawn), found
+    functions, logs = (add, problem.model.n_weights), problem.model.log_potentials(weights)
+    return fresh_means(sampler, logs, start, functions, sampling.lengths, problem.seed, judged)[0]
+
+
+def _fresh_slope(problem: SampledProblem, weights: Floats, running: NDArray[np.intp]) -> tuple[Floats, ChainMeans]:
+    """The slope (n_weights,) at these weights by fresh chains, and the means that it comes from."""
+    found = fresh_chains(problem, weights, running)
+    return _slope(problem, weights, found.mean), found
 
 
 def _slope(problem: SampledProblem, weights: Floats, expected: Floats) -> Floats:

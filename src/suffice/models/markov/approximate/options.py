@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from suffice.engines.gibbs import SCANS
+from suffice.engines.tempering import Lengths
 from suffice.errors import OptionError, listing
 
 #: Solvers that need no exact inference.
@@ -29,6 +30,9 @@ class GibbsSampling:
             rows give its observed mean. A stochastic fit of p weights to N rows stops when no mean of a feature is
             further from its expectation than ``accuracy * sqrt(2 log(2 p) / N)`` standard deviations of the feature:
             the largest of p such errors (or than `tolerance`, if that is more).
+        tempering: whether replicas at several temperatures, which exchange their states, take over where the chains do
+            not mix (R-hat above 1.05), as between the modes of a law. They cost as many sweeps as there are
+            temperatures.
     """
 
     chains: int = 128
@@ -37,6 +41,7 @@ class GibbsSampling:
     draws: int = 1000
     scan: str = "systematic"
     accuracy: float = 0.5
+    tempering: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -48,6 +53,13 @@ class GibbsSampling:
             raise OptionError(f"scan is {self.scan!r}; expected one of {listing(SCANS)}.")
         if not (isinstance(self.accuracy, int | float) and self.accuracy > 0.0 and np.isfinite(self.accuracy)):
             raise OptionError(f"accuracy is {self.accuracy!r}; expected a positive number.")
+        if not isinstance(self.tempering, bool):
+            raise OptionError(f"tempering is {self.tempering!r}; expected True or False.")
+
+    @property
+    def lengths(self) -> Lengths:
+        """How long fresh chains run."""
+        return Lengths(self.burn_in, self.draws, self.tempering)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The options by name."""

@@ -19,19 +19,28 @@ from numpy.typing import NDArray
 
 from suffice.engines.gibbs import Chains
 from suffice.engines.loopy import LoopyBeliefs
-from suffice.errors import OptionError
+from suffice.engines.tempering import climbed
+from suffice.errors import ConvergenceWarning, OptionError, warn
 from suffice.iteration import Outcome
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import model_scopes
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty
 from suffice.solvers import gradient
 from suffice.solvers.scaling import inner
-from suffice.solvers.stochastic import Steps, stochastic_ascent
+from suffice.solvers.stochastic import NoisyGradient, Steps, stochastic_ascent
 
 Floats = NDArray[np.float64]
 
+#: Sites that show whether persistent chains mix, after how many draws at weights that stay put, and the share of their
+#: variance that lies between chains where they do not.
+WITNESSES, LONG, STUCK = 64, 100, 0.6
+#: Updates after which a ladder is looked at; the share of exchanges below which it is set up anew; and rungs so few
+#: that it always is, as it may have been set up for a law without modes.
+RENEWED, FROZEN, LADDERS = 50, 0.1, 3
+
 TITLES = {
     "sml": "stochastic maximum likelihood: persistent Gibbs chains, averaged iterates",
+    "tempered": "stochastic maximum likelihood: persistent replicas at several temperatures, averaged iterates",
     "cd": "contrastive divergence, CD-{sweeps}, averaged iterates",
     "pseudolikelihood": "pseudo-likelihood by L-BFGS",
     "loopy-bp": "L-BFGS on the expectations of loopy belief propagation",
@@ -49,13 +58,13 @@ class Fitted:
     notes: tuple[str, ...] = ()
 
 
-def solve(problem: SampledProblem, solver: str) -> Fitted:
-    """Find the weights."""
+def solve(problem: SampledProblem, solver: str, *, tempered: bool = False) -> Fitted:
+    """Find the weights; tempered: the chains of ``"sml"`` are replicas at several temperatures."""
     if isinstance(problem.penalty, LaplacePenalty) and solver != "pseudolikelihood":
         raise OptionError(f"solver={solver!r} takes a normal prior; a Laplace prior goes with 'pseudolikelihood'.")
     inside, units = problem.in_units()
-    found = _METHODS[solver](inside)
-    title = TITLES[solver].format(sweeps=problem.sampling.sweeps)
+    found = tempered_sml(inside) if tempered else _METHODS[solver](inside)
+    title = TITLES["tempered" if tempered else solver].format(sweeps=problem.sampling.sweeps)
     return replace(found, weights=found.weights / units, title=title)
 
 
@@ -67,14 +76,19 @@ def sml_gradient(problem: SampledProblem, weights: Floats, chains: Chains, *, me
 
     With minibatches the observed features are those of rows drawn at random, except where the gap is measured.
     """
-    observed = problem.observed
-    if problem.batch_size is not None and not measuring:
-        rows = problem.batch(chains, problem.batch_size)
-        observed = problem.model.expected(problem.sampler.counts(rows) / problem.batch_size)
+    observed = _observed(problem, chains, measuring=measuring)
     problem.load(weights)
     problem.sampler.sweep(chains, problem.sampling.sweeps)
     expected = problem.model.expected(problem.sampler.shares(chains))
     return np.asarray(observed - expected + problem.prior_slope(weights))
+
+
+def _observed(problem: SampledProblem, chains: Chains, *, measuring: bool) -> Floats:
+    """Means of the features over the rows, or over some of them, drawn by the seed and the sweep of the chains."""
+    if problem.batch_size is None or measuring:
+        return problem.observed
+    rows = problem.batch(chains, problem.batch_size)
+    return problem.model.expected(problem.sampler.counts(rows) / problem.batch_size)
 
 
 def cd_gradient(problem: SampledProblem, weights: Floats, chains: Chains, *, measuring: bool = False) -> Floats:
@@ -101,28 +115,117 @@ def _by_chains(slope: Callable[..., Floats], solver: str) -> Callable[[SampledPr
             problem.load(problem.start)
             problem.sampler.sweep(begin, sampling.burn_in)
 
+        watch = Watch(begin.states.shape[0]) if solver == "sml" and sampling.tempering else None
+
         def noisy(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
             walk = Chains.from_arrays(chains)
             found = slope(problem, x, walk, measuring=measuring)
             chains.update(walk.to_arrays())
+            if watch is not None:
+                watch.see(walk.states, measuring=measuring)
             return found
 
-        least = sampling.accuracy * float(np.sqrt(2.0 * np.log(2.0 * len(problem.start)) / problem.weight))
-        control = replace(problem.control, tolerance=max(problem.control.tolerance, least))
-        noise = len(problem.start) * (1.0 / count + (0.0 if size is None or solver == "cd" else 1.0 / size))
-        outcome = stochastic_ascent(
-            noisy,
-            problem.start,
-            begin.to_arrays(),
-            control,
-            spread=problem.spread,
-            noise=noise,
-            steps=Steps(problem.step_size),
-            problem=problem.fingerprint(solver),
-        )
-        return Fitted(outcome.state.parameters, "", outcome)
+        noise = 1.0 / count + (0.0 if size is None or solver == "cd" else 1.0 / size)
+        return _ascend(problem, noisy, begin.to_arrays(), noise, problem.fingerprint(solver))
 
     return method
+
+
+class StuckError(Exception):
+    """The persistent chains do not mix: each reports the slope of the mode it is in. `updates` were made so far."""
+
+    def __init__(self, updates: int) -> None:
+        """Say how far it went."""
+        super().__init__(f"The chains are stuck after {updates} updates.")
+        self.updates = updates
+
+
+class Watch:
+    """Watches persistent chains while the weights stay put, and raises where they do not mix."""
+
+    def __init__(self, sites: int) -> None:
+        """Look at some of the sites."""
+        self._chosen = np.linspace(0, sites - 1, min(sites, WITNESSES)).astype(np.intp)
+        self._updates, self._draws = 0, 0
+
+    def see(self, states: NDArray[np.uint8], *, measuring: bool) -> None:
+        """The chains after one update more; measuring: at weights that stay put."""
+        self._updates += 1
+        if not measuring:
+            self._draws = 0
+            return
+        values = states[self._chosen].astype(np.float64)
+        if not self._draws:
+            self._sum, self._squares = np.zeros(values.shape), np.zeros(len(values))
+        self._draws += 1
+        self._sum += values
+        self._squares += (values**2).mean(axis=1)
+        if self._draws >= LONG and self._draws % LONG == 0:
+            means = self._sum / self._draws
+            variance = self._squares / self._draws - means.mean(axis=1) ** 2
+            if (means.var(axis=1) > STUCK * variance).any():
+                raise StuckError(self._updates)
+
+
+def tempered_sml(problem: SampledProblem) -> Fitted:
+    """Stochastic maximum likelihood with replicas, for laws between whose modes chains do not move.
+
+    The ladder is set up anew when the weights have changed so much that its rungs hardly exchange states. No checkpoint
+    is written: a run that goes on from one begins with single chains.
+    """
+    sampling, sampler, model, size = problem.sampling, problem.sampler, problem.model, problem.batch_size
+    if size is not None:
+        problem.whole_rows("sml")
+    held: list[Any] = []
+
+    def renew(weights: Floats) -> None:
+        begin = sampler.start(sampling.chains, problem.seed)
+        held[:] = climbed(sampler, model.log_potentials(weights), begin, sampling.burn_in, problem.seed)
+
+    renew(problem.start)
+    calls = 0
+
+    def noisy(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
+        nonlocal calls
+        calls += 1
+        ladder, replicas = held
+        # A ladder of one step has not been tried by exchanges: at weights of 0 all powers are the same law.
+        if calls % RENEWED == 0 and (ladder.weakest() < FROZEN or len(replicas.powers) < LADDERS):
+            renew(x)
+            ladder, replicas = held
+        observed = _observed(problem, replicas.rungs[-1], measuring=measuring)
+        ladder.load(model.log_potentials(x))
+        ladder.sweep(replicas, sampling.sweeps)
+        expected = model.expected(sampler.counts(replicas.states) / replicas.count)
+        return np.asarray(observed - expected + problem.prior_slope(x))
+
+    control = replace(problem.control, checkpoint=None)
+    noise = 1.0 / sampling.chains + (0.0 if size is None else 1.0 / size)
+    return _ascend(replace(problem, control=control), noisy, {}, noise, "")
+
+
+def _ascend(
+    problem: SampledProblem, noisy: NoisyGradient, chains: dict[str, Any], noise: float, fingerprint: str
+) -> Fitted:
+    """Follow a noisy gradient; noise: its variance in a feature, in units of that of the feature."""
+    control = replace(problem.control, tolerance=tolerance_of(problem))
+    outcome = stochastic_ascent(
+        noisy,
+        problem.start,
+        chains,
+        control,
+        spread=problem.spread,
+        noise=len(problem.start) * noise,
+        steps=Steps(problem.step_size),
+        problem=fingerprint,
+    )
+    return Fitted(outcome.state.parameters, "", outcome)
+
+
+def tolerance_of(problem: SampledProblem) -> float:
+    """The gap, in standard deviations of a feature, at which a stochastic fit is done; see `GibbsSampling`."""
+    least = problem.sampling.accuracy * float(np.sqrt(2.0 * np.log(2.0 * len(problem.start)) / problem.weight))
+    return max(problem.control.tolerance, least)
 
 
 # -- pseudo-likelihood -----------------------------------------------------------------------------------------------
@@ -199,6 +302,10 @@ def _loopy(problem: SampledProblem) -> Fitted:
         problem=problem.fingerprint("loopy-bp"),
     )
     notes = (f"the messages did not stand still in {failures} of {calls} evaluations",) if failures else ()
+    if outcome.converged and not engine.solve(model.log_potentials(outcome.state.parameters)).converged:
+        # Beliefs of messages that still move are no slope of anything.
+        warn("The messages of loopy propagation do not stand still at the result.", ConvergenceWarning)
+        outcome = replace(outcome, converged=False, stop_reason="messages")
     return replace(_in_sums(problem, outcome), notes=notes)
 
 

@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.annealing import log_partition
-from suffice.engines.gibbs import Chains, track
+from suffice.engines.gibbs import Chains
 from suffice.engines.junction_tree import plan_tree
 from suffice.models.em.rows import Rows
-from suffice.models.markov.approximate.measure import Measured, mixing
+from suffice.models.markov.approximate.measure import Measured, doubt, drawn, fresh_chains
 from suffice.models.markov.approximate.problem import SampledProblem
-from suffice.models.markov.approximate.solvers import TITLES, Fitted
+from suffice.models.markov.approximate.solvers import TITLES, Fitted, tolerance_of
 from suffice.models.markov.hidden.check import stationarity
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.report import Certificate, MonteCarlo
+from suffice.report import Certificate
 from suffice.solvers.stochastic import Steps, stochastic_ascent
 
 Floats = NDArray[np.float64]
@@ -97,12 +97,11 @@ def learn_held(problem: SampledProblem, held: HeldRows, crowd: int) -> Fitted:
         return _slope(inside, x, sampler.counts(walks["held"].states, held.shares) - sampler.shares(walks["free"]))
 
     count, wide = len(inside.start), float(crowd) ** 0.5
-    least = sampling.accuracy * float(np.sqrt(2.0 * np.log(2.0 * count) / inside.weight))
     outcome = stochastic_ascent(
         noisy,
         inside.start,
         {"free": free.to_arrays(), "held": bound.to_arrays()},
-        replace(inside.control, tolerance=max(inside.control.tolerance, least) / wide),
+        replace(inside.control, tolerance=tolerance_of(inside) / wide),
         spread=inside.spread * wide,  # All that is measured in these units is smaller by as much, the tolerance too.
         noise=count * (1.0 / sampling.chains + float(np.sum(held.shares**2))) / crowd,
         steps=Steps(inside.step_size),
@@ -126,16 +125,9 @@ def measure_held(
     """Certificate and observed likelihood at the weights; exact: the same laws by a junction tree, where one fits."""
     inside, units = problem.in_units()
     sampling, sampler = inside.sampling, inside.sampler
-    inside.load(weights * units)
-    free = sampler.start(sampling.chains, inside.seed)
+    found = fresh_chains(inside, weights * units)
     bound = sampler.start(len(held.shares), inside.seed, states=held.states, clamped=held.clamped)
-    for chains in (free, bound):
-        sampler.sweep(chains, sampling.burn_in)
-
-    def add(states: NDArray[np.uint8], out: Floats) -> None:
-        sampler.add_features(inside.matrix, states, out)
-
-    found = track(sampler, free, (add, inside.model.n_weights), sampling.draws)
+    sampler.sweep(bound, sampling.burn_in)
     means = np.zeros((PARTS, inside.model.n_weights))
     for part in range(PARTS):
         for _ in range(max(1, sampling.draws // PARTS)):
@@ -144,24 +136,23 @@ def measure_held(
     means /= max(1, sampling.draws // PARTS)
     slope = means.mean(axis=0) - found.mean + inside.prior_slope(weights * units)
     error = np.sqrt(found.error**2 + means.var(axis=0, ddof=1) / PARTS)
-    exact_gap, likelihood_error = None, None
+    exact_slope, likelihood_error = None, None
     if exact is not None:
         log_z = exact.margins(weights)[0]
-        exact_gap = float(np.abs(stationarity(exact, weights, rows, problem.penalty) / units).max(initial=0.0))
+        exact_slope = np.asarray(stationarity(exact, weights, rows, problem.penalty) / units)
     else:
         logs = problem.model.log_potentials(weights)
         estimate = log_partition(problem.sampler, logs, chains=sampling.chains, random_state=problem.seed)
         log_z, likelihood_error = estimate.value, problem.weight * estimate.standard_error
     masses = row_masses(problem.model, problem.model.log_potentials(weights), rows)
     likelihood = float(rows.weights @ masses) - problem.weight * log_z
-    carlo = MonteCarlo(
-        sampling.chains,
-        sampling.draws,
-        float(error.max(initial=0.0)),
-        *mixing(found, sampling.chains * sampling.draws),
-        exact_gap=exact_gap,
+    carlo = replace(
+        drawn(sampling, found, error),
+        exact_gap=None if exact_slope is None else float(np.abs(exact_slope).max(initial=0.0)),
         log_likelihood_error=likelihood_error,
     )
+    judged = slope if exact_slope is None else exact_slope
+    against = (carlo.distrust if exact_slope is None else "") or doubt(inside, judged, error, tolerance_of(inside))
     what = "feature's mean, expected given the rows and expected under the law"
     scale = (
         "largest slope of the objective, a row" if problem.penalty is not None else f"largest difference of a {what}"
@@ -174,7 +165,7 @@ def measure_held(
         monte_carlo=carlo,
     )
     penalty = 0.0 if problem.penalty is None else problem.penalty.value(weights)
-    return Measured(certificate, likelihood, likelihood - penalty)
+    return Measured(certificate, likelihood, likelihood - penalty, doubt=against)
 
 
 def row_masses(model: LogLinear, logs: Floats, rows: Rows) -> Floats:

@@ -1,0 +1,96 @@
+"""Whether an approximate fit is done: its own chains say so, and fresh ones, which know nothing of the fit, agree."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from suffice.errors import ConvergenceWarning, SamplingWarning, warn
+from suffice.iteration import Control, Outcome
+from suffice.models.markov.approximate.measure import Measured, measure, unmeasured
+from suffice.models.markov.approximate.problem import SampledProblem
+from suffice.models.markov.approximate.solvers import Fitted, StuckError, solve, tolerance_of
+from suffice.models.markov.law import LawFamily
+
+#: Why a fit has not converged whose own chains say that it has.
+DENIED = "denied by fresh chains"
+#: Times that a fit goes on after fresh chains have found it short of its tolerance, each time to half of that.
+ROUNDS = 3
+
+
+def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | None) -> tuple[Fitted, Measured]:
+    """Find the weights and measure them; exact: the laws of the model by a junction tree, where one fits.
+
+    Persistent chains that do not move between the modes of the law report the slope of their own mode: where fresh
+    chains did not mix either, stochastic maximum likelihood goes on with replicas.
+    """
+    began, spent, tempered, tolerance = time.monotonic(), 0, False, tolerance_of(problem)
+    limits = problem.control
+    try:
+        fitted, measured = _measured(problem, solver, exact, tolerance)
+    except StuckError as stuck:
+        tempered, spent = True, stuck.updates
+        control = replace(problem.control, max_iter=max(1, problem.control.max_iter - spent))
+        fitted, measured = _measured(replace(problem, control=control), solver, exact, tolerance, tempered=True)
+    for _ in range(ROUNDS if solver == "sml" else 0):
+        control = _rest(limits, fitted.outcome, time.monotonic() - began, spent)
+        if not (fitted.outcome.converged and measured.doubt and control is not None):
+            break
+        carlo = measured.certificate.monte_carlo
+        if carlo is None or (carlo.distrust and (tempered or not problem.sampling.tempering)):
+            break  # Longer runs of chains that do not mix tell no more.
+        tempered = tempered or carlo.levels > 1
+        problem = _finer(replace(problem, start=fitted.weights, control=control))
+        earlier = fitted.outcome
+        fitted, measured = _measured(problem, solver, exact, tolerance, tempered=tempered)
+        fitted = replace(fitted, outcome=_joined(earlier, fitted.outcome))
+    return (judged(fitted, measured) if solver == "sml" else warned(fitted, measured)), measured
+
+
+def judged(fitted: Fitted, measured: Measured) -> Fitted:
+    """A fit to the likelihood has converged where fresh chains agree; warns where they do not."""
+    if not (fitted.outcome.converged and measured.doubt):
+        return warned(fitted, measured)
+    warn(f"The fit has not converged: {measured.doubt}.", ConvergenceWarning)
+    return replace(fitted, outcome=replace(fitted.outcome, converged=False, stop_reason=DENIED))
+
+
+def warned(fitted: Fitted, measured: Measured) -> Fitted:
+    """The fit as it is, with a warning where the chains that measured it are not to be relied on."""
+    carlo = measured.certificate.monte_carlo
+    if carlo is not None and carlo.exact_gap is None and carlo.distrust:
+        warn(f"The moment gap in the certificate is not to be relied on: {carlo.distrust}.", SamplingWarning)
+    return fitted
+
+
+def _finer(problem: SampledProblem) -> SampledProblem:
+    """The same problem with half the tolerance."""
+    control = replace(problem.control, tolerance=0.5 * problem.control.tolerance)
+    sampling = replace(problem.sampling, accuracy=0.5 * problem.sampling.accuracy)
+    return replace(problem, control=control, sampling=sampling)
+
+
+def _measured(
+    problem: SampledProblem, solver: str, exact: LawFamily | None, tolerance: float, *, tempered: bool = False
+) -> tuple[Fitted, Measured]:
+    fitted = solve(problem, solver, tempered=tempered)
+    try:
+        found = measure(problem, fitted.weights, solver, exact, fitted.objective, tolerance)
+    except KeyboardInterrupt:  # The fit is done and is not thrown away.
+        found = unmeasured(problem, solver)
+    return fitted, found
+
+
+def _rest(control: Control, outcome: Outcome, seconds: float, spent: int) -> Control | None:
+    """What is left of the limits of a fit after an outcome and some updates before it; None where nothing is."""
+    steps = control.max_iter - outcome.state.iteration - spent
+    left = None if control.max_seconds is None else control.max_seconds - seconds
+    if steps < 1 or (left is not None and left <= 0.0):
+        return None
+    return replace(control, max_iter=steps, max_seconds=left)
+
+
+def _joined(first: Outcome, second: Outcome) -> Outcome:
+    """One run after the other."""
+    state = replace(second.state, iteration=first.state.iteration + second.state.iteration)
+    return replace(second, state=state, history=first.history + second.history[1:])
