@@ -1,7 +1,8 @@
 """Approximate inference in conditional linear-Gaussian networks by weighted samples.
 
 Nodes are drawn parents first; an observed node is not drawn, and the sample is weighted by its probability or density
-there. Point masses outweigh densities, as in exact inference.
+there. Ancestors of evidence are drawn from a mixture of their own law and a flat one. Point masses outweigh densities,
+as in exact inference.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.engines.importance import draw_flattened, draw_widened, effective_size, share_of
 from suffice.engines.mixed_network import MixedNetwork
 from suffice.engines.mixtures import Mixture
 from suffice.engines.square_root import LOG_2PI, ON_POINT, Floats
@@ -39,7 +41,7 @@ class WeightedSamples:
     @property
     def effective_sample_size(self) -> float:
         """From 1 (one sample has all the weight) to the number of samples."""
-        return float(1.0 / (self.weights**2).sum())
+        return effective_size(self.weights)
 
     def table(self, names: Sequence[Node]) -> Floats:
         """The joint law of discrete variables, axes in the order asked."""
@@ -75,9 +77,11 @@ def weigh_samples(
     wanted = list(network.order if targets is None else targets)
     relevant = network.above([*wanted, *known])
     rng = np.random.default_rng(random_state)
+    flat = set(network.above(list(known))) - set(known)
+    share = share_of(len(flat))
 
     def take(node: Node, draws: Draws) -> tuple[NDArray[Any], Any, Any]:
-        return _take(network, node, draws, known.get(node), (rng, n))
+        return _take(network, node, draws, known.get(node), (rng, n, share if node in flat else 0.0))
 
     draws, weights, log_evidence = draw_weighted([node for node in network.order if node in relevant], take, n)
     cards = {node: card for node, card in network.cards.items() if node in wanted}
@@ -108,18 +112,17 @@ def draw_weighted(
 
 
 def _take(
-    network: MixedNetwork, node: Node, draws: Mapping[Node, NDArray[Any]], value: Any, source: tuple[Any, int]
+    network: MixedNetwork, node: Node, draws: Mapping[Node, NDArray[Any]], value: Any, source: tuple[Any, int, float]
 ) -> tuple[NDArray[Any], Any, Any]:
     """Values of a node (n,), drawn or observed; the log weights of observing it; and where it is a point."""
-    rng, n = source
+    rng, n, share = source
     if node in network.tables:
         above, table = network.tables[node]
         rows = np.asarray(table, dtype=np.float64)[tuple(draws[name] for name in above)]
         if value is not None:
             with np.errstate(divide="ignore"):
                 return np.full(n, value), np.log(np.broadcast_to(rows[..., value], n)), 0
-        sums = np.cumsum(np.broadcast_to(rows, (n, rows.shape[-1])), axis=1)
-        return (rng.random(n)[:, None] * sums[:, -1:] >= sums).sum(axis=1), 0.0, 0
+        return *draw_flattened(np.broadcast_to(rows, (n, rows.shape[-1])), rng, share), 0
     regression = network.regressions[node]
     at = tuple(draws[name] for name in regression.discrete)
     weights = np.broadcast_to(np.asarray(regression.weights, dtype=np.float64)[at], (n, len(regression.reals) + 1))
@@ -129,7 +132,7 @@ def _take(
     )
     mean = terms.sum(axis=0)
     if value is None:
-        return mean + np.sqrt(variance) * rng.standard_normal(n), 0.0, 0
+        return *draw_widened(mean, variance, rng, share), 0
     away, point = value - mean, variance == 0
     spread = np.where(point, 1.0, variance)
     density = -0.5 * (LOG_2PI + np.log(spread) + away**2 / spread)

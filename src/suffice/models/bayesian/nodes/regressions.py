@@ -201,6 +201,11 @@ class Regressions(OfFamily):
             size += np.abs(term)
         return mean, np.broadcast_to(variance, (n,)), size
 
+    def normal_laws(self, columns: Columns, n: int) -> tuple[Floats, Floats]:
+        """Mean and variance of the node in each of n rows of its parents."""
+        mean, variance, _ = self._means(columns, n)
+        return mean, variance
+
     def log_prob(self, columns: Columns) -> Floats:
         """Log density of each row given its parents; 0 on a point mass and -inf beside it."""
         y = np.asarray(columns[self.name], dtype=np.float64)

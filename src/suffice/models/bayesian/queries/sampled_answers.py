@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain
+from suffice.engines.importance import effective_size, pareto_shape
 from suffice.errors import OptionError, SamplingWarning, listing, warn
 from suffice.models.evidence import Evidence
-from suffice.report import distrust
+from suffice.report import FEW, distrust
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
@@ -96,7 +98,17 @@ class SampledLaw:
     @property
     def effective_sample_size(self) -> float:
         """(sum w)^2 / sum w^2: from 1 (one sample has all the weight) to n."""
-        return float(1.0 / (self.weights**2).sum())
+        return effective_size(self.weights)
+
+    @cached_property
+    def pareto_k(self) -> float | None:
+        """The shape of the tail of the weights: above 0.7 a few samples decide; None for too few samples."""
+        return pareto_shape(self.weights)
+
+    def warn(self, what: str) -> None:
+        """Warn where an answer to a question is not to be relied on."""
+        if self.n >= FEW:  # Fewer were not meant to.
+            warn_of(what, self.effective_sample_size, pareto_k=self.pareto_k)
 
     @property
     def draws(self) -> dict[Hashable, NDArray[Any]]:
@@ -130,7 +142,12 @@ class SampledLaw:
         errors = np.where((p <= 0) | (p >= 1), 1 / self.effective_sample_size, errors)
         errors = np.where(certain_cells(self.domain, names, self._possible), 0.0, errors)
         return SampledTable(
-            self.domain.select(names), p.reshape(shape), errors.reshape(shape), self.effective_sample_size, self.n
+            self.domain.select(names),
+            p.reshape(shape),
+            errors.reshape(shape),
+            self.effective_sample_size,
+            self.n,
+            pareto_k=self.pareto_k,
         )
 
     # -- real variables ----------------------------------------------------------------------------------------------
@@ -162,7 +179,8 @@ class SampledLaw:
         ]
         discrete = [v.name for v in self.domain.variables if v.kind == "discrete"]
         lines += [f"with {listing(discrete)}: see table(...)"] if discrete else []
-        return "\n".join([*lines, _note(self.n, self.effective_sample_size, self.standard_errors)])
+        note = _note(self.n, self.effective_sample_size, self.standard_errors, k=self.pareto_k)
+        return "\n".join([*lines, note])
 
     __repr__ = __str__
 
