@@ -76,15 +76,17 @@ FEW = 50.0
 HEAVY = 0.7
 
 
-def distrust(r_hat: float | None, effective_sample_size: float, pareto_k: float | None = None) -> str:
-    """Why a sampled answer is not to be relied on; empty where nothing is against it.
+def distrust(
+    effective_sample_size: float, n: float, *, r_hat: float | None = None, pareto_k: float | None = None
+) -> str:
+    """Why an answer from n samples is not to be relied on; empty where nothing is against it.
 
-    Chains have an R-hat, weighted samples a tail with the shape `pareto_k`.
+    Chains have an R-hat, weighted samples a tail with the shape `pareto_k`. Whoever asks for a few samples gets a few.
     """
     if r_hat is not None and not r_hat <= MIXED:
         return f"its chains do not agree (R-hat is {r_hat:.3g}; expected at most {MIXED})"
-    if not effective_sample_size >= FEW:
-        return f"it is worth {effective_sample_size:.3g} independent draws; expected {FEW:.0f} or more"
+    if not effective_sample_size >= min(FEW, n / 4.0):
+        return f"it is worth {effective_sample_size:.3g} independent draws of {n:,.0f}; expected {FEW:.0f} or more"
     if pareto_k is not None and pareto_k > HEAVY:
         return f"a few of its samples decide (the shape k of the tail of the weights is {pareto_k:.2f}, above {HEAVY})"
     return ""
@@ -113,7 +115,7 @@ class MonteCarlo:
     @property
     def distrust(self) -> str:
         """What is against the chains: they do not agree, or are worth few draws. Empty where nothing is."""
-        return distrust(self.r_hat, self.effective_sample_size)
+        return distrust(self.effective_sample_size, self.chains * self.draws, r_hat=self.r_hat)
 
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""

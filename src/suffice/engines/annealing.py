@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.gibbs import GibbsSampler
+from suffice.engines.importance import effective_size, pareto_shape
 from suffice.errors import EstimateError, OptionError
+from suffice.report import distrust
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +35,9 @@ class LogPartition:
 
     `standard_error` is that of `value`, sd(w) / (mean(w) sqrt(chains)). `lower_bound` is the mean of the log weights,
     below log Z on average. `effective_sample_size` is (sum w)^2 / sum w^2 of `chains` weights; where it is near 1 the
-    standard error is too small, and more steps are needed. `steps` is the length of the ladder.
+    standard error is too small, and more steps are needed. `steps` is the length of the ladder. `pareto_k` is the shape
+    of the tail of the weights: above 0.7 a few chains decide. The chains are independent from their first state on, so
+    there is no R-hat: what they have in common, a mode that no random state leads to, none of them can tell.
     """
 
     value: float
@@ -42,6 +46,12 @@ class LogPartition:
     effective_sample_size: float
     chains: int
     steps: int
+    pareto_k: float | None = None
+
+    @property
+    def distrust(self) -> str:
+        """What is against the estimate; empty where nothing is."""
+        return distrust(self.effective_sample_size, self.chains, pareto_k=self.pareto_k)
 
     def __iter__(self) -> Iterator[float]:
         """Value and standard error."""
@@ -95,6 +105,6 @@ def _estimate(weights: Floats, base: float, steps: int) -> LogPartition:
     scaled = np.exp(weights - top)
     mean, count = float(scaled.mean()), len(weights)
     error = float(scaled.std(ddof=1)) / (mean * math.sqrt(count))
-    size = float(scaled.sum() ** 2 / (scaled**2).sum())
+    size = effective_size(scaled)
     lower = float(weights.mean()) if np.isfinite(weights).all() else -math.inf
-    return LogPartition(base + top + math.log(mean), error, base + lower, size, count, steps)
+    return LogPartition(base + top + math.log(mean), error, base + lower, size, count, steps, pareto_shape(scaled))

@@ -169,7 +169,7 @@ class MarkovLatent(MarkovGaps):
         rows, family = read_rows(summary, summary.domain), self._family()
         logs = family.potentials(self._weights)[: family.model.n_cells]
         mean = float(rows.weights @ row_masses(family.model, logs, rows)) / summary.weight
-        return Estimate(mean - found.value, found.standard_error)
+        return Estimate(mean - found.value, found.standard_error, found.effective_sample_size, found.pareto_k)
 
     def _em_title(self, solver: str) -> str:
         """What a report calls the method; solver: that of the M-step."""

@@ -14,7 +14,7 @@ from suffice.domain import Domain
 from suffice.engines.importance import effective_size, pareto_shape
 from suffice.errors import OptionError, SamplingWarning, listing, warn
 from suffice.models.evidence import Evidence
-from suffice.report import FEW, distrust
+from suffice.report import distrust
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,7 @@ class SampledTable(Table):
 
     def warn(self, what: str) -> None:
         """Warn where the answer to a question is not to be relied on."""
-        warn_of(what, self.effective_sample_size, self.r_hat, self.pareto_k)
+        warn_of(what, self.effective_sample_size, self.n, r_hat=self.r_hat, pareto_k=self.pareto_k)
 
     def __str__(self) -> str:
         found = _note(self.n, self.effective_sample_size, self.standard_errors.values, self.r_hat, self.pareto_k)
@@ -107,8 +107,7 @@ class SampledLaw:
 
     def warn(self, what: str) -> None:
         """Warn where an answer to a question is not to be relied on."""
-        if self.n >= FEW:  # Fewer were not meant to.
-            warn_of(what, self.effective_sample_size, pareto_k=self.pareto_k)
+        warn_of(what, self.effective_sample_size, self.n, pareto_k=self.pareto_k)
 
     @property
     def draws(self) -> dict[Hashable, NDArray[Any]]:
@@ -201,9 +200,9 @@ def certain_cells(
     return np.ones_like(left) if left.sum() == 1 else ~left
 
 
-def warn_of(what: str, effective: float, r_hat: float | None = None, pareto_k: float | None = None) -> None:
-    """Warn where an answer to `what` is not to be relied on."""
-    words = distrust(r_hat, effective, pareto_k)
+def warn_of(what: str, effective: float, n: int, **diagnostics: float | None) -> None:
+    """Warn where an answer to `what` is not to be relied on; diagnostics: those of `distrust`."""
+    words = distrust(effective, n, **diagnostics)
     if words:
         warn(f"The sampled answer to {what} is not to be relied on: {words}.", SamplingWarning)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from suffice.domain import Domain
 from suffice.engines.annealing import LogPartition, log_partition
 from suffice.engines.plans import plan_once
-from suffice.errors import EstimateError, MergeError, OptionError, SizeError, listing
+from suffice.errors import EstimateError, MergeError, OptionError, SamplingWarning, SizeError, listing, warn
 from suffice.fitting import Solution
 from suffice.models.markov.answers import Inference
 from suffice.models.markov.approximate.inference import GibbsInference
@@ -45,10 +45,15 @@ EXACT_BYTES = 64_000_000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its standard error; unpacks as both."""
+    """A value with its standard error; unpacks as both.
+
+    `effective_sample_size` and `pareto_k` are those of the annealed chains it comes from; see `LogPartition`.
+    """
 
     value: float
     standard_error: float
+    effective_sample_size: float | None = None
+    pareto_k: float | None = None
 
     def __iter__(self) -> Iterator[float]:
         """Value and standard error."""
@@ -215,7 +220,10 @@ class MarkovApproximation(MarkovData):
         family = self._family()
         seed = self._options["random_state"] if random_state is None else random_state
         logs, sampler = family.potentials(self._weights)[: family.model.n_cells], model_sampler(family.model)
-        return log_partition(sampler, logs, chains=chains, steps=steps, random_state=seed)
+        found = log_partition(sampler, logs, chains=chains, steps=steps, random_state=seed)
+        if found.distrust:
+            warn(f"The estimate of log Z is not to be relied on: {found.distrust}. Use more steps.", SamplingWarning)
+        return found
 
     def estimate_score(
         self,
@@ -238,4 +246,4 @@ class MarkovApproximation(MarkovData):
         family = self._family()
         logs = family.potentials(self._weights)[: family.model.n_cells]
         mean = inner(logs, self._shares(summary, family.model))
-        return Estimate(mean - found.value, found.standard_error)
+        return Estimate(mean - found.value, found.standard_error, found.effective_sample_size, found.pareto_k)

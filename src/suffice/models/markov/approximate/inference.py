@@ -144,7 +144,7 @@ class SampledPosterior:
             return self._start(n, seed).states.T
         found, walk = self._witnesses()
         size, r_hat = found.mixing()
-        if words := distrust(r_hat, size):
+        if words := distrust(size, self._sampling.chains * self._sampling.draws, r_hat=r_hat):
             warn(
                 f"The rows drawn are not to be relied on: measured on {self._sampling.chains} chains, {words}.",
                 SamplingWarning,

@@ -51,6 +51,8 @@ class Measured:
     errors: Floats | None = None
     #: What is against the fit, by these chains; empty where nothing is.
     doubt: str = ""
+    #: What is against the estimate of the likelihood; empty where nothing is.
+    likelihood_doubt: str = ""
 
 
 def measure(
@@ -68,14 +70,14 @@ def measure(
     inside, units = problem.in_units()
     running = np.concatenate(_running(problem))
     slope, means = _fresh_slope(inside, weights * units, running)
-    exact_slope, error = None, None
+    exact_slope, error, unsure = None, None, ""
     if exact is not None:
         log_z, marginals = exact.margins(weights)
         exact_slope = _slope(inside, weights * units, inside.model.expected(marginals))
     else:
         logs = problem.model.log_potentials(weights)
         found = log_partition(problem.sampler, logs, chains=problem.sampling.chains, random_state=problem.seed)
-        log_z, error = found.value, problem.weight * found.standard_error
+        log_z, error, unsure = found.value, problem.weight * found.standard_error, found.distrust
     likelihood = problem.weight * (inner(weights, problem.observed) - log_z)
     penalised = likelihood - (0.0 if problem.penalty is None else problem.penalty.value(weights))
     exists, directions = _existence(problem)
@@ -102,7 +104,7 @@ def measure(
     # By exact inference there is no doubt about the chains.
     judged = slope if exact_slope is None else exact_slope
     against = (carlo.distrust if exact_slope is None else "") or doubt(inside, judged, means.error, tolerance, running)
-    return Measured(certificate, likelihood, value, means.mean * units, means.error * units, against)
+    return Measured(certificate, likelihood, value, means.mean * units, means.error * units, against, unsure)
 
 
 def unmeasured(problem: SampledProblem, solver: str) -> Measured:

@@ -49,17 +49,21 @@ def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | N
 
 def judged(fitted: Fitted, measured: Measured) -> Fitted:
     """A fit to the likelihood has converged where fresh chains agree; warns where they do not."""
-    if not (fitted.outcome.converged and measured.doubt):
-        return warned(fitted, measured)
+    denied = fitted.outcome.converged and measured.doubt
+    warned(fitted, measured, gap=not denied)
+    if not denied:
+        return fitted
     warn(f"The fit has not converged: {measured.doubt}.", ConvergenceWarning)
     return replace(fitted, outcome=replace(fitted.outcome, converged=False, stop_reason=DENIED))
 
 
-def warned(fitted: Fitted, measured: Measured) -> Fitted:
-    """The fit as it is, with a warning where the chains that measured it are not to be relied on."""
+def warned(fitted: Fitted, measured: Measured, *, gap: bool = True) -> Fitted:
+    """The fit as it is, with warnings where what the report says about it is not to be relied on; gap: its gap too."""
     carlo = measured.certificate.monte_carlo
-    if carlo is not None and carlo.exact_gap is None and carlo.distrust:
+    if gap and carlo is not None and carlo.exact_gap is None and carlo.distrust:
         warn(f"The moment gap in the certificate is not to be relied on: {carlo.distrust}.", SamplingWarning)
+    if measured.likelihood_doubt:
+        warn(f"The log-likelihood in the report is not to be relied on: {measured.likelihood_doubt}.", SamplingWarning)
     return fitted
 
 

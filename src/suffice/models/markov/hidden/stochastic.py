@@ -136,14 +136,14 @@ def measure_held(
     means /= max(1, sampling.draws // PARTS)
     slope = means.mean(axis=0) - found.mean + inside.prior_slope(weights * units)
     error = np.sqrt(found.error**2 + means.var(axis=0, ddof=1) / PARTS)
-    exact_slope, likelihood_error = None, None
+    exact_slope, likelihood_error, unsure = None, None, ""
     if exact is not None:
         log_z = exact.margins(weights)[0]
         exact_slope = np.asarray(stationarity(exact, weights, rows, problem.penalty) / units)
     else:
         logs = problem.model.log_potentials(weights)
         estimate = log_partition(problem.sampler, logs, chains=sampling.chains, random_state=problem.seed)
-        log_z, likelihood_error = estimate.value, problem.weight * estimate.standard_error
+        log_z, likelihood_error, unsure = estimate.value, problem.weight * estimate.standard_error, estimate.distrust
     masses = row_masses(problem.model, problem.model.log_potentials(weights), rows)
     likelihood = float(rows.weights @ masses) - problem.weight * log_z
     carlo = replace(
@@ -165,7 +165,7 @@ def measure_held(
         monte_carlo=carlo,
     )
     penalty = 0.0 if problem.penalty is None else problem.penalty.value(weights)
-    return Measured(certificate, likelihood, likelihood - penalty, doubt=against)
+    return Measured(certificate, likelihood, likelihood - penalty, doubt=against, likelihood_doubt=unsure)
 
 
 def row_masses(model: LogLinear, logs: Floats, rows: Rows) -> Floats:
