@@ -55,7 +55,7 @@ def test_answers_equal_enumeration(problem: Any, spread: Any) -> None:
     structure = make_structure(tuple(range(labels)), widths, form, {"triples": "full"})
     weights = rng.normal(scale=spread, size=structure.length)
     tables = {t.name: t.whole(structure.block(weights, number)) for number, t in enumerate(structure.templates)}
-    found, wide = beliefs_of(structure, read, weights, Engine(), rng)
+    found, wide, _ = beliefs_of(structure, read, weights, Engine(), rng)
     codes = best_codes(structure, read, weights, Engine(), rng)
     assert not len(wide)
     for number, ((a, b), example) in enumerate(zip(spans(read.offsets), X, strict=True)):

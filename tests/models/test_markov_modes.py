@@ -170,3 +170,18 @@ def test_a_fit_is_not_converged_against_its_certificate() -> None:
     assert [w.category for w in caught] == [sf.ConvergenceWarning]
     assert "R-hat is 1" in str(caught[0].message)
     assert caught[0].filename == __file__
+
+
+def test_matched_statistics_need_no_tree() -> None:
+    weights = weights_of(0.05)
+    rng = np.random.default_rng(0)
+    drawn = SPINS[rng.choice(len(SPINS), 500, p=probabilities(weights))]
+    rows = {name: drawn[:, site].astype(int) for site, name in enumerate(NODES)}
+    fitted = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0, limit_bytes=200).fit(rows)
+    matched = fitted.matched_statistics()
+    assert matched is not None
+    assert matched.errors is not None
+    observed = np.concatenate([drawn, np.stack([drawn[:, a] * drawn[:, b] for a, b in PLACES], axis=1)], axis=1)
+    np.testing.assert_allclose(matched.observed, observed.mean(axis=0), atol=1e-12)
+    expected = probabilities(fitted.weights_) @ np.concatenate([SPINS, PAIRS], axis=1)
+    assert (np.abs(matched.expected - expected) < 4.5 * matched.errors).all()

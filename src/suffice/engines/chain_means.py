@@ -156,10 +156,10 @@ class Sweeper(Protocol[W]):
         ...
 
 
-def track(sampler: Sweeper[W], chains: W, functions: Functions, draws: int) -> ChainMeans:
-    """Means over draws, one sweep apart, of k functions of the states."""
+def track(sampler: Sweeper[W], chains: W, functions: Functions, draws: int, thin: int = 1) -> ChainMeans:
+    """Means over draws, `thin` sweeps apart, of k functions of the states."""
     tracker = Tracker(functions, chains.count, draws)
     for _ in range(draws):
-        sampler.sweep(chains)
+        sampler.sweep(chains, thin)
         tracker.add(chains.states)
     return tracker.result()

@@ -143,6 +143,10 @@ class GibbsSampler:
             self._kernel.sweep(visits, chains.states, chains.stream, held)
             chains.scan[1] += np.uint64(1)
 
+    def seconds(self, chains: int, sweeps: int) -> float:
+        """Estimated time of that many sweeps of that many chains, with their log values, on one core."""
+        return self._kernel.seconds(chains, sweeps)
+
     def shares(self, chains: Chains) -> Floats:
         """Share of the chains in each cell of each factor (cells,)."""
         return self._kernel.counts(chains.states) / chains.count

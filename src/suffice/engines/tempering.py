@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,11 +178,17 @@ def spread_out(sampler: GibbsSampler, logs: Floats, start: Chains) -> None:
 
 @dataclass(frozen=True)
 class Lengths:
-    """Sweeps before the first draw, draws, and whether replicas take over where chains do not mix."""
+    """How long fresh chains run: sweeps before the first draw, draws, and sweeps from one to the next.
+
+    tempering: whether replicas take over where the chains do not mix; seconds: unless this would take longer, by
+    estimate. R-hat then says that the chains have not mixed.
+    """
 
     burn_in: int
     draws: int
     tempering: bool = True
+    thin: int = 1
+    seconds: float = 60.0
 
 
 def fresh_means(
@@ -201,15 +208,18 @@ def fresh_means(
     chains = start()
     spread_out(sampler, logs, chains)
     sampler.sweep(chains, lengths.burn_in)
-    plain = track(sampler, chains, functions, lengths.draws)
-    if plain.mixed(judged) or not lengths.tempering:
-        return plain, chains
-    for apart in STEPS:
-        ladder, replicas = climbed(sampler, logs, start(), lengths.burn_in, seed, apart)
-        found = track(ladder, replicas, functions, lengths.draws)
+    found, walk = track(sampler, chains, functions, lengths.draws, lengths.thin), cast("Chains | Replicas", chains)
+    for apart in STEPS if lengths.tempering else ():
         if found.mixed(judged):
             break
-    return replace(found, levels=len(replicas.powers)), replicas
+        ladder, replicas = set_up(sampler, logs, start(), seed, apart)
+        sweeps = lengths.burn_in + lengths.thin * lengths.draws
+        if len(replicas.powers) * sampler.seconds(replicas.count, sweeps) > lengths.seconds:
+            break
+        climb(sampler, logs, ladder, replicas, lengths.burn_in, seed)
+        found, walk = track(ladder, replicas, functions, lengths.draws, lengths.thin), replicas
+        found = replace(found, levels=len(replicas.powers))
+    return found, walk
 
 
 def climbed(
@@ -220,15 +230,22 @@ def climbed(
     seed: np.random.Generator,
     apart: float = STEPS[0],
 ) -> tuple[Ladder, Replicas]:
-    """A ladder and its replicas, after enough sweeps for states to have travelled from one end to the other.
+    """A ladder and its replicas, after enough sweeps for states to have travelled from one end to the other."""
+    ladder, replicas = set_up(sampler, logs, start, seed, apart)
+    climb(sampler, logs, ladder, replicas, burn_in, seed)
+    return ladder, replicas
+
+
+def climb(
+    sampler: GibbsSampler, logs: Floats, ladder: Ladder, replicas: Replicas, burn_in: int, seed: np.random.Generator
+) -> None:
+    """Let states travel along a ladder.
 
     Every other ladder begins with cold states at all of its rungs but the first: where a law changes its phase at once,
     states do not travel, and the two kinds of ladders disagree.
     """
-    ladder, replicas = set_up(sampler, logs, start, seed, apart)
-    cold = _renewed(sampler, start, seed)
+    cold = _renewed(sampler, replicas.rungs[0], seed)
     spread_out(sampler, logs, cold)
     for rung in replicas.rungs[1:]:
         rung.states[:, ODD] = cold.states[:, ODD]
     ladder.sweep(replicas, max(burn_in, CLIMB * len(replicas.powers)))
-    return ladder, replicas

@@ -27,6 +27,8 @@ _SWEEPS = 5_000
 #: Nanoseconds of a draw in the compiled loops, and the least work worth a thread of its own.
 _DRAW_NS = {"pairs": 1.6, "potts": 8.0, "tables": 40.0}
 _TASK_NS = 3e6
+#: Nanoseconds of a member of a factor when log values are added up, and seconds of two calls.
+_MEMBER_NS, _CALL = 3.0, 1e-4
 #: Most chains that go through a loop together: their buffers stay in the cache.
 _BLOCK = 512
 
@@ -67,6 +69,13 @@ class GibbsKernel:
         blocks = max(count, -(-chains // _BLOCK))
         edges = [32 * round(chains / 32 * block / blocks) for block in range(blocks)] + [chains]
         threads.run(lambda part, _: loop(part), list(pairwise(edges)), count)
+
+    def seconds(self, chains: int, sweeps: int) -> float:
+        """Estimated time of that many sweeps of that many chains, with their log values, on one core."""
+        sites, members = self.layout.n_sites, len(self.layout.factors[2])
+        if not self._compiled:
+            return 2.0 * sweeps * sites * (_NUMPY_SITE + chains * _NUMPY_DRAW)
+        return sweeps * (_CALL + 1e-9 * chains * (_DRAW_NS[self.form] * sites + _MEMBER_NS * members))
 
     def _loop(self, order: Ints, states: States, stream: Stream, held: NDArray[np.uint8]) -> Any:
         from suffice.kernels.compiled import gibbs as compiled

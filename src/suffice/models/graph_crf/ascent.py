@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.gibbs import Chains
+from suffice.errors import ConvergenceWarning, warn
 from suffice.iteration import Control, Outcome
 from suffice.models.graph_crf.inference import unary_scores
 from suffice.models.graph_crf.objective import GraphObjective, expected_features
-from suffice.models.graph_crf.sampling import GibbsLabels
+from suffice.models.graph_crf.sampling import GibbsLabels, slope_by_chains
 from suffice.models.graph_crf.stochastic import GraphStochastic
+from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.stochastic import stochastic_ascent
 
 Floats = NDArray[np.float64]
@@ -30,6 +32,9 @@ LABELLINGS = 100
 #: The slope at which a fit ends, as a share of the standard error of the observed features.
 ACCURACY = 0.25
 
+
+#: Standard errors by which a slope may exceed the tolerance.
+SIGNIFICANT = 3.0
 
 #: What the report calls it.
 ASCENT = "stochastic ascent"
@@ -43,15 +48,29 @@ def ascend(
     spread = _spread(objective, run)
     size, weight = len(start), objective.weight
     least = ACCURACY * float(np.sqrt(2.0 * np.log(2.0 * size) / weight))
-    return stochastic_ascent(
-        slope,
-        start,
-        begin,
-        replace(control, tolerance=max(control.tolerance, least)),
-        spread=spread,
-        noise=size / (run.plan.samples * weight),
-        problem=problem,
-    )
+    control = replace(control, tolerance=max(control.tolerance, least))
+    noise = size / (run.plan.samples * weight)
+    outcome = stochastic_ascent(slope, start, begin, control, spread=spread, noise=noise, problem=problem)
+    return judged(objective, outcome, control.tolerance * spread) if outcome.converged else outcome
+
+
+def judged(objective: GraphObjective, outcome: Outcome, tolerance: Floats) -> Outcome:
+    """The outcome where fresh chains agree with those of the fit; else one that has not converged, with a warning.
+
+    The mean slope may be as large as the tolerance (k,) and three standard errors.
+    """
+    x, laplace = outcome.state.parameters, objective.penalties.laplace
+    slope, error, chains = slope_by_chains(objective, x)
+    if laplace is not None:
+        slope = pseudo_gradient(x - laplace.mean, slope, laplace.rate)
+    beyond = (np.abs(slope) - SIGNIFICANT * error) / objective.weight - tolerance
+    words = chains.distrust
+    if not words and beyond.max(initial=0.0) > 0.0:
+        words = f"by chains that the fit has not seen the slope is {np.abs(slope).max():.2g} counts"
+    if not words:
+        return outcome
+    warn(f"The fit has not converged: {words}.", ConvergenceWarning)
+    return replace(outcome, converged=False, stop_reason="denied by fresh chains")
 
 
 def _noisy_slope(objective: GraphObjective, run: GraphStochastic) -> tuple[Callable[..., Floats], dict[str, Any]]:

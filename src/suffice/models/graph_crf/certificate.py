@@ -34,7 +34,7 @@ def certify(
     if standing is not None and objective.concave and not penalties.any and standing.exists is not False:
         rise = decrement(objective, x, slope, objective.observed())
     if objective.engine.wide == "gibbs" and objective.apart is not None:
-        slope, chains = slope_by_chains(objective, x)
+        slope, _, chains = slope_by_chains(objective, x)
         likelihood = slope + penalties.smooth(x)[1]
     certificate = Certificate(
         moment_gap=float(np.abs(slope).max(initial=0.0)),

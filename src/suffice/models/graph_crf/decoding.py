@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.engines.tempering import climbed
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import Beliefs, Inference, nodes_of, unary_scores
 from suffice.models.graph_crf.objective import Engine
-from suffice.models.graph_crf.sampling import GibbsLabels, exact_draws
+from suffice.models.graph_crf.sampling import GibbsLabels, SampledNodes, exact_draws, sampled_nodes
 from suffice.models.graph_crf.structure import Structure
 
 Floats = NDArray[np.float64]
@@ -22,17 +23,16 @@ FIRST_PASSES = 30
 
 def beliefs_of(
     structure: Structure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator
-) -> tuple[Beliefs, Ints]:
-    """Beliefs about each graph, and which examples (w,) were too wide for exact ones."""
+) -> tuple[Beliefs, Ints, SampledNodes | None]:
+    """Beliefs about each graph, which examples (w,) were too wide for exact ones, and what chains say of them."""
     inference = Inference(structure, graphs, engine.routes(structure, graphs, asking=True), threads=engine.threads)
     scores = structure.scores(weights, graphs)
     found = inference.solve(scores)
     wide = inference.routes.wide
+    sampled = None
     if engine.method == "gibbs" and len(wide):
-        sampler = GibbsLabels(structure, graphs, wide, threads=engine.threads)
-        unary = unary_scores(structure, graphs, scores)
-        sampler.marginals(sampler.union.flat(unary, scores), found.tables, rng)
-    return found, wide
+        sampled, _ = sampled_nodes(structure, graphs, scores, wide, found.tables[0], rng, engine.threads)
+    return found, wide, sampled
 
 
 def best_codes(structure: Structure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator) -> Ints:
@@ -83,14 +83,25 @@ def label_scores(structure: Structure, graphs: Graphs, scores: list[Floats], cod
 
 def drawn_codes(
     structure: Structure, graphs: Graphs, weights: Floats, engine: Engine, count: int, rng: np.random.Generator
-) -> Ints:
-    """Draws (count, nodes) of the labels: exact ones and, for wide graphs, chains of Gibbs sampling."""
+) -> tuple[Ints, SampledNodes | None]:
+    """Draws (count, nodes) of the labels: exact ones and, for wide graphs, the ends of Gibbs chains; what these say."""
     inference = Inference(structure, graphs, engine.routes(structure, graphs, asking=True), threads=engine.threads)
     scores = structure.scores(weights, graphs)
     codes = exact_draws(inference, scores, count, rng)
     wide = inference.routes.wide
-    if len(wide):
-        sampler = GibbsLabels(structure, graphs, wide, threads=engine.threads)
-        logs = sampler.union.flat(unary_scores(structure, graphs, scores), scores)
-        codes[:, nodes_of(graphs, wide)] = sampler.draw(logs, None, count, BURN_IN, rng)[0]
-    return codes
+    if not len(wide) or not count:
+        return codes, None
+    unary = unary_scores(structure, graphs, scores)
+    said, tempered = sampled_nodes(structure, graphs, scores, wide, np.empty(unary.shape), rng, engine.threads)
+    plain = np.array([example for example in wide.tolist() if example not in tempered], np.int64)
+    if len(plain):
+        sampler = GibbsLabels(structure, graphs, plain, threads=engine.threads)
+        drawn = sampler.draw(sampler.union.flat(unary, scores), None, count, BURN_IN, rng)[0]
+        codes[:, nodes_of(graphs, plain)] = drawn
+    for example, apart in tempered.items():
+        one = GibbsLabels(structure, graphs, np.array([example]), threads=engine.threads)
+        logs = one.union.flat(unary, scores)
+        one.sampler.load(logs)
+        replicas = climbed(one.sampler, logs, one.sampler.start(count, rng), BURN_IN, rng, apart)[1]
+        codes[:, nodes_of(graphs, np.array([example]))] = replicas.states.T
+    return codes, said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import DataError, FileFormatError, OptionError, SizeError, SufficeWarning
+from suffice.errors import DataError, FileFormatError, OptionError, SamplingWarning, SizeError, warn
 from suffice.families.base import generator
 from suffice.models.chain_crf.decoding import Marginals
 from suffice.models.chain_crf.evaluation import Evaluation, evaluate
@@ -21,6 +20,7 @@ from suffice.models.graph_crf.graphs import EDGES, NODES, Graphs, read_graphs
 from suffice.models.graph_crf.inference import Beliefs
 from suffice.models.graph_crf.objective import Engine
 from suffice.models.graph_crf.routes import spans
+from suffice.models.graph_crf.sampling import SampledMarginals, SampledNodes
 from suffice.models.graph_crf.structure import Structure, make_structure
 from suffice.models.labelled import Labelled, read_walk, whole_number
 
@@ -134,16 +134,25 @@ class Reading(Labelled):
         return self._named(self._best(graphs), graphs.offsets)
 
     def predict_marginals(self, X: Any) -> list[Marginals]:
-        """The probability of every label at every node, given the whole example: an array (nodes, label) each."""
+        """The probability of every label at every node, given the whole example: an array (nodes, label) each.
+
+        Those of Gibbs sampling (`inference="gibbs"`, graphs too wide) have `standard_errors` (nodes, label), an
+        `effective_sample_size` and an `r_hat`; a warning says where their chains do not mix.
+        """
         graphs = self._graphs(X)
-        rows = self._beliefs(graphs).tables[0]
-        return [Marginals(rows[a:b], self.labels_) for a, b in spans(graphs.offsets)]
+        found, sampled = self._beliefs(graphs)
+        if sampled is None:
+            return [Marginals(found.tables[0][a:b], self.labels_) for a, b in spans(graphs.offsets)]
+        places = enumerate(spans(graphs.offsets))
+        return [SampledMarginals.of(found.tables[0][a:b], self.labels_, sampled, n, (a, b)) for n, (a, b) in places]
 
     def sample_labels(self, X: Any, n: int = 1, *, random_state: Any = None) -> list[list[list[Any]]]:
         """For each example n draws of its labels from p(labels | example)."""
         graphs, state = self._graphs(X), self._state
         n, rng = whole_number(n, "n", 0), generator(random_state)
-        codes = drawn_codes(state.structure, graphs, state.weights, self._engine(), n, rng)
+        codes, said = drawn_codes(state.structure, graphs, state.weights, self._engine(), n, rng)
+        if said is not None and said.words():
+            warn(f"The labels drawn are not to be relied on: {said.words()}.", SamplingWarning)
         return [
             [[self.labels_[code] for code in draw[a:b].tolist()] for draw in codes] for a, b in spans(graphs.offsets)
         ]
@@ -157,7 +166,7 @@ class Reading(Labelled):
 
     def log_partitions(self, X: Any) -> Floats:
         """Log Z of each example (n,)."""
-        return self._beliefs(self._graphs(X), partition=True).log_partition
+        return self._beliefs(self._graphs(X), partition=True)[0].log_partition
 
     # -- how good ----------------------------------------------------------------------------------------------------
 
@@ -167,7 +176,7 @@ class Reading(Labelled):
         codes, _ = read_labels(flat_labels(y, graphs), graphs.offsets, self.labels_, words=EXAMPLES)
         scores = state.structure.scores(state.weights, graphs)
         own = label_scores(state.structure, graphs, scores, codes)
-        return own - self._beliefs(graphs, partition=True).log_partition
+        return own - self._beliefs(graphs, partition=True)[0].log_partition
 
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The sum over examples of log p(labels | example), natural logarithm."""
@@ -205,9 +214,11 @@ class Reading(Labelled):
         state, rng = self._state, generator(self._options["random_state"])
         return best_codes(state.structure, graphs, state.weights, self._engine(), rng)
 
-    def _beliefs(self, graphs: Graphs, *, partition: bool = False) -> Beliefs:
+    def _beliefs(self, graphs: Graphs, *, partition: bool = False) -> tuple[Beliefs, SampledNodes | None]:
         state, rng = self._state, generator(self._options["random_state"])
-        found, wide = beliefs_of(state.structure, graphs, state.weights, self._engine(), rng)
+        found, wide, sampled = beliefs_of(state.structure, graphs, state.weights, self._engine(), rng)
+        if sampled is not None and not partition and sampled.words():
+            warn(f"The sampled marginals are not to be relied on: {sampled.words()}.", SamplingWarning)
         words = []
         if partition and len(wide):
             words.append(
@@ -217,8 +228,8 @@ class Reading(Labelled):
         if not found.converged and (partition or self._options["inference"] != "gibbs"):
             words.append("Loopy belief propagation did not come to rest; use inference='gibbs' for marginals.")
         if words:
-            warnings.warn(" ".join(words), SufficeWarning, stacklevel=3)
-        return found
+            warn(" ".join(words))
+        return found, sampled
 
     def _named(self, codes: Ints, offsets: Ints) -> list[list[Any]]:
         labels = self.labels_

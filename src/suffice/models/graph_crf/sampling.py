@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.chain_means import track
+from suffice.engines.chain_means import ChainMeans
 from suffice.engines.gibbs import Chains, GibbsSampler
+from suffice.engines.tempering import Lengths, Replicas, fresh_means
+from suffice.models.chain_crf.decoding import Marginals
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import Inference, Union, unary_scores
 from suffice.models.graph_crf.objective import GraphObjective
 from suffice.models.graph_crf.structure import Structure
-from suffice.report import MonteCarlo
+from suffice.report import FEW, MIXED, MonteCarlo, distrust
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: Annealing: the first and the last temperature, how many there are, sweeps at each, and chains.
 HOT, COLD, TEMPERATURES, SWEEPS, CHAINS = 2.0, 0.05, 30, 3, 6
-#: Fresh chains that measure a fit, draws of each, sweeps before them, and temperatures on the way down.
-JUDGES, DRAWS, BEFORE, STAIRS = 32, 20, 100, 20
+#: Fresh chains that measure a fit, and how long they run.
+JUDGES, JUDGING = 32, Lengths(burn_in=200, draws=20, thin=10, seconds=5.0)
+#: Chains that answer for marginals, at most and at least, and numbers that they keep; how long they run.
+MOST, FEWEST, NUMBERS = 64, 8, 1 << 23
+ANSWERS = Lengths(burn_in=100, draws=400, seconds=20.0)
 
 
 class GibbsLabels:
@@ -42,15 +49,19 @@ class GibbsLabels:
         return chains.states.T.astype(np.int64), chains
 
     def marginals(
-        self, logs: Floats, tables: list[Floats], rng: np.random.Generator, *, chains: int = 64, sweeps: int = 200
-    ) -> None:
-        """Write shares of the cells over draws, the first fifth left out, into the tables of the templates."""
-        _, running = self.draw(logs, None, chains, sweeps // 5, rng)
-        total = np.zeros(len(logs))
-        for _ in range(sweeps):
-            self.sampler.sweep(running)
-            total += self.sampler.shares(running)
-        self.union.write(total / sweeps, tables)
+        self, logs: Floats, rng: np.random.Generator, lengths: Lengths
+    ) -> tuple[ChainMeans, Chains | Replicas]:
+        """Shares of the labels of all nodes (nodes * K,), row by row, by fresh chains, and these chains."""
+        size = self.union.structure.size
+        first, cells = size * np.arange(self.union.count), size * self.union.count
+        count = int(np.clip(NUMBERS // max(cells, 1), FEWEST, MOST))
+        lanes = np.arange(count)
+        self.sampler.load(logs)
+
+        def add(states: NDArray[np.uint8], out: Floats) -> None:
+            out[first[:, None] + states, lanes] += 1.0
+
+        return fresh_means(self.sampler, logs, lambda: self.sampler.start(count, rng), (add, cells), lengths, rng)
 
     def annealed(self, logs: Floats, start: Ints, rng: np.random.Generator) -> Ints:
         """Labels (chains + 1, nodes) of low energy: the start, and where chains go that cool down from it."""
@@ -63,11 +74,11 @@ class GibbsLabels:
         return np.concatenate([start[None], chains.states.T.astype(np.int64)])
 
 
-def slope_by_chains(objective: GraphObjective, x: Floats) -> tuple[Floats, MonteCarlo]:
-    """The slope (k,) of the log-likelihood and the prior, with wide examples measured by fresh chains.
+def slope_by_chains(objective: GraphObjective, x: Floats) -> tuple[Floats, Floats, MonteCarlo]:
+    """The slope (k,) of the log-likelihood and the prior, with wide examples measured by fresh chains, and its errors.
 
-    The chains start at random labels, not where those of the fit stood, and cool down to the law slowly: thrown into
-    the law of a picture whose labels hang together, they would stay where their first sweeps lead.
+    The chains start at random labels and at cold ones, not where those of the fit stood: thrown into the law of a
+    picture whose labels hang together, they may stay where their first sweeps lead, and R-hat then says so.
     """
     if objective.apart is None:
         raise AssertionError("Chains measure examples that are too wide.")
@@ -75,27 +86,101 @@ def slope_by_chains(objective: GraphObjective, x: Floats) -> tuple[Floats, Monte
     judge = GibbsLabels(structure, graphs, np.arange(len(graphs)), threads=objective.engine.threads)
     scores = structure.scores(x, graphs)
     logs = judge.union.flat(unary_scores(structure, graphs, scores), scores)
-    chains = judge.sampler.start(JUDGES, np.random.default_rng(0))
-    for share in np.linspace(1.0 / STAIRS, 1.0, STAIRS):
-        judge.sampler.load(share * logs)
-        judge.sampler.sweep(chains, BEFORE // STAIRS)
-    judge.sampler.sweep(chains, BEFORE)
+    rng = np.random.default_rng(0)
+    judge.sampler.load(logs)
 
     def add(states: NDArray[np.uint8], out: Floats) -> None:
         for chain in range(states.shape[1]):
             out[:, chain] += structure.observed(graphs, states[:, chain].astype(np.int64), shares)
 
-    means = track(judge.sampler, chains, (add, structure.length), DRAWS)
+    functions = (add, structure.length)
+    means, _ = fresh_means(judge.sampler, logs, lambda: judge.sampler.start(JUDGES, rng), functions, JUDGING, rng)
     slope = objective.narrow(x)[1] + structure.observed(graphs, codes, shares) - means.mean
     slope = np.asarray(slope - objective.penalties.smooth(x)[1])
-    found = MonteCarlo(
-        chains=JUDGES,
-        draws=DRAWS,
-        error=float(np.max(means.error, initial=0.0)),
-        effective_sample_size=float(np.min(means.effective_sample_size, initial=np.inf)),
-        r_hat=float(np.max(means.r_hat, initial=1.0)),
-    )
-    return slope, found
+    size, r_hat = means.mixing()
+    draws, largest = JUDGING.draws, float(np.max(means.error, initial=0.0))
+    found = MonteCarlo(JUDGES, draws, largest, min(size, float(JUDGES * draws)), r_hat, levels=means.levels)
+    return slope, means.error, found
+
+
+@dataclass(frozen=True, eq=False)
+class SampledNodes:
+    """What chains say about labels of nodes: errors (nodes, K), and effective size and R-hat by example (n,).
+
+    All are 0, infinite and 1 where inference was exact.
+    """
+
+    errors: Floats
+    sizes: Floats
+    r_hats: Floats
+
+    def words(self) -> str:
+        """What is against the examples that mix least; empty where nothing is."""
+        worst = int(np.argmax(np.where(self.sizes < FEW, np.inf, self.r_hats)))
+        found = distrust(float(self.sizes[worst]), MOST * ANSWERS.draws, r_hat=float(self.r_hats[worst]))
+        return f"of example {worst} {found}" if found else ""
+
+
+class SampledMarginals(Marginals):
+    """Marginals by Gibbs sampling: as `Marginals`, with `standard_errors` (nodes, label) and what the chains say.
+
+    `effective_sample_size` is the number of independent draws that would be as good, at the node with the fewest; an
+    `r_hat` near 1 says that the chains agree, one above 1.05 that they do not. Parts of the array have none of these.
+    """
+
+    standard_errors: Floats | None
+    effective_sample_size: float | None
+    r_hat: float | None
+
+    @classmethod
+    def of(
+        cls, values: Floats, labels: tuple[Any, ...], said: SampledNodes, example: int, place: tuple[int, int]
+    ) -> SampledMarginals:
+        """The marginals of one example, whose nodes have these places."""
+        found = cls(values, labels)
+        found.standard_errors = said.errors[slice(*place)]
+        found.effective_sample_size, found.r_hat = float(said.sizes[example]), float(said.r_hats[example])
+        return found
+
+    def __array_finalize__(self, source: Any) -> None:
+        """What is known about an array is not known about its parts."""
+        super().__array_finalize__(source)
+        self.standard_errors = self.effective_sample_size = self.r_hat = None
+
+
+def sampled_nodes(
+    structure: Structure,
+    graphs: Graphs,
+    scores: Sequence[Floats],
+    wide: Ints,
+    table: Floats,
+    rng: np.random.Generator,
+    threads: int | None = None,
+) -> tuple[SampledNodes, dict[int, float]]:
+    """Write marginals of the nodes of wide examples by Gibbs sampling into a table (nodes, K).
+
+    All examples run side by side; those whose chains do not mix are done again, each by itself, where replicas may take
+    over. Also returned: the examples that took replicas, with how far apart their rungs were.
+    """
+    unary = unary_scores(structure, graphs, scores)
+    found = SampledNodes(np.zeros(table.shape), np.full(len(graphs), np.inf), np.ones(len(graphs)))
+    tempered: dict[int, float] = {}
+
+    def measure(examples: Ints, lengths: Lengths) -> None:
+        labels = GibbsLabels(structure, graphs, examples, threads=threads)
+        means, walk = labels.marginals(labels.union.flat(unary, scores), rng, lengths)
+        places, size = labels.union.nodes, structure.size
+        table[places], found.errors[places] = means.mean.reshape(-1, size), means.error.reshape(-1, size)
+        for example in examples.tolist():
+            own = np.repeat(labels.union.owner == example, size)
+            found.sizes[example], found.r_hats[example] = means.mixing(own)
+            if isinstance(walk, Replicas):
+                tempered[example] = walk.step
+
+    measure(wide, replace(ANSWERS, tempering=False))
+    for example in wide[found.r_hats[wide] > MIXED].tolist():
+        measure(np.array([example]), ANSWERS)
+    return found, tempered
 
 
 def exact_draws(inference: Inference, scores: Sequence[Floats], count: int, rng: np.random.Generator) -> Ints:

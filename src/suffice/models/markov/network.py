@@ -456,7 +456,12 @@ class MarkovNetwork(MarkovLatent):
         measured = self._found_for(self.summary_) if self._by_sampling else None
         known, model = known_means(self._family(), self._weights, measured), self._family().model
         try:
-            observed = model.expected(self._margins(self.summary_, model) / self.summary_.weight)
+            # Margins of a fit by sampling are counted scope by scope: no tree need fit.
+            summary = self.summary_
+            by_scope = (
+                self._shares(summary, model) if self._by_sampling else self._margins(summary, model) / summary.weight
+            )
+            observed = model.expected(by_scope)
         except MergeError:
             return None
         penalty, at = read_penalty(self._options["prior"], len(self._weights)), (self._weights, self.summary_.weight)
