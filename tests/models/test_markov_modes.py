@@ -33,7 +33,7 @@ def probabilities(weights: np.ndarray) -> np.ndarray:
     return np.asarray(found / found.sum())
 
 
-def sampled(weights: np.ndarray, **options: Any) -> sf.MarkovNetwork:
+def sampled(weights: np.ndarray, **options: Any) -> Any:
     """The law, without a junction tree."""
     return sf.MarkovNetwork.ising(EDGES, solver="sml", limit_bytes=200, **options).with_weights(weights)
 

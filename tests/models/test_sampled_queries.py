@@ -225,3 +225,108 @@ def test_standard_errors_with_unequal_weights_are_those_of_repetitions() -> None
     w, cells = found.weights, found.draws["flag"]
     by_hand = [np.sqrt((w**2 * ((cells == k) - flags.values[k]) ** 2).sum()) for k in range(3)]
     np.testing.assert_allclose(flags.standard_errors.values, by_hand, rtol=1e-9)
+
+
+# -- rare evidence ---------------------------------------------------------------------------------------------------
+
+
+def rare_cause(p: float) -> sf.BayesianNetwork:
+    """P(a=1) = p, and b=1 is so much likelier then that P(a=1 | b=1) = 0.9."""
+    a, b = Variable.discrete("a", [0, 1]), Variable.discrete("b", [0, 1])
+    q = p * 0.8 / 9.0 / (1.0 - p)
+    nodes = {
+        "a": TableNode.given(Domain([a]), [1 - p, p]),
+        "b": TableNode.given(Domain([a, b]), [[1 - q, q], [0.2, 0.8]]),
+    }
+    return network_of({"a": [], "b": ["a"]}, nodes)
+
+
+@pytest.mark.parametrize("p", [1e-3, 1e-5, 1e-6])
+def test_a_cause_that_is_rare_by_itself_is_found(p: float) -> None:
+    away = []
+    for seed in range(20):
+        found = rare_cause(p).query("a", {"b": 1}, engine="sampling", random_state=seed)
+        assert found.standard_errors.at(a=1) < 0.005
+        assert found.effective_sample_size > 1_000
+        away.append((found.at(a=1) - 0.9) / found.standard_errors.at(a=1))
+    # Twenty standard normal numbers.
+    assert np.abs(away).max() < 4.0
+    assert abs(np.mean(away)) < 4.5 / np.sqrt(20)
+    assert 0.5 < np.std(away) < 1.6
+
+
+def random_tables(rng: np.random.Generator, count: int) -> sf.BayesianNetwork:
+    """Up to two parents a node, and probabilities down to 1e-6."""
+    variables = [Variable.discrete(f"v{k}", list(range(int(rng.integers(2, 4))))) for k in range(count)]
+    parents: dict[Any, Any] = {}
+    nodes: dict[Any, Any] = {}
+    for k, variable in enumerate(variables):
+        above = [variables[j] for j in sorted(rng.choice(k, min(k, int(rng.integers(0, 3))), replace=False))]
+        shape = [v.card for v in (*above, variable)]
+        table = rng.dirichlet(np.full(variable.card, 0.5), size=shape[:-1])
+        table = np.maximum(table, 10.0 ** -rng.uniform(2, 6))
+        parents[variable.name] = [v.name for v in above]
+        nodes[variable.name] = TableNode.given(Domain([*above, variable]), table / table.sum(axis=-1, keepdims=True))
+    return network_of(parents, nodes)
+
+
+def test_standard_errors_under_rare_evidence_cover_the_exact_answer() -> None:
+    """Random networks, with evidence of a probability from 1e-6 to 1e-3, against their joint tables."""
+    rng, away = np.random.default_rng(7), []
+    while len(away) < 120:
+        net = random_tables(rng, int(rng.integers(3, 7)))
+        names = list(net.nodes)
+        joint = net.query(names).values
+        for _ in range(12):
+            place = {axis: int(rng.integers(joint.shape[axis])) for axis in rng.choice(len(names), 2, replace=False)}
+            kept = joint[tuple(place.get(axis, slice(None)) for axis in range(len(names)))]
+            target = int(rng.choice([axis for axis in range(len(names)) if axis not in place]))
+            left = [axis for axis in range(len(names)) if axis not in place]
+            exact = kept.sum(axis=tuple(k for k, axis in enumerate(left) if axis != target)) / kept.sum()
+            cell = int(np.argmax(exact * (1.0 - exact)))
+            if 1e-6 < kept.sum() < 1e-3 and exact[cell] * (1.0 - exact[cell]) > 1e-3:
+                evidence = {names[axis]: code for axis, code in place.items()}
+                found = net.query(names[target], evidence, engine="sampling", n=4_000, random_state=len(away))
+                away.append((found.values[cell] - exact[cell]) / found.standard_errors.values[cell])
+    # Of 120 standard normal numbers 114 +- 2.4 are within 1.96.
+    assert np.mean(np.abs(away) < 1.96) > 0.88
+    assert np.std(away) < 1.25
+    assert abs(np.mean(away)) < 0.4
+
+
+def test_a_rare_tail_of_a_real_cause_is_found() -> None:
+    """The response is likely only 4.3 standard deviations out, and has a floor that hides it from equal weights."""
+
+    class Floor(Threshold):
+        def _yes(self, columns: Any) -> NDArray[np.float64]:
+            return 1e-6 + 0.9 * np.asarray(expit(40.0 * (np.asarray(columns["dose"]) - 4.3)))
+
+    dose, response = Variable("dose", "real"), Variable.discrete("response", ["no", "yes"])
+    nodes: dict[Any, Any] = {
+        "dose": LinearGaussianNode.given(Domain([dose]), [0.0], 1.0),
+        "response": Floor(Domain([dose, response]), 1.0),
+    }
+    net = network_of({"dose": [], "response": ["dose"]}, nodes)
+
+    def weight(x: float) -> float:
+        return float(norm.pdf(x) * (1e-6 + 0.9 * expit(40.0 * (x - 4.3))))
+
+    total = quad(weight, -8, 3.5)[0] + quad(weight, 3.5, 8)[0]
+    mean = (quad(lambda x: x * weight(x), -8, 3.5)[0] + quad(lambda x: x * weight(x), 3.5, 8)[0]) / total
+    assert mean > 3.0
+    found = net.query("dose", {"response": "yes"}, engine="sampling", n=20_000, random_state=0)
+    assert abs(found.mean[0] - mean) < 4.5 * found.standard_errors[0] < 0.5
+
+
+def test_a_few_samples_that_decide_are_said() -> None:
+    """Twelve real values, each far out: no sample comes near all of them."""
+    names = [f"x{k}" for k in range(12)]
+    nodes: dict[Any, Any] = {n: LinearGaussianNode.given(Domain([Variable(n, "real")]), [0.0], 1.0) for n in names}
+    for n in names:
+        y = Variable(f"y{n}", "real")
+        nodes[f"y{n}"] = LinearGaussianNode.given(Domain([Variable(n, "real"), y]), [0.0, 1.0], 0.01)
+    net = network_of({**{n: [] for n in names}, **{f"y{n}": [n] for n in names}}, nodes)
+    with pytest.warns(sf.SamplingWarning, match=r"answer to P\(x0\) is not to be relied on: it is worth 1") as caught:
+        found = net.query("x0", {f"y{n}": 2.0 for n in names}, engine="sampling", n=1_000, random_state=0)
+    assert found.effective_sample_size < 10
+    assert caught[0].filename == __file__

@@ -144,7 +144,7 @@ class Reading(Labelled):
         if sampled is None:
             return [Marginals(found.tables[0][a:b], self.labels_) for a, b in spans(graphs.offsets)]
         places = enumerate(spans(graphs.offsets))
-        return [SampledMarginals.of(found.tables[0][a:b], self.labels_, sampled, n, (a, b)) for n, (a, b) in places]
+        return [SampledMarginals.drawn(found.tables[0][a:b], self.labels_, sampled, n, (a, b)) for n, (a, b) in places]
 
     def sample_labels(self, X: Any, n: int = 1, *, random_state: Any = None) -> list[list[list[Any]]]:
         """For each example n draws of its labels from p(labels | example)."""

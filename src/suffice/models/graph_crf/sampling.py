@@ -133,7 +133,7 @@ class SampledMarginals(Marginals):
     r_hat: float | None
 
     @classmethod
-    def of(
+    def drawn(
         cls, values: Floats, labels: tuple[Any, ...], said: SampledNodes, example: int, place: tuple[int, int]
     ) -> SampledMarginals:
         """The marginals of one example, whose nodes have these places."""

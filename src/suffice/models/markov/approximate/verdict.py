@@ -30,8 +30,8 @@ def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | N
         fitted, measured = _measured(problem, solver, exact, tolerance)
     except StuckError as stuck:
         tempered, spent = True, stuck.updates
-        control = replace(problem.control, max_iter=max(1, problem.control.max_iter - spent))
-        fitted, measured = _measured(replace(problem, control=control), solver, exact, tolerance, tempered=True)
+        rest = replace(limits, max_iter=max(1, limits.max_iter - spent))
+        fitted, measured = _measured(replace(problem, control=rest), solver, exact, tolerance, tempered=True)
     for _ in range(ROUNDS if solver == "sml" else 0):
         control = _rest(limits, fitted.outcome, time.monotonic() - began, spent)
         if not (fitted.outcome.converged and measured.doubt and control is not None):
