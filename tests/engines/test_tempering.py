@@ -198,3 +198,11 @@ def test_weights_without_a_tail() -> None:
     assert pareto_shape(np.ones(1_000)) == -math.inf
     assert pareto_shape(np.repeat([1.0, 2.0], 500)) == -math.inf
     assert pareto_shape(np.arange(20.0)) is None
+
+
+def test_tails_over_many_orders_of_magnitude_are_fitted_without_overflow() -> None:
+    weights = np.concatenate([np.full(900, 1e-12), np.geomspace(1e-10, 1.0, 100)])
+    found = pareto_shape(weights / weights.sum())
+    assert found is not None
+    assert found > 0.7
+    assert pareto_shape(np.concatenate([np.full(900, 1.0), 1.0 + 1e-9 * np.arange(100)])) < 0.5  # type: ignore[operator]

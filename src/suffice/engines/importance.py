@@ -88,9 +88,10 @@ def _fitted_shape(tail: Floats) -> float:
     quartile = tail[max(int(m / 4.0 + 0.5) - 1, 0)]
     places = np.arange(1, grid + 1) - 0.5
     b = 1.0 / tail[-1] + (1.0 - np.sqrt(grid / places)) / (3.0 * quartile)
+    b = b[b != 0.0]  # Where the law is exponential, k is 0 as well, and their ratio is not a number.
     k = np.log1p(-b[:, None] * tail).mean(axis=1)
     profile = m * (np.log(-b / k) - k - 1.0)
-    shares = 1.0 / np.exp(profile[None, :] - profile[:, None]).sum(axis=1)
+    shares = np.exp(profile - profile.max())
     mean = float((b * shares).sum() / shares.sum())
     shape = float(np.log1p(-mean * tail).mean())
     return (m * shape + 10.0 * 0.5) / (m + 10.0)

@@ -37,6 +37,8 @@ WITNESSES, LONG, STUCK = 64, 100, 0.6
 #: Updates after which a ladder is looked at; the share of exchanges below which it is set up anew; and rungs so few
 #: that it always is, as it may have been set up for a law without modes.
 RENEWED, FROZEN, LADDERS = 50, 0.1, 3
+#: Updates to expect of a fit by replicas, and the longest that they may take, in seconds, by estimate.
+UPDATES, MOST_SECONDS = 2_000, 600.0
 
 TITLES = {
     "sml": "stochastic maximum likelihood: persistent Gibbs chains, averaged iterates",
@@ -115,7 +117,7 @@ def _by_chains(slope: Callable[..., Floats], solver: str) -> Callable[[SampledPr
             problem.load(problem.start)
             problem.sampler.sweep(begin, sampling.burn_in)
 
-        watch = Watch(begin.states.shape[0]) if solver == "sml" and sampling.tempering else None
+        watch = Watch(begin.states.shape[0]) if solver == "sml" and affordable(problem) else None
 
         def noisy(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
             walk = Chains.from_arrays(chains)
@@ -129,6 +131,13 @@ def _by_chains(slope: Callable[..., Floats], solver: str) -> Callable[[SampledPr
         return _ascend(problem, noisy, begin.to_arrays(), noise, problem.fingerprint(solver))
 
     return method
+
+
+def affordable(problem: SampledProblem) -> bool:
+    """Whether a fit by replicas is allowed, and would end in some minutes, by a guess at the number of rungs."""
+    rungs = 4.0 + float(np.sqrt(len(problem.model.domain)))
+    seconds = problem.sampler.seconds(problem.sampling.chains, problem.sampling.sweeps * UPDATES)
+    return problem.sampling.tempering and rungs * seconds < MOST_SECONDS
 
 
 class StuckError(Exception):

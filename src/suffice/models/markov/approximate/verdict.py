@@ -9,7 +9,7 @@ from suffice.errors import ConvergenceWarning, SamplingWarning, warn
 from suffice.iteration import Control, Outcome
 from suffice.models.markov.approximate.measure import Measured, measure, unmeasured
 from suffice.models.markov.approximate.problem import SampledProblem
-from suffice.models.markov.approximate.solvers import Fitted, StuckError, solve, tolerance_of
+from suffice.models.markov.approximate.solvers import Fitted, StuckError, affordable, solve, tolerance_of
 from suffice.models.markov.law import LawFamily
 
 #: Why a fit has not converged whose own chains say that it has.
@@ -37,9 +37,10 @@ def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | N
         if not (fitted.outcome.converged and measured.doubt and control is not None):
             break
         carlo = measured.certificate.monte_carlo
-        if carlo is None or (carlo.distrust and (tempered or not problem.sampling.tempering)):
+        helps = carlo is not None and carlo.levels > 1 and not tempered and affordable(problem)
+        if carlo is None or (carlo.distrust and not helps):
             break  # Longer runs of chains that do not mix tell no more.
-        tempered = tempered or carlo.levels > 1
+        tempered = tempered or helps
         problem = _finer(replace(problem, start=fitted.weights, control=control))
         earlier = fitted.outcome
         fitted, measured = _measured(problem, solver, exact, tolerance, tempered=tempered)
