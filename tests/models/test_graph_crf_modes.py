@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.engines.tempering import Lengths
 from suffice.models.graph_crf import sampling
 
 NODES = 9
@@ -64,7 +65,7 @@ def test_marginals_and_draws_between_two_modes() -> None:
 
 
 def test_chains_that_do_not_mix_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "ANSWERS", sampling.Lengths(burn_in=50, draws=100, tempering=False))
+    monkeypatch.setattr(sampling, "ANSWERS", Lengths(burn_in=50, draws=100, tempering=False))
     X = [clique(np.random.default_rng(5))]
     model = model_of(2.0)
     with pytest.warns(

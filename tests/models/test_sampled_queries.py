@@ -272,7 +272,7 @@ def random_tables(rng: np.random.Generator, count: int) -> sf.BayesianNetwork:
 
 def test_standard_errors_under_rare_evidence_cover_the_exact_answer() -> None:
     """Random networks, with evidence of a probability from 1e-6 to 1e-3, against their joint tables."""
-    rng, away = np.random.default_rng(7), []
+    rng, away = np.random.default_rng(7), list[float]()
     while len(away) < 120:
         net = random_tables(rng, int(rng.integers(3, 7)))
         names = list(net.nodes)
