@@ -131,6 +131,51 @@ class MonteCarlo:
 
 
 @dataclass(frozen=True)
+class Curvature:
+    """What the rows say about the parameters of a latent model, where EM has stopped.
+
+    `rank` of `size` directions are determined: the observed information has an eigenvalue above `threshold` there, in
+    units of the information of complete rows. `smallest` is the least eigenvalue; below zero EM stands at a saddle.
+    `point` is "maximum", "flat" or "saddle", `flat` names the directions that no rows tell apart. `reached` of `starts`
+    runs ended at the best objective.
+    """
+
+    rank: int
+    size: int
+    smallest: float
+    threshold: float
+    point: str
+    flat: tuple[str, ...] = ()
+    reached: int = 1
+    starts: int = 1
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Label and text of each line of the receipt."""
+        kinds = {"maximum": "a local maximum", "flat": "flat in some direction", "saddle": "a saddle, not a maximum"}
+        text = f"rank {self.rank} of {self.size}, least eigenvalue {self.smallest:.1e}: {kinds[self.point]}"
+        found = [("information", text)]
+        if self.starts > 1:
+            found.append(("starts", f"{self.reached} of {self.starts} reached the best objective"))
+        return found
+
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before using the parameters."""
+        if self.point == "saddle":
+            return (
+                f"EM stands at a saddle, not at a maximum: the information has the eigenvalue {self.smallest:.1e}. "
+                "Begin elsewhere (random_state, n_init), or lower tolerance.",
+            )
+        if self.point != "flat":
+            return ()
+        rest = len(self.flat) - 3
+        named = "; ".join(self.flat[:3]) + (f"; ... ({rest} more)" if rest > 0 else "")
+        return (
+            f"not identified: the rows determine {self.rank} of {self.size} parameters at this tolerance; the objective"
+            f" is flat along {named}. Their errors are infinite. Use fewer states, a prior, or fix some.",
+        )
+
+
+@dataclass(frozen=True)
 class Certificate:
     """How far from the optimum a fit can be.
 
@@ -139,7 +184,7 @@ class Certificate:
     is None where no bound is known; `bound` is False where it is only an estimate. `exact` says whether the expected
     statistics were computed exactly; where not, `engine` says how and `monte_carlo` how well. `exists` says whether the
     maximum is attained (None: not decided) and `directions` name what runs to infinity, or to the edge, where it is
-    not.
+    not. `curvature` says whether a latent model is identified where EM has stopped.
     """
 
     moment_gap: float
@@ -151,6 +196,7 @@ class Certificate:
     scale: str = "standard deviations of each statistic"
     engine: str = ""
     monte_carlo: MonteCarlo | None = None
+    curvature: Curvature | None = None
 
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
@@ -163,6 +209,8 @@ class Certificate:
             found.append(("engine", self.engine or "approximate"))
         if self.monte_carlo is not None:
             found += self.monte_carlo.lines()
+        if self.curvature is not None:
+            found += self.curvature.lines()
         rest = len(self.directions) - 3
         shown = "; ".join(self.directions[:3]) + (f"; ... ({rest} more)" if rest > 0 else "")
         answer = {True: "yes", False: f"no: {shown}", None: "not decided"}[self.exists]
@@ -320,7 +368,10 @@ class Report:
         held = dict(plain["certificate"])
         drawn = held.pop("monte_carlo", None)
         chains = None if drawn is None else MonteCarlo(**drawn)
-        certificate = Certificate(**{**held, "directions": tuple(held["directions"])}, monte_carlo=chains)
+        bent = held.pop("curvature", None)
+        curved = None if bent is None else Curvature(**{**bent, "flat": tuple(bent["flat"])})
+        directions = tuple(held.pop("directions"))
+        certificate = Certificate(**held, directions=directions, monte_carlo=chains, curvature=curved)
         tuples = {key: tuple(plain[key]) for key in ("history", "warnings")}
         found = cls(**{**plain, **tuples, "certificate": certificate})
         for record in (found, certificate):
