@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 import suffice as sf
 from suffice.models.markov_chain.levels import build_levels
@@ -95,32 +95,6 @@ def test_a_fixed_weight_mixes_each_row_with_the_background() -> None:
             assert chain.probability(word, history) == pytest.approx(expected, rel=1e-13)
 
 
-def left_out_slope(weight: float, sequences: Any) -> float:
-    """Derivative in the weight of the likelihood in which each transition is left out of its own row."""
-    pairs = pairs_of(sequences)
-    rows: Counter[Any] = Counter()
-    columns: Counter[Any] = Counter()
-    total = sum(pairs.values())
-    for (a, b), n in pairs.items():
-        rows[a] += n
-        columns[b] += n
-    slope = 0.0
-    for (a, b), n in pairs.items():
-        own = (n - 1) / (rows[a] - 1) if rows[a] > 1 else 0.0
-        background = columns[b] / total
-        slope += n * (background - own) / (weight * background + (1 - weight) * own)
-    return slope
-
-
-def test_the_deleted_weight_is_the_root_of_the_derivative() -> None:
-    chain = sf.MarkovChain(smoothing=sf.Interpolation("deleted")).fit(TEXT)
-    root = brentq(left_out_slope, 1e-6, 1 - 1e-6, args=(TEXT,), xtol=1e-14)
-    assert chain.interpolation_weight_ == pytest.approx(root, abs=1e-8)
-    history = np.array(chain.history_)
-    assert (np.diff(history) >= -1e-12 * np.abs(history[1:])).all()
-    assert sf.Interpolation("leave-one-out") == sf.Interpolation("deleted")
-
-
 def test_the_held_out_weight_maximises_the_held_out_likelihood() -> None:
     held = [TEXT[0], TEXT[3], ["a", "cat", "sat"]]
     chain = sf.MarkovChain(smoothing=sf.Interpolation("held-out")).fit(TEXT[1:3] + TEXT[4:], held_out=held)
@@ -138,19 +112,6 @@ def test_the_held_out_weight_maximises_the_held_out_likelihood() -> None:
     assert chain.interpolation_weight_ == pytest.approx(best.x, abs=1e-5)
     with pytest.raises(sf.DataError, match="held_out="):
         sf.MarkovChain(smoothing=sf.Interpolation("held-out")).fit(TEXT)
-
-
-def test_buckets_have_weights_of_their_own() -> None:
-    chain = sf.MarkovChain(smoothing=sf.Interpolation("deleted", buckets=(2, 4))).fit(TEXT)
-    weights = chain.interpolation_weight_
-    rows = Counter(a for a, _ in pairs_of(TEXT).elements())
-    by_bucket = defaultdict(set)
-    for word in chain.states_:
-        if rows[word]:
-            by_bucket[(rows[word] >= 2) + (rows[word] >= 4)].add(round(weights.at({"from": word}), 12))
-    assert all(len(found) == 1 for found in by_bucket.values())
-    assert by_bucket[0] == {1.0}  # A history seen once says nothing once its event is left out.
-    assert len(set.union(*by_bucket.values())) == 3
 
 
 def test_a_background_may_be_given() -> None:

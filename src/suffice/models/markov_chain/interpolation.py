@@ -1,8 +1,11 @@
 """Interpolation of histories of falling length, its weights fixed, left-one-out or held out.
 
-At each level the weight of a bucket of histories maximises ``sum_e n_e log(weight b_e + (1 - weight) a_e)``: b is the
-probability of an event by the shorter history, a by its own, from counts in which the event is not. The objective is
-concave in the weight. A step is one step of EM, then one of Newton where that raises the objective further.
+At each level, shortest histories first, the weight of a bucket of histories maximises
+``sum_e n_e log(weight b_e + (1 - weight) a_e)``: b is the probability of an event by the shorter history, a by its own,
+both from counts in which the event is not. Left out, an event is gone from every level: a pair (i, j) has
+``a = (n_ij - 1) / (n_i - 1)`` and ``b = (u_j - 1) / (U - 1)``, and the bucket of a history is that of the counts it has
+left. An event whose history has none left is b whatever the weight, and has no say in it. The objective is concave in
+the weight. A step is one step of EM, then one of Newton where that raises the objective further.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ from suffice.models.markov_chain.smoothing import Interpolation
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+#: Share of a total below which what is left of it is rounding.
+NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,11 @@ class Evidence:
         total = self._sums(self.number)
         return np.where(total > 0, self._sums(self.number * part) / np.where(total > 0, total, 1.0), weights)
 
+    @property
+    def silent(self) -> Integers:
+        """Buckets about whose weight no event says anything: by both histories it is as probable."""
+        return np.flatnonzero(self._sums(self.number * (self.own != self.shorter)) == 0)
+
     def gap(self, weights: Floats) -> float:
         """Largest slope that could still be climbed, in nats an event."""
         slope, _ = self.slopes(weights)
@@ -102,6 +113,7 @@ class Interpolated:
     outcomes: tuple[Outcome, ...]
     evidence: tuple[Evidence, ...]
     background: Floats
+    notes: tuple[str, ...] = ()
 
 
 def interpolated_law(
@@ -111,16 +123,17 @@ def interpolated_law(
 
     bounded: whether first words are events like any other; in a plain chain they have no say in the weights.
     """
-    lower = _background(levels, options)
+    lower = background = _background(levels, options)
     log_p: list[Floats] = [safe_log(lower)]
     log_weight: list[Floats] = []
-    weights, outcomes, evidence = [], [], []
+    weights: list[Floats] = []
+    outcomes, evidence, notes = [], [], []
     for n in range(2, levels.order + 2):
         level, total = levels.levels[n - 1], levels.totals(n)
         bucket = _buckets(total, options)
         found = None
         if options.weight == "deleted":
-            found = _deleted(levels, n, lower, bucket, options, bounded=bounded)
+            found = _deleted(levels, n, weights, background, options, bounded=bounded)
         elif options.weight == "held-out":
             shorter = BackoffLaw(Levels(levels.card, levels.levels[: n - 1]), tuple(log_p), tuple(log_weight))
             found = _held_out(levels, n, shorter, bucket, options, held_out, bounded=bounded)
@@ -131,6 +144,7 @@ def interpolated_law(
             outcomes.append(learn_weights(found, control))
             evidence.append(found.used())
             mine = outcomes[-1].state.parameters
+            notes += _undetermined(evidence[-1], mine, bucket[total > 0], n - 1, options)
         weights.append(mine)
         share = np.where(total > 0, mine[bucket], 1.0)
         own = np.where(total > 0, (1.0 - share) / np.where(total > 0, total, 1.0), 0.0)
@@ -138,7 +152,21 @@ def interpolated_law(
         log_p.append(safe_log(lower))
         log_weight.append(safe_log(share))
     law = BackoffLaw(levels, tuple(log_p), tuple(log_weight))
-    return Interpolated(law, tuple(weights), tuple(outcomes), tuple(evidence), np.exp(log_p[0][:-1]))
+    return Interpolated(law, tuple(weights), tuple(outcomes), tuple(evidence), np.exp(log_p[0][:-1]), tuple(notes))
+
+
+def _undetermined(
+    evidence: Evidence, weights: Floats, used: Integers, length: int, options: Interpolation
+) -> list[str]:
+    """What to say of weights in use that no event determines."""
+    dark = np.intersect1d(evidence.silent, used).tolist()
+    limits = (0.0, *(options.buckets or ()), np.inf)
+    names = ["" if options.buckets is None else f" seen {limits[b]:g} to {limits[b + 1]:g} times" for b in dark]
+    return [
+        f"no event determines the weight of histories of {length} words{name}, since none of its probabilities depends "
+        f"on it: {weights[b]:g} was taken"
+        for name, b in zip(names, dark, strict=True)
+    ]
 
 
 def _background(levels: Levels, options: Interpolation) -> Floats:
@@ -164,14 +192,43 @@ def _buckets(total: Floats, options: Interpolation) -> Integers:
 
 
 def _deleted(
-    levels: Levels, n: int, lower: Floats, bucket: Integers, options: Interpolation, *, bounded: bool
+    levels: Levels, n: int, weights: list[Floats], lower: Floats, options: Interpolation, *, bounded: bool
 ) -> Evidence:
-    """Every event left out of the counts of its own history."""
+    """Every event left out of the counts of all its histories, with the weights of the shorter ones held."""
     level: Level = levels.levels[n - 1]
-    rest = levels.totals(n)[level.history] - 1.0
-    own = np.where(rest > 0, np.maximum(level.count - 1.0, 0.0) / np.where(rest > 0, rest, 1.0), 0.0)
-    number = level.count if bounded else np.where(levels.begins[n - 1], 0.0, level.count)
-    return Evidence(own, lower[level.suffix], number, bucket[level.history], _n_buckets(options))
+    taken = np.minimum(level.count, 1.0)
+    places = [np.arange(len(level))]
+    for m in range(n, 1, -1):
+        places.insert(0, levels.levels[m - 1].suffix[places[0]])
+    shorter = _background_without(levels, options, lower, places[0], taken)
+    for m in range(2, n):
+        own, left = _own_without(levels, m, places[m - 1], taken)
+        share = np.where(left > 0, weights[m - 2][_buckets(left, options)], 1.0)
+        shorter = share * shorter + (1.0 - share) * own
+    own, left = _own_without(levels, n, places[n - 1], taken)
+    # First words of a plain chain follow no word, so that they are no transitions.
+    number = level.count if bounded or n > 2 else np.where(levels.begins[1], 0.0, level.count)
+    return Evidence(np.where(left > 0, own, shorter), shorter, number, _buckets(left, options), _n_buckets(options))
+
+
+def _own_without(levels: Levels, m: int, run: Integers, taken: Floats) -> tuple[Floats, Floats]:
+    """Probabilities of runs of level m by their own history, and its counts, after so much of each was taken out."""
+    level = levels.levels[m - 1]
+    total = levels.totals(m)[level.history[run]]
+    left = np.where(total - taken > NOTHING * total, total - taken, 0.0)
+    rest = np.maximum(level.count[run] - taken, 0.0)
+    return np.divide(rest, left, out=np.zeros(len(run)), where=left > 0), left
+
+
+def _background_without(levels: Levels, options: Interpolation, lower: Floats, word: Integers, taken: Floats) -> Floats:
+    """The law of a word alone after so much of it was taken out; one that is given does not change."""
+    if options.background != "unigram":
+        return lower[word]
+    counts = levels.levels[0].count[:-1]
+    total = float(counts.sum())
+    left = np.where(total - taken > NOTHING * total, total - taken, 0.0)
+    rest = np.maximum(np.append(counts, 0.0)[word] - taken, 0.0)
+    return np.divide(rest, left, out=np.full(len(word), 1.0 / levels.card), where=left > 0)
 
 
 def _held_out(

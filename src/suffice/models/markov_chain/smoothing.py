@@ -49,7 +49,8 @@ class Interpolation(Smoothing):
 
     Args:
         weight: a number from 0 to 1 (or one for each length of history, shortest first); "deleted" for the weight
-            that makes each event likeliest when it is left out of the counts of its history (leave-one-out);
+            that makes events likeliest when each is left out of all counts, those of shorter histories and of the
+            background among them (leave-one-out), one length of history after the other;
             "held-out" for the weight that makes the sequences of ``fit(..., held_out=)`` likeliest.
         background: "unigram" (how often each word comes next), "uniform", or probabilities: a dict by state, or an
             array in the order of the states.

@@ -129,6 +129,7 @@ def _by_interpolation(
         weights=found.weights,
         background=found.background,
         evidence=found.evidence,
+        notes=list(found.notes),
     )
 
 
