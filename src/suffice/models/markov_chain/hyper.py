@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.runs import sums_by
 from suffice.errors import EstimateError
+from suffice.families.gamma_function import log_gamma_ratio, rest_curvature, rest_slope
 from suffice.iteration import Control, Outcome
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.rows import Histories, log_joint, responsibilities
@@ -145,21 +146,15 @@ class _Component:
 
     @cached_property
     def value(self) -> float:
-        from scipy.special import gammaln
-
         of, totals = self._of, self._of._rows.total
-        own = self.alpha[of._word]
-        gained = self._share[of._row] @ (gammaln(of._count + own) - gammaln(own))
-        return float(gained + self._share @ (gammaln(self._mass) - gammaln(totals + self._mass)))
+        gained = self._share[of._row] @ log_gamma_ratio(self.alpha[of._word], of._count)
+        return float(gained - self._share @ log_gamma_ratio(self._mass, totals))
 
     def _differences(self, order: int) -> tuple[Floats, float]:
-        """Differences of polygamma functions: summed by state (card,), and of the totals."""
-        from scipy.special import polygamma
-
+        """Differences of the digamma (0) or trigamma function (1): summed by state (card,), and of the totals."""
         of = self._of
-        own = self.alpha[of._word]
-        gained = self._share[of._row] * (polygamma(order, of._count + own) - polygamma(order, own))
-        bottom = polygamma(order, of._rows.total + self._mass) - polygamma(order, self._mass)
+        gained = self._share[of._row] * _difference(order, self.alpha[of._word], of._count)
+        bottom = _difference(order, np.float64(self._mass), of._rows.total)
         return sums_by(of._word, gained, len(self.alpha)), float(self._share @ bottom)
 
     @cached_property
@@ -190,6 +185,13 @@ class _Component:
         if not bend > 0:
             return None
         return np.asarray(-slope / diagonal - rest * joined * float(joined @ slope) / bend)
+
+
+def _difference(order: int, a: Floats | np.float64, step: Floats) -> Floats:
+    """``polygamma(order, a + step) - polygamma(order, a)`` for the orders 0 and 1, without cancellation for large a."""
+    if order == 0:
+        return np.asarray(np.log1p(step / a) + (rest_slope(a + step) - rest_slope(a)))
+    return np.asarray(-step / (a * (a + step)) + (rest_curvature(a + step) - rest_curvature(a)))
 
 
 def said(learned: LearnedPrior, states: tuple[object, ...]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
 from suffice.families.dirichlet_mixture import DirichletMixture
+from suffice.families.gamma_function import log_gamma_ratio
 from suffice.models.markov_chain.laws import BackoffLaw, MixtureLaw, TableLaw, safe_log
 from suffice.models.markov_chain.levels import Levels
 
@@ -149,15 +150,12 @@ def log_joint(levels: Levels, rows: Histories, weights: Floats, alphas: Floats) 
 
     ``log w_c + log G(A_c) - log G(N + A_c) + sum_j log G(n_j + a_cj) - log G(a_cj)``; cells of count 0 add nothing.
     """
-    from scipy.special import gammaln
-
     row, word, count = rows.cells(levels)
     found = np.empty((len(rows.total), len(weights)))
     for c, alpha in enumerate(alphas):
         mass = float(alpha.sum())
-        gained = gammaln(count + alpha[word]) - gammaln(alpha[word])
-        found[:, c] = np.bincount(row, gained, minlength=len(rows.total))
-        found[:, c] += gammaln(mass) - gammaln(rows.total + mass)
+        found[:, c] = np.bincount(row, log_gamma_ratio(alpha[word], count), minlength=len(rows.total))
+        found[:, c] -= log_gamma_ratio(mass, rows.total)
     return found + safe_log(weights)
 
 
