@@ -184,7 +184,8 @@ class Certificate:
     is None where no bound is known; `bound` is False where it is only an estimate. `exact` says whether the expected
     statistics were computed exactly; where not, `engine` says how and `monte_carlo` how well. `exists` says whether the
     maximum is attained (None: not decided) and `directions` name what runs to infinity, or to the edge, where it is
-    not. `curvature` says whether a latent model is identified where EM has stopped.
+    not. `curvature` says whether a latent model is identified where EM has stopped. `formula` names what an estimate
+    that maximises nothing is computed by: there is then no optimum to be far from.
     """
 
     moment_gap: float
@@ -197,11 +198,14 @@ class Certificate:
     engine: str = ""
     monte_carlo: MonteCarlo | None = None
     curvature: Curvature | None = None
+    formula: str = ""
 
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
         found = [("moment gap", f"{self.moment_gap:.1e} ({self.scale})")]
-        if self.value_gap is None:
+        if self.formula:
+            found.append(("from optimum", f"not applicable: {self.formula} is a formula that maximises nothing"))
+        elif self.value_gap is None:
             found.append(("from optimum", "unknown"))
         else:
             found.append(("from optimum", f"{'at most' if self.bound else 'about'} {self.value_gap:.1e} nats a row"))
@@ -213,7 +217,8 @@ class Certificate:
             found += self.curvature.lines()
         rest = len(self.directions) - 3
         shown = "; ".join(self.directions[:3]) + (f"; ... ({rest} more)" if rest > 0 else "")
-        answer = {True: "yes", False: f"no: {shown}", None: "not decided"}[self.exists]
+        open_ = "not applicable" if self.formula else "not decided"
+        answer = {True: "yes", False: f"no: {shown}", None: open_}[self.exists]
         return [*found, ("maximum exists", answer)]
 
 
@@ -387,7 +392,7 @@ class Report:
 _TEXT, _NONE = (str,), (type(None),)
 #: What each field of a report may hold in a file.
 _KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("model", "method", "estimate", "stop_reason", "scale", "engine"), _TEXT),
+    **dict.fromkeys(("model", "method", "estimate", "stop_reason", "scale", "engine", "formula"), _TEXT),
     **dict.fromkeys(("parameterisation", "plan"), _TEXT + _NONE),
     **dict.fromkeys(("rows", "passes", "n_params", "iterations"), (int,)),
     **dict.fromkeys(("weight", "log_likelihood", "objective", "moment_gap"), (float,)),

@@ -9,6 +9,7 @@ place, which maximises a lower bound, so that the evidence never falls. The step
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,6 +32,8 @@ LEAST, MOST = 1e-10, 1e5
 #: Newton steps of a component in one step of EM, and the most that the logarithm of a pseudo-count moves in one.
 _NEWTON, _LEAP = 8, 3.0
 _LIGHTEST = 1e-300
+#: Values that differ by less, in units of their size, are the same: steps near the maximum are worth no more.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -123,14 +126,22 @@ class _Rows:
             better, direction = fixed, at.newton
             if direction is not None:
                 moved = _Component(self, share, self._limited(at.alpha * np.exp(np.clip(direction, -_LEAP, _LEAP))))
-                better = moved if moved.value >= fixed.value else fixed
-            if not better.value >= at.value:
+                better = moved if self._uphill(fixed, moved) else fixed
+            if not self._uphill(at, better):
                 break
             done = bool((np.abs(better.alpha - at.alpha) <= 1e-12 * at.alpha).all())
             at = better
             if done:
                 break
         return at.alpha
+
+    def _uphill(self, before: _Component, after: _Component) -> bool:
+        """Whether the value has risen; where rounding cannot tell, whether the slope has fallen."""
+        slack = _ROUNDING * abs(before.value)
+        if abs(after.value - before.value) > slack:
+            return after.value > before.value
+        steep = [float(np.abs(self._climbable(at.alpha, at.slope)).max()) for at in (before, after)]
+        return steep[1] < steep[0]
 
     def _limited(self, alpha: Floats) -> Floats:
         mass = float(alpha.sum())
@@ -150,16 +161,16 @@ class _Component:
         gained = self._share[of._row] @ log_gamma_ratio(self.alpha[of._word], of._count)
         return float(gained - self._share @ log_gamma_ratio(self._mass, totals))
 
-    def _differences(self, order: int) -> tuple[Floats, float]:
-        """Differences of the digamma (0) or trigamma function (1): summed by state (card,), and of the totals."""
+    def _differences(self, difference: Callable[[Floats | float, Floats], Floats]) -> tuple[Floats, float]:
+        """Differences of the digamma or trigamma function: summed by state (card,), and of the totals."""
         of = self._of
-        gained = self._share[of._row] * _difference(order, self.alpha[of._word], of._count)
-        bottom = _difference(order, np.float64(self._mass), of._rows.total)
+        gained = self._share[of._row] * difference(self.alpha[of._word], of._count)
+        bottom = difference(self._mass, of._rows.total)
         return sums_by(of._word, gained, len(self.alpha)), float(self._share @ bottom)
 
     @cached_property
     def _first(self) -> tuple[Floats, float]:
-        return self._differences(0)
+        return self._differences(digamma_difference)
 
     @property
     def slope(self) -> Floats:
@@ -176,7 +187,7 @@ class _Component:
     def newton(self) -> Floats | None:
         """The Newton step in the logarithms, or None where the second derivatives are not those of a hill."""
         slope = self.slope
-        second, rest = self._differences(1)
+        second, rest = self._differences(_trigamma_difference)
         diagonal = slope + self.alpha**2 * second
         if not (diagonal < 0).all():
             return None
@@ -187,10 +198,13 @@ class _Component:
         return np.asarray(-slope / diagonal - rest * joined * float(joined @ slope) / bend)
 
 
-def _difference(order: int, a: Floats | np.float64, step: Floats) -> Floats:
-    """``polygamma(order, a + step) - polygamma(order, a)`` for the orders 0 and 1, without cancellation for large a."""
-    if order == 0:
-        return np.asarray(np.log1p(step / a) + (rest_slope(a + step) - rest_slope(a)))
+def digamma_difference(a: Floats | float, step: Floats) -> Floats:
+    """``digamma(a + step) - digamma(a)``, without cancellation for large a."""
+    return np.asarray(np.log1p(step / a) + (rest_slope(a + step) - rest_slope(a)))
+
+
+def _trigamma_difference(a: Floats | float, step: Floats) -> Floats:
+    """``trigamma(a + step) - trigamma(a)``, without cancellation for large a."""
     return np.asarray(-step / (a * (a + step)) + (rest_curvature(a + step) - rest_curvature(a)))
 
 

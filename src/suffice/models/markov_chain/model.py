@@ -12,7 +12,7 @@ from suffice.domain import Domain, Variable, as_python
 from suffice.errors import EstimateError, FileFormatError, NotFittedError, OptionError, listing
 from suffice.fitting import Estimator, Solution
 from suffice.models.markov_chain.analysis import ChainAnalysis
-from suffice.models.markov_chain.certificate import certify, log_likelihood
+from suffice.models.markov_chain.certificate import certify, log_likelihood, objective
 from suffice.models.markov_chain.laws import Law, law_from_plain
 from suffice.models.markov_chain.moments import matched_counts, rows_with_prior
 from suffice.models.markov_chain.reading import Given, Vocabulary, read_summary, splitter
@@ -279,8 +279,7 @@ class MarkovChain(ChainSamples, ChainAnalysis, Estimator):
         return self._summary_log_likelihood(summary)
 
     def _certify(self, summary: Summary) -> Certificate:
-        wishes = self._wishes()
-        return certify(self._solved, "mle" if wishes.smoothing is None and wishes.prior is None else "smoothed")
+        return certify(self._solved, self._wishes().estimate)
 
     def matched_statistics(self) -> MatchedStatistics | None:
         """Counted steps, and n(history) p(next | history); smoothing moves them apart. None without counts."""
@@ -299,8 +298,7 @@ class MarkovChain(ChainSamples, ChainAnalysis, Estimator):
         return rows_with_prior(self._levels, self._words, self._prior)
 
     def _objective(self, summary: Summary, log_likelihood: float) -> float:
-        outcome = self._solved.outcome
-        return log_likelihood if outcome is None else float(outcome.state.objective)
+        return objective(self._solved, self._wishes().estimate, log_likelihood)
 
     @property
     def n_params_(self) -> int:

@@ -64,7 +64,7 @@ def rows_with_prior(levels: Levels, words: Vocabulary, prior: RowPrior) -> list[
         return []
     seen = np.zeros((len(histories), levels.card))
     np.add.at(seen, (number.reshape(-1), windows[:, -1]), counts)
-    alpha = _alphas(prior, histories, levels.card)
+    alpha = prior.of(histories, levels.card)
     kept = np.flatnonzero((alpha > 0).all(axis=1))
     names = [_said(histories[at], word, words, levels.card) for at in kept for word in range(levels.card)]
     return [CountedRows(tuple(names), seen[kept], alpha[kept])] if len(kept) else []
@@ -78,26 +78,13 @@ def _distinct(histories: Integers) -> tuple[Integers, Integers]:
     return found, number.reshape(-1)
 
 
-def _alphas(prior: RowPrior, histories: Integers, card: int) -> Floats:
-    """The pseudo-counts (n, card) of the rows after some histories (n, order); 0 where there are none."""
-    first = (histories == card).all(axis=1) & (histories.shape[1] > 0)
-    alpha = np.zeros((len(histories), card))
-    if prior.each:
-        alpha[~first] = prior.alphas[histories[~first, -1]]
-    else:
-        alpha[:] = prior.alphas[0]
-    if prior.first is not None:
-        alpha[first] = prior.first
-    return alpha
-
-
 def _pull(
     prior: RowPrior, histories: Integers, word: Integers, shares: Floats, estimate: str, card: int
 ) -> Floats | None:
     """What pseudo-counts add to a count; None for a mixture of rows, which adds something else to each."""
     if len(prior.alphas) > 1 and not prior.each:
         return None
-    alpha = _alphas(prior, histories, card)
+    alpha = prior.of(histories, card)
     less = 1.0 if estimate == "map" else 0.0
     added = np.where(alpha.any(axis=1, keepdims=True), alpha - less, 0.0)
     return np.asarray(added[np.arange(len(word)), word] - added.sum(axis=1) * shares)

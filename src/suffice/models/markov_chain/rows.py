@@ -33,6 +33,18 @@ class RowPrior:
     first: Floats | None
     each: bool = False
 
+    def of(self, histories: Integers, card: int) -> Floats:
+        """The pseudo-counts (n, card) of the rows after some histories (n, order); 0 where there are none."""
+        first = (histories == card).all(axis=1) & (histories.shape[1] > 0)
+        alpha = np.zeros((len(histories), card))
+        if self.each:
+            alpha[~first] = self.alphas[histories[~first, -1]]
+        else:
+            alpha[:] = self.alphas[0]
+        if self.first is not None:
+            alpha[first] = self.first
+        return alpha
+
 
 @dataclass(frozen=True, eq=False)
 class Histories:
