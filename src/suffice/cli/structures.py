@@ -81,10 +81,9 @@ def _from_file(path: Path) -> Structure:
 
 def _text_of(path: Path) -> str:
     """The text of a file, without the mark that some editors put first."""
-    import gzip
+    from suffice.storage.unpacking import unpacked_text
 
-    opened = gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(encoding="utf-8-sig")
-    with opened as stream:
+    with unpacked_text(path, "utf-8-sig") as stream:
         try:
             return stream.read()
         except UnicodeDecodeError as error:

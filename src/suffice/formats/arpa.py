@@ -7,10 +7,10 @@ with which they hand over to the shorter history. The marks are written as ``<s>
 from __future__ import annotations
 
 import gzip
-import io
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from suffice.models.markov_chain.levels import Level, Levels
 from suffice.models.markov_chain.model import MarkovChain
 from suffice.models.markov_chain.reading import Vocabulary
 from suffice.storage.files import replacing
+from suffice.storage.unpacking import unpacked_text
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -32,6 +33,8 @@ _NEVER = -99.0
 _START, _END, _UNKNOWN = "<s>", "</s>", "<unk>"
 #: Lines that are put together before they are written.
 _BLOCK = 100_000
+#: Sums of probabilities that were rounded, as tools with four digits write them, are off by less.
+ROUNDED = 1e-3
 
 
 def save(path: FilePath, model: Any) -> None:
@@ -97,14 +100,11 @@ def _tens(logs: Floats) -> Floats:
 
 def load(path: FilePath) -> MarkovChain:
     """Read a chain; its counts are not in the file, its probabilities are."""
-    opened: Any = gzip.open if os.fspath(path).endswith(".gz") else open
-    with opened(path, "rb") as binary, io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
+    with unpacked_text(path, newline="\n") as text:
         try:
             return _parsed(text, os.fspath(path))
         except UnicodeDecodeError as error:
             raise FileFormatError(f"{os.fspath(path)!r} is no UTF-8 text: {error}.") from None
-        except (OSError, EOFError) as error:
-            raise FileFormatError(f"{os.fspath(path)!r} cannot be unpacked: {error}.") from None
 
 
 def _parsed(stream: IO[str], name: str) -> MarkovChain:
@@ -143,9 +143,9 @@ class _Lines:
         if found != text:
             raise self.wrong(f"found {found!r}, expected {text!r}")
 
-    def wrong(self, what: str) -> FileFormatError:
-        """An error that names the place."""
-        return FileFormatError(f"{self._name}, line {self.number}: {what}.")
+    def wrong(self, what: str, number: int | None = None) -> FileFormatError:
+        """An error that names the place: the line read last, or another one."""
+        return FileFormatError(f"{self._name}, line {self.number if number is None else number}: {what}.")
 
 
 def _sizes(lines: _Lines) -> list[int]:
@@ -185,13 +185,22 @@ class _Again:
         return self._first.pop() if self._first else next(self._stream)
 
 
-def _section(
-    lines: _Lines, n: int, size: int, numbers: dict[str, int], *, last: bool
-) -> tuple[Integers, Floats, Floats]:
-    """Words (size, n), log10 probabilities and log10 weights of the runs of one length."""
+@dataclass(frozen=True, eq=False)
+class _Section:
+    """Words (size, n), log10 probabilities and log10 weights of the runs of one length, and their lines."""
+
+    words: Integers
+    p: Floats
+    weights: Floats
+    line: Integers
+
+
+def _section(lines: _Lines, n: int, size: int, numbers: dict[str, int], *, last: bool) -> _Section:
+    """The runs of one length."""
     rows: list[list[int]] = []
     p: list[float] = []
     weights: list[float] = []
+    places: list[int] = []
     for _ in range(size):
         line = next(lines, None)
         parts = [] if line is None else line.split()
@@ -208,14 +217,19 @@ def _section(
             if parts[1] in numbers:
                 raise lines.wrong(f"the word {parts[1]!r} comes twice")
             numbers[parts[1]] = len(numbers)
+        elif _START in parts[2 : n + 1]:
+            raise lines.wrong(f"found {line!r}; the mark {_START!r} can only come first")
         try:
             rows.append([numbers[word] for word in parts[1 : n + 1]])
         except KeyError as error:
             raise lines.wrong(f"the word {error.args[0]!r} is not among the single words") from None
-    return np.array(rows, dtype=np.int64).reshape(-1, n), np.array(p), np.array(weights)
+        places.append(lines.number)
+    return _Section(
+        np.array(rows, dtype=np.int64).reshape(-1, n), np.array(p), np.array(weights), np.array(places, dtype=np.int64)
+    )
 
 
-def _chain(sections: list[tuple[Integers, Floats, Floats]], names: list[str], lines: _Lines) -> MarkovChain:
+def _chain(sections: list[_Section], names: list[str], lines: _Lines) -> MarkovChain:
     """The chain over the words in sorted order, the start mark last."""
     states = sorted(name for name in names if name != _START)
     unknown = next((name for name in (_UNKNOWN, "<UNK>") if name in names), None)
@@ -225,29 +239,77 @@ def _chain(sections: list[tuple[Integers, Floats, Floats]], names: list[str], li
     if not states:
         raise lines.wrong("there are no words beside the start mark")
     card = len(states)
-    first = np.full(card + 1, _NEVER), np.zeros(card + 1)
-    at = renumber[sections[0][0][:, 0]]
-    first[0][at], first[1][at] = sections[0][1], sections[0][2]
+    first = np.full(card + 1, _NEVER), np.zeros(card + 1), np.zeros(card + 1, np.int64)
+    at = renumber[sections[0].words[:, 0]]
+    first[0][at], first[1][at], first[2][at] = sections[0].p, sections[0].weights, sections[0].line
     flat = np.zeros(card + 1, np.int64)
     levels = [Level(flat, np.arange(card + 1), flat, np.zeros(card + 1))]
-    log_p, log_weight = [_naturals(first[0])], [_naturals(first[1])]
-    for n, (rows, p, weights) in enumerate(sections[1:], start=2):
-        runs = renumber[rows]
+    log_p, log_weight, line = [_naturals(first[0])], [_naturals(first[1])], [first[2]]
+    for n, section in enumerate(sections[1:], start=2):
+        runs = renumber[section.words]
         tree = Levels(card, tuple(levels))
         history = _walk(tree, runs[:, :-1])
         if (history < 0).any():
-            missing = [[*states, _START][code] for code in runs[int(np.argmax(history < 0)), :-1]]
-            raise lines.wrong(f"the run {' '.join(missing)!r} is a history and has no line of its own")
+            at = int(np.argmax(history < 0))
+            missing = [[*states, _START][code] for code in runs[at, :-1]]
+            wrong = f"the run {' '.join(missing)!r} is a history and has no line of its own"
+            raise lines.wrong(wrong, int(section.line[at]))
         order = np.lexsort((runs[:, -1], history))
         suffix = np.maximum(_walk(tree, runs[:, 1:]), 0)
         levels.append(Level(history[order], runs[order, -1], suffix[order], np.zeros(len(runs))))
         keys = levels[-1].history * (card + 1) + levels[-1].word
-        if (np.diff(keys) == 0).any():
-            raise lines.wrong(f"a run of {n} words comes twice")
-        log_p.append(_naturals(p[order]))
-        log_weight.append(_naturals(weights[order]))
+        if (twice := np.flatnonzero(np.diff(keys) == 0)).size:
+            raise lines.wrong(f"a run of {n} words comes twice", int(section.line[order][twice[0] + 1]))
+        log_p.append(_naturals(section.p[order]))
+        log_weight.append(_naturals(section.weights[order]))
+        line.append(section.line[order])
     law = BackoffLaw(Levels(card, tuple(levels)), tuple(log_p), tuple(log_weight[:-1]))
+    _check_sums(law, [*states, _START], line, lines)
     return MarkovChain.from_law(law, words)
+
+
+def _check_sums(law: BackoffLaw, names: list[str], line: list[Integers], lines: _Lines) -> None:
+    """Raise where the words after some history have a probability of more than 1 together.
+
+    The sum of a row is that of the words with a line after the history h, and the weight of h times what the shorter
+    history leaves to the others: ``S(h) = sum p(w | h) + weight (S(h') - sum p(w | h'))``. It may be less than 1, as
+    where the unknown word has no line. Probabilities of four digits make sums that are off by a part in a thousand.
+    """
+    levels, card = law.levels, law.card
+    single = np.exp(law.log_p[0][:card])
+    whole = [np.array([single.sum()])]
+    if whole[0][0] > 1 + ROUNDED:
+        last = int(line[0][int(np.argmax(single))])
+        raise lines.wrong(f"the single words have the probability {whole[0][0]:.6g} together; expected at most 1", last)
+    for n in range(2, levels.order + 2):
+        level, size = levels.levels[n - 1], len(levels.levels[n - 2])
+        shorter = BackoffLaw(Levels(card, levels.levels[: n - 1]), law.log_p[: n - 1], law.log_weight[: n - 2])
+        spelled, histories = levels.words(n), levels.words(n - 1)
+        own = np.bincount(level.history, np.exp(law.log_p[n - 1]), minlength=size)
+        lower = np.bincount(level.history, np.exp(shorter.log_prob(spelled[:, 1:])), minlength=size)
+        weight = np.exp(law.log_weight[n - 2])
+        rest = _sums_of(levels, histories[:, 1:], whole)
+        whole.append(own + weight * np.maximum(rest - lower, 0.0))
+        high = np.flatnonzero(whole[-1] > 1 + ROUNDED * (1 + weight))
+        if len(high):
+            at = int(high[0])
+            place = line[n - 2][at]  # The line of the weight, unless the words alone have too much.
+            if own[at] > 1 + ROUNDED:
+                mine = np.flatnonzero(level.history == at)
+                place = line[n - 1][mine[int(np.argmax(law.log_p[n - 1][mine]))]]
+            before = " ".join(names[code] for code in histories[at].tolist())
+            wrong = f"the words after {before!r} have the probability {whole[-1][at]:.6g} together; expected at most 1"
+            raise lines.wrong(wrong, int(place))
+
+
+def _sums_of(levels: Levels, histories: Integers, whole: list[Floats]) -> Floats:
+    """Sums of the rows of some histories (m, k), of their longest end that the file has where it has not all of one."""
+    found = np.full(len(histories), whole[0][0])
+    length = histories.shape[1]
+    for k in range(1, length + 1):
+        place = _walk(levels, histories[:, length - k :])
+        found = np.where(place >= 0, whole[k][place], found)
+    return found
 
 
 def _walk(tree: Levels, runs: Integers) -> Integers:

@@ -7,7 +7,6 @@ be summed from the windows. Only windows that occur are kept.
 
 from __future__ import annotations
 
-import gzip
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -26,6 +25,7 @@ from suffice.kernels.words import WordNumbers
 from suffice.sources.sequences import Sequences, code_states
 from suffice.sources.weights import check_weights
 from suffice.statistics import Counts, Summary
+from suffice.storage.unpacking import unpacked, unpacked_text
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -224,8 +224,7 @@ def count_text(path: str | os.PathLike[str], layout: Layout) -> Summary:
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """The lines of a text file that are not empty, without their ends."""
-    opened = gzip.open if os.fspath(path).endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8", newline="\n") as stream:
+    with unpacked_text(path, newline="\n") as stream:
         for line in stream:
             if text := line.rstrip("\r\n"):
                 yield text
@@ -233,9 +232,8 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
 
 def _pieces(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """Pieces of whole lines."""
-    opened: Any = gzip.open if os.fspath(path).endswith(".gz") else open
     rest = b""
-    with opened(path, "rb") as stream:
+    with unpacked(path) as stream:
         while piece := stream.read(CHUNK_BYTES):
             cut = piece.rfind(b"\n") + 1
             if cut == 0:

@@ -7,12 +7,12 @@ its lower case, its first and last one to three letters, its shape, and pairs wi
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from suffice.errors import DataError
+from suffice.storage.unpacking import unpacked_text
 
 #: Steps on each side that a feature looks at, and letters of the beginnings and endings of words.
 WINDOW, LETTERS = 2, 3
@@ -24,8 +24,7 @@ Line = tuple[str, int, str]
 
 def lines_of_file(path: str) -> Iterator[Line]:
     """The lines of a text, plain or gzipped."""
-    opened: Any = gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8")
-    with opened as stream:
+    with unpacked_text(path) as stream:
         try:
             yield from ((path, at, line.rstrip("\r\n")) for at, line in enumerate(stream, 1))
         except UnicodeDecodeError as error:
