@@ -239,3 +239,44 @@ def test_an_arpa_file_of_single_words_by_hand(tmp_path: Path) -> None:
     chain = sf.read(path)
     assert chain.probability("a") == pytest.approx(0.5, rel=1e-5)
     assert chain.score_samples([["a", "b"]]) == pytest.approx([math.log(1 / 32)], rel=1e-5)
+
+
+# -- sequences shorter than the order --------------------------------------------------------------------------------
+
+SHORT_WAYS: list[dict[str, Any]] = [
+    {},
+    {"unseen": "nan"},
+    {"prior": 1.0},
+    {"prior": sf.DirichletMixture(weights=[0.5, 0.5], alphas=[[1.0, 1.0], [2.0, 3.0]])},
+    {"smoothing": sf.Interpolation(0.3)},
+    {"smoothing": "deleted"},
+    {"smoothing": "absolute"},
+    {"smoothing": sf.AbsoluteDiscount(backoff=True)},
+    {"smoothing": "katz"},
+    {"smoothing": "kneser-ney"},
+]
+
+
+@pytest.mark.parametrize("options", SHORT_WAYS, ids=str)
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_sequences_shorter_than_the_order_have_a_law(options: dict[str, Any], order: int) -> None:
+    """The first steps have laws of their own; a history of the whole order was never seen."""
+    chain = sf.MarkovChain(order, states=["a", "b"], **options).fit(["ab", "a"])
+    assert np.isfinite(chain.score(["ab", "a"]))
+    assert chain.row(()).values.sum() == pytest.approx(1.0)
+    nothing = options.get("unseen") == "nan"
+    row = chain.row(["a"] * order).values
+    assert np.isnan(row).all() if nothing else row.sum() == pytest.approx(1.0)
+    assert chain.counts(["a"] * order).tolist() == [0.0, 0.0]
+    assert chain.probability("a", ["<s>"]) == chain.initial_.at(to="a")
+    again = type(chain).from_plain(chain.to_plain())
+    assert again.score(["ab"]) == chain.score(["ab"])
+    if "prior" in options or "smoothing" in options:
+        weights = chain.interpolation_weight_
+        assert np.all(np.ravel(getattr(weights, "values", weights)) >= 0)
+
+
+@pytest.mark.parametrize("options", SHORT_WAYS[2:], ids=str)
+def test_single_words_have_no_weight_of_a_background(options: dict[str, Any]) -> None:
+    with pytest.raises(sf.EstimateError, match="order 0"):
+        _ = sf.MarkovChain(0, **options).fit(["ab", "a"]).interpolation_weight_

@@ -13,6 +13,7 @@ from suffice.errors import DataError, EstimateError, NotFittedError, OptionError
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.models.markov_chain import laws
+from suffice.models.markov_chain.levels import at_places
 from suffice.models.markov_chain.reading import Given, Vocabulary, opened, windows_of
 from suffice.models.markov_chain.rows import Histories
 from suffice.sources.ngrams import sequence_windows
@@ -166,7 +167,7 @@ class ChainAnswers:
         histories = self._histories()
         context = self._levels.contexts(histories)[order]
         totals = self._levels.totals(order + 1)
-        found = np.where(context >= 0, totals[context], 0.0)
+        found = at_places(totals, context, 0.0)
         return found.reshape((len(words.words),) * order)
 
     @property
@@ -211,6 +212,8 @@ class ChainAnswers:
         each length of history, shortest first.
         """
         self._known()
+        if self._law.order == 0:
+            raise EstimateError("A chain of order 0 has no histories, so that there is no weight of a background.")
         if self._weights and all(len(found) == 1 for found in self._weights):
             each = [float(found[0]) for found in self._weights]
             return each[0] if len(each) == 1 else tuple(each)
@@ -229,7 +232,7 @@ class ChainAnswers:
             )
         if isinstance(self._law, laws.BackoffLaw) and not self._is_plain():
             context = self._levels.contexts(self._histories())[self._law.order]
-            logs = np.where(context >= 0, self._law.log_weight[-1][context], 0.0)
+            logs = at_places(self._law.log_weight[-1], context, 0.0)
             return self._weight_table(np.exp(logs).reshape((len(self._words.words),) * self._law.order))
         raise EstimateError("Nothing is smoothed in this chain, so that there is no weight of a background.")
 
@@ -237,7 +240,7 @@ class ChainAnswers:
         law = self._law
         assert isinstance(law, laws.MixtureLaw)
         context = law.levels.contexts(self._histories())[law.order]
-        share = np.where((context >= 0)[:, None], law.share[-1][context], law.unseen)
+        share = at_places(law.share[-1], context, law.unseen)
         return np.asarray(share.sum(axis=1)).reshape((len(self._words.words),) * law.order)
 
     def _weight_table(self, values: Floats) -> Table:
@@ -284,7 +287,7 @@ class ChainAnswers:
         depth = int(laws.whole_history(places[None, :], self._words.card)[0])
         context = self._levels.contexts(places[None, :])[depth]
         run = self._levels.find(depth + 1, np.repeat(context, self._words.card), np.arange(self._words.card))
-        return np.where(run >= 0, self._levels.levels[depth].count[run], 0.0)
+        return at_places(self._levels.levels[depth].count, run, 0.0)
 
     def standard_errors(self) -> Table:
         """Standard errors of `transitions_`: ``sqrt(p (1 - p) / n(h))``, or posterior standard deviations.

@@ -20,7 +20,7 @@ from suffice.engines.runs import sums_by
 from suffice.errors import DataError
 from suffice.iteration import Control, Outcome, State, iterate
 from suffice.models.markov_chain.laws import BackoffLaw, safe_log
-from suffice.models.markov_chain.levels import Level, Levels
+from suffice.models.markov_chain.levels import Level, Levels, at_places
 from suffice.models.markov_chain.smoothing import Interpolation
 
 Floats = NDArray[np.float64]
@@ -255,10 +255,10 @@ def _held_out(
     context = levels.contexts(windows[:, :-1])[n - 1]
     total = levels.totals(n)
     usable = (context >= 0) & (windows[:, -1] >= 0)
-    usable &= np.where(context >= 0, total[context], 0.0) > 0
+    usable &= at_places(total, context, 0.0) > 0
     windows, number, context = windows[usable], number[usable], context[usable]
     run = levels.find(n, context, windows[:, -1])
-    counts = np.where(run >= 0, levels.levels[n - 1].count[run], 0.0)
+    counts = at_places(levels.levels[n - 1].count, run, 0.0)
     lower = np.exp(_shorter_log_prob(shorter, windows, n))
     return Evidence(counts / total[context], lower, number, bucket[context], _n_buckets(options))
 

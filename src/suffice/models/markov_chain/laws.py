@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError
-from suffice.models.markov_chain.levels import Levels
+from suffice.models.markov_chain.levels import Levels, at_places
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -95,8 +95,8 @@ class BackoffLaw(_OverLevels):
         for n in range(2, self.order + 2):
             context = contexts[n - 1]
             run = self.levels.find(n, context, safe)
-            weight = np.where(context >= 0, self.log_weight[n - 2][context], 0.0)
-            found = np.where(run >= 0, self.log_p[n - 1][run] if len(self.log_p[n - 1]) else 0.0, weight + found)
+            weight = at_places(self.log_weight[n - 2], context, 0.0)
+            found = np.where(run >= 0, at_places(self.log_p[n - 1], run, 0.0), weight + found)
         if self.first is not None:
             begins = (past == self.card).all(axis=1)
             found = np.where(begins, self.first[safe], found)
@@ -153,7 +153,7 @@ class MixtureLaw(_OverLevels):
                 at = contexts[n][mine]
                 share[mine] = self.share[n - 1][at]
                 run = self.levels.find(n + 1, at, safe[mine])
-                counts = np.where(run >= 0, self.levels.levels[n].count[run], 0.0)
+                counts = at_places(self.levels.levels[n].count, run, 0.0)
                 own[mine] = self.scale[n - 1][at] * counts
         found = safe_log(own + np.einsum("mc,cm->m", share, self.means[:, safe]))
         if self.first is not None:

@@ -23,6 +23,14 @@ Integers = NDArray[np.int64]
 Places = NDArray[Any]
 
 
+def at_places(values: Floats, places: Places, missing: Any) -> Floats:
+    """The values (n, ...) at some places (m,), and what is missing where a place is -1; there may be no values."""
+    if len(values) == 0:
+        return np.broadcast_to(np.asarray(missing, dtype=np.float64), (len(places), *values.shape[1:])).copy()
+    there = (places >= 0).reshape(-1, *(1,) * (values.ndim - 1))
+    return np.where(there, values[places], missing)
+
+
 @dataclass(frozen=True, eq=False)
 class Level:
     """The runs of n words: history, word, suffix and count (m,); histories and suffixes are places one level up.
