@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import suffice as sf
@@ -124,6 +125,33 @@ def test_chain_of_a_column_and_of_several_texts(good: Command, texts: None) -> N
 
 
 # -- hidden Markov models ----------------------------------------------------------------------------------------------
+
+
+def test_rows_in_any_order_are_sorted_by_a_column(good: Command, place: Path) -> None:
+    """The chain, the path of states and the counts are those of the rows in order."""
+    rows = pd.DataFrame(table()).assign(day=np.tile(np.arange(12), 10))
+    rows.to_csv("ordered.csv", index=False)
+    mixed = rows.sample(frac=1.0, random_state=0)
+    mixed.to_csv("mixed.csv", index=False)
+    plain, read = ("--group", "game", "--column"), ("--group", "game", "--order", "day", "--column")
+    good("fit", "ordered.csv", "--model", "chain", *plain, "rain", "-o", "right.json")
+    good("fit", "mixed.csv", "--model", "chain", *read, "rain", "-o", "chain.json")
+    good("summarize", "mixed.csv", "--model", "chain", *read, "rain", "-o", "counts.json")
+    good("fit", "counts.json", "--model", "chain", "-o", "again.json")
+    right = sf.read("right.json")
+    for name in ("chain.json", "again.json"):
+        np.testing.assert_array_equal(sf.read(name).transitions_.values, right.transitions_.values)
+    score = good("score", "chain.json", "mixed.csv", *read, "rain", "--json").json
+    assert score == good("score", "right.json", "ordered.csv", *plain, "rain", "--json").json
+    options = ("--model", "hmm", "--option", "states=2", "--label", "rain")
+    good("fit", "mixed.csv", *options, *read, "level", "-o", "hmm.json")
+    good("fit", "ordered.csv", *options, *plain, "level", "-o", "hmm_right.json")
+    np.testing.assert_array_equal(sf.read("hmm.json").transitions_, sf.read("hmm_right.json").transitions_)
+    found = good("predict", "hmm.json", "mixed.csv", "--group", "game", "--order", "day").rows
+    expected = good("predict", "hmm_right.json", "ordered.csv", "--group", "game").rows
+    assert [int(row["day"]) for row in found] == mixed["day"].tolist()
+    by_place = {(row["game"], row["day"]): row["state"] for row in found}
+    assert [by_place[row["game"], str(at % 12)] for at, row in enumerate(expected)] == [r["state"] for r in expected]
 
 
 def test_hmm(good: Command, place: Path) -> None:

@@ -114,6 +114,7 @@ def test_tables_on_disk_and_queries_give_the_fit_of_the_table(tmp_path: Path, mo
             "word": rng.choice(["u", "v", "w"], 500),
             "value": rng.normal(size=500).round(6),
             "state": rng.choice(["A", "B"], 500),
+            "at": np.arange(500),
         }
     )
     table.to_parquet(tmp_path / "steps.parquet", row_group_size=50)
@@ -132,7 +133,6 @@ def test_tables_on_disk_and_queries_give_the_fit_of_the_table(tmp_path: Path, mo
         tmp_path / "steps.parquet",
         str(tmp_path / "steps.csv"),
         polars.from_pandas(table).lazy(),
-        connection.sql("select * from steps"),
     ):
         found = model.clone().fit(data, **form)
         assert found.report_.log_likelihood == learned.report_.log_likelihood
@@ -144,6 +144,12 @@ def test_tables_on_disk_and_queries_give_the_fit_of_the_table(tmp_path: Path, mo
     for data in (tmp_path / "steps.parquet", polars.from_pandas(table).lazy()):
         other = sf.MarkovChain().fit(data, group="person", columns="word")
         assert other.report_.log_likelihood == chain.report_.log_likelihood
+    # The rows of a query have no order but the one that is named; its sequences come by their names.
+    query, ordered = connection.sql("select * from steps"), {**form, "order": "at"}
+    sorted_ = model.clone().fit(table, **ordered)
+    np.testing.assert_array_equal(model.clone().fit(query, **ordered).transitions_, sorted_.transitions_)
+    known = model.clone().fit(query, "state", **ordered)
+    np.testing.assert_allclose(known.transitions_, labelled.transitions_, rtol=1e-14)
     with pytest.raises(sf.DataError, match="no file"):
         model.fit(tmp_path / "none.parquet")
 

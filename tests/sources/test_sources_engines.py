@@ -170,6 +170,14 @@ def test_spark(spark: Any, reference: Summary) -> None:
         counts_of(frame, "colour", declared={"colour": Variable.discrete("colour", ["red", "blue"])})
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_sequences_on_spark_need_an_order(spark: Any) -> None:
+    from sources.test_sequence_order import ORDERED, check_engine, transitions
+
+    right = transitions(ORDERED, group="person")
+    check_engine(spark.createDataFrame(ORDERED).repartition(7), right, ["step", "stamp", "time", "text"])
+
+
 # Other frames --------------------------------------------------------------------------------------------------------
 
 

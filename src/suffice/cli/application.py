@@ -23,6 +23,7 @@ Given = Annotated[list[str] | None, typer.Option("--given", help="What is known,
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed of random numbers.")]
 Weight = Annotated[str | None, typer.Option(help="Column of weights of the rows.")]
 Group = Annotated[str | None, typer.Option(help="Column that tells sequences apart (chain, hmm).")]
+Order = Annotated[str | None, typer.Option(help="Column by which the steps of a sequence are sorted (chain, hmm).")]
 Column = Annotated[list[str] | None, typer.Option(help="Column to read (chain, hmm, glm); may be repeated.")]
 Response = Annotated[str | None, typer.Option(help="Column of the response (glm).")]
 Hidden = Annotated[

@@ -23,7 +23,7 @@ _TABLES = (".csv", ".csv.gz", ".parquet")
 
 def fit(files: list[str], wish: Wish, form: Form) -> sf.MarkovChain:
     """A fitted chain."""
-    form.check("--model chain", "weight", "group", "columns")
+    form.check("--model chain", "weight", "group", "order", "columns")
     options = wish.options(prior=counts_prior(wish.prior))
     model: sf.MarkovChain = made(sf.MarkovChain, **options)
     data, form_of = read_sequences(files, form, model.get_params(deep=False)["tokens"])
@@ -33,7 +33,7 @@ def fit(files: list[str], wish: Wish, form: Form) -> sf.MarkovChain:
 def summary_of(files: list[str], wish: Wish, form: Form) -> sf.Summary:
     """The counts that a chain of this order learns from."""
     wish.check("chain")
-    form.check("--model chain", "weight", "group", "columns")
+    form.check("--model chain", "weight", "group", "order", "columns")
     model: sf.MarkovChain = made(sf.MarkovChain, **wish.options())
     data, form_of = read_sequences(files, form, model.get_params(deep=False)["tokens"])
     return sf.summarize(model, open_sequences(data, **form_of) if form_of else data, form.weight)
@@ -43,11 +43,12 @@ def read_sequences(files: Sequence[str], form: Form, tokens: Any) -> tuple[Any, 
     """Sequences and how they are told apart: a summary, a table in memory, the path of a text, or lines of several."""
     if are_summaries(files):
         return summed(files), {}
-    if form.group or form.columns or any(name.lower().endswith(_TABLES) for name in files):
-        names = [*([form.group] if form.group else []), *form.columns, *([form.weight] if form.weight else [])]
+    if form.group or form.order or form.columns or any(name.lower().endswith(_TABLES) for name in files):
+        beside = [name for name in (form.group, form.order, form.weight) if name]
+        names = [*beside, *form.columns]
         with rows(files) as found:
             _, table = columns_in_memory(found, names if form.columns else None)
-        return table, {"group": form.group, "columns": list(form.columns) or None}
+        return table, {"group": form.group, "order": form.order, "columns": list(form.columns) or None}
     paths = files_of(files)
     if len(paths) == 1 and paths[0] != "-":
         return Path(paths[0]), {}
@@ -64,14 +65,14 @@ class ChainWay(Way):
 
     def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
         """Mean log-likelihood of a step, and the perplexity."""
-        form.check(self.who, "weight", "group", "columns")
+        form.check(self.who, "weight", "group", "order", "columns")
         found, form_of = read_sequences(data, form, self._tokens)
         score = float(self.model.score(found, form.weight, **form_of))
         return {"score": score, "perplexity": float(self.model.perplexity(found, form.weight, **form_of))}
 
     def predict(self, data: Sequence[str], form: Form) -> Columns:
         """What most probably follows each sequence, and how probable it is; with `proba` the whole row."""
-        form.check(self.who, "group", "columns", "proba")
+        form.check(self.who, "group", "order", "columns", "proba")
         tails = [path[-self.model.order :] for path in self._paths(data, form)]
         laws = [self.model.row(tail) for tail in tails]
         if not laws:
@@ -84,7 +85,7 @@ class ChainWay(Way):
         return {"next": [states[at] for at in best], "probability": shares[np.arange(len(best)), best]}
 
     def _paths(self, data: Sequence[str], form: Form) -> list[list[Hashable]]:
-        if form.group or form.columns or any(name.lower().endswith(_TABLES) for name in data):
+        if form.group or form.order or form.columns or any(name.lower().endswith(_TABLES) for name in data):
             found, form_of = read_sequences(data, form, self._tokens)
             sequences = open_sequences(found, **form_of).single()
             return [list(sequences[at]) for at in range(len(sequences))]

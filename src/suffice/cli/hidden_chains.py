@@ -15,6 +15,7 @@ from suffice.cli.texts import columns_in_memory
 from suffice.cli.ways import Columns, Form, Way, call
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError
+from suffice.sources.sequence_tables import step_order
 
 LAWS = (
     *("Categorical", "Bernoulli", "Normal", "MultivariateNormal", "Poisson", "Exponential", "Gamma", "Geometric"),
@@ -25,7 +26,7 @@ _BY_NAME = {name.lower(): name for name in LAWS} | {"gaussian": "Normal", "multi
 
 def fit(files: list[str], wish: Wish, form: Form) -> sf.HiddenMarkovModel:
     """A fitted hidden Markov model."""
-    form.check("--model hmm", "group", "columns", "label")
+    form.check("--model hmm", "group", "order", "columns", "label")
     options = wish.options(prior=counts_prior(wish.prior))
     if "states" not in options:
         raise OptionError("Say how many hidden states there are with --option states=2, or name them in a JSON list.")
@@ -36,13 +37,13 @@ def fit(files: list[str], wish: Wish, form: Form) -> sf.HiddenMarkovModel:
     if form.label is not None:
         from suffice.sources.sequences import open_sequences
 
-        known = open_sequences(table, group=form.group, columns=[form.label])
-    return model.fit(table, known, group=form.group, columns=names)
+        known = open_sequences(table, group=form.group, order=form.order, columns=[form.label])
+    return model.fit(table, known, group=form.group, order=form.order, columns=names)
 
 
 def _read(files: Sequence[str], form: Form) -> tuple[Domain, dict[Hashable, NDArray[Any]], list[Hashable]]:
     """What the columns hold, the columns, and the names of those that are observed."""
-    beside = [name for name in (form.group, form.label) if name is not None]
+    beside = [name for name in (form.group, form.order, form.label) if name is not None]
     with rows(files) as found:
         if isinstance(found, sf.Summary):
             raise OptionError("A hidden Markov model needs sequences; a summary does not keep them.")
@@ -78,30 +79,29 @@ class HiddenChainWay(Way):
     def _opened(self, data: Sequence[str], form: Form) -> tuple[dict[Hashable, NDArray[Any]], dict[str, Any]]:
         learned = getattr(self.model, "_columns", None)
         chosen = form.columns or tuple(learned or ())
-        beside = [] if form.group is None else [form.group]
+        beside = [name for name in (form.group, form.order) if name is not None]
         with rows(data) as found:
             if isinstance(found, sf.Summary):
                 raise OptionError("A hidden Markov model needs sequences; a summary does not keep them.")
             _, table = columns_in_memory(found, [*beside, *chosen] if chosen else None)
-        return table, {"group": form.group, "columns": list(chosen) or None}
+        return table, {"group": form.group, "order": form.order, "columns": list(chosen) or None}
 
     def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
         """Mean log-likelihood of a step."""
-        form.check(self.who, "group", "columns")
+        form.check(self.who, "group", "order", "columns")
         table, form_of = self._opened(data, form)
         return {"score": float(self.model.score(table, **form_of))}
 
     def predict(self, data: Sequence[str], form: Form) -> Columns:
         """The most probable path of states, in the order of the rows; with `proba` the posteriors of all states."""
-        form.check(self.who, "group", "columns", "proba", "further")
+        form.check(self.who, "group", "order", "columns", "proba", "further")
         table, form_of = self._opened(data, form)
         asked = self.model.posteriors if form.proba else self.model.predict
         answer = call(asked, table, **form_of, **form.further)
         steps = np.concatenate(answer) if isinstance(answer, list) else np.asarray(answer)
-        groups = None if form.group is None else table[form.group]
         found = np.empty_like(steps)
-        found[_order(groups, len(steps))] = steps
-        first = {} if groups is None else {form.group: groups}
+        found[step_order(table, form.group, form.order, len(steps))] = steps
+        first = {name: table[name] for name in (form.group, form.order) if name is not None}
         if form.proba:
             return first | {str(state): found[:, at] for at, state in enumerate(self.model.states_)}
         return first | {"state": found}
@@ -154,12 +154,3 @@ def _numbers(law: Any) -> dict[str, Any]:
     options = law.get_params(deep=False)
     parts = options.get("laws", options.get("components"))
     return found if parts is None else found | {"laws": [_numbers(part) for part in parts]}
-
-
-def _order(groups: NDArray[Any] | None, n: int) -> NDArray[np.intp]:
-    """The rows in the order of the sequences: groups by their first rows, rows of a group as they come."""
-    if groups is None:
-        return np.arange(n)
-    rank: dict[Any, int] = {}
-    numbers = [rank.setdefault(group, len(rank)) for group in groups.tolist()]
-    return np.argsort(numbers, kind="stable")

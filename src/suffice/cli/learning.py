@@ -13,6 +13,7 @@ from suffice.cli.application import (
     Group,
     Hidden,
     Json,
+    Order,
     Output,
     Response,
     Seed,
@@ -71,6 +72,7 @@ def fit(
     states: States = None,
     response: Response = None,
     group: Group = None,
+    order: Order = None,
     column: Column = None,
     label: Annotated[str | None, typer.Option(help="Column of known states (hmm).")] = None,
     option: Annotated[
@@ -96,7 +98,7 @@ def fit(
         seed=seed,
         progress=sys.stderr.isatty() if progress is None else progress,
     )
-    form = Form(weight=weight, response=response, group=group, columns=tuple(column or ()), label=label)
+    form = Form(weight=weight, response=response, group=group, order=order, columns=tuple(column or ()), label=label)
     _check_targets(output, report, model)
     _finish(_fitted(files, wish, form), output, report, json)
 
@@ -166,6 +168,7 @@ def summarize(
     hidden: Hidden = None,
     model: Annotated[str | None, typer.Option(help="chain, of sequences; else as the structure says.")] = None,
     group: Group = None,
+    order: Order = None,
     column: Column = None,
     option: Annotated[list[str] | None, typer.Option(help="Option of a chain, as NAME=VALUE: order, ...")] = None,
     json: Json = False,
@@ -186,7 +189,7 @@ def summarize(
         further=pairs(option or [], "--option"),
         progress=sys.stderr.isatty(),
     )
-    summary = _summary(files, wish, Form(weight=weight, group=group, columns=tuple(column or ())))
+    summary = _summary(files, wish, Form(weight=weight, group=group, order=order, columns=tuple(column or ())))
     write(summary, output)
     answers = len(summary.answers)
     said = {"rows": summary.rows, "weight": summary.weight, "statistics": answers, "file": str(output)}

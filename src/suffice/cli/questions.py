@@ -15,6 +15,7 @@ from suffice.cli.application import (
     Group,
     Json,
     Model,
+    Order,
     Output,
     Response,
     Seed,
@@ -68,6 +69,7 @@ def score(
     weight: Weight = None,
     response: Response = None,
     group: Group = None,
+    order: Order = None,
     column: Column = None,
     option: Further = None,
     json: Json = False,
@@ -81,7 +83,7 @@ def score(
     from suffice.cli.showing import lines, say
     from suffice.cli.ways import Form
 
-    read = Form(weight=weight, response=response, group=group, columns=tuple(column or ()))
+    read = Form(weight=weight, response=response, group=group, order=order, columns=tuple(column or ()))
     form = replace(read, further=read_options(option or []))
     found = way_of(read_model(model)).score(data, form)
     say(found, as_json=json, text=repr(found["score"]) if len(found) == 1 else lines(found))
@@ -96,6 +98,7 @@ def predict(
         bool, typer.Option("--proba", help="Probabilities of all states instead of the best one.")
     ] = False,
     group: Group = None,
+    order: Order = None,
     column: Column = None,
     option: Further = None,
     output: Output = None,
@@ -110,7 +113,7 @@ def predict(
     from suffice.cli.showing import write_rows
     from suffice.cli.ways import Form
 
-    read = Form(group=group, columns=tuple(column or ()), target=target, proba=proba)
+    read = Form(group=group, order=order, columns=tuple(column or ()), target=target, proba=proba)
     form = replace(read, further=read_options(option or []))
     write_rows(way_of(read_model(model)).predict(data, form), output, as_json=json)
 

@@ -23,6 +23,7 @@ class Form:
     weight: str | None = None
     response: str | None = None
     group: str | None = None
+    order: str | None = None
     columns: tuple[str, ...] = ()
     label: str | None = None
     target: str | None = None

@@ -78,8 +78,10 @@ class Source(ABC):
     """A table of any size that can be read in batches, as often as a fit needs.
 
     `columns` names the columns, without the one that holds the weights. `passes` is the number of times the rows have
-    been read.
+    been read. `unordered` names what has rows that come in no order of their own; empty where they keep theirs.
     """
+
+    unordered: str = ""
 
     def __init__(self, columns: Iterable[Hashable]) -> None:
         """Keep the names; they must differ."""
@@ -111,6 +113,10 @@ class Source(ABC):
     @abstractmethod
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         """Calls that each code one batch; they may run in any thread and in any order. At least one."""
+
+    def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
+        """The columns of a domain, some rows at a time and not yet coded, in one pass."""
+        raise NotImplementedError
 
     def infer(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,12 @@ def answer_partition(
 
 
 class DaskSource(Source):
-    """A Dask DataFrame; states that are not declared are found partition by partition."""
+    """A Dask DataFrame; states that are not declared are found partition by partition.
+
+    A shuffle, as of a merge or of `set_index`, leaves rows in an order that the frame does not tell.
+    """
+
+    unordered = "a Dask DataFrame"
 
     def __init__(self, frame: Any) -> None:
         """Keep the frame."""
@@ -80,6 +85,13 @@ class DaskSource(Source):
         weight = () if self._weight is None else (self._weight,)
         partitions: list[Any] = self._frame[[*domain.names, *weight]].to_delayed()
         return partitions
+
+    def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
+        """Partition by partition."""
+        self.passes += 1
+        for partition in self._partitions(domain):
+            held = partition_source(partition.compute(), self._weight)
+            yield {name: held.column(name) for name in domain.names}
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         for partition in self._partitions(domain):

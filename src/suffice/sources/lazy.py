@@ -44,6 +44,8 @@ class LazyPolars(StreamSource):
 def narwhals_source(frame: Any) -> ArrowStream:
     """A source from a lazy frame that narwhals wraps; its rows are collected as Arrow for each pass."""
     chosen = frame.head(0).collect("pyarrow").to_native()
-    return ArrowStream(
+    source = ArrowStream(
         chosen.schema, lambda names: frame.select(list(names)).collect("pyarrow").to_native().to_batches()
     )
+    source.unordered = "a lazy frame of another library"
+    return source

@@ -7,18 +7,18 @@ them are kept; of a column of states only its labels are.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Variable
-from suffice.errors import DataError, MissingColumnError, listing
+from suffice.domain import Variable, as_python, sort_states, state_key
+from suffice.errors import DataError, MissingColumnError, OptionError, listing
 from suffice.sources.arrays import array_column
-from suffice.sources.base import Batch, Source
-from suffice.sources.columns import Coded, Column
+from suffice.sources.base import Source
+from suffice.sources.columns import Coded, Column, with_whole_labels
 from suffice.sources.files import format_of
 from suffice.sources.opening import open_source
 
@@ -66,37 +66,112 @@ class Steps:
     offsets: Integers | None = None
 
 
-def read_steps(data: Any, group: Hashable | None, columns: Any) -> Steps:
-    """The named columns, by default all but the group."""
+def read_steps(data: Any, group: Hashable | None, columns: Any, order: Hashable | None = None) -> Steps:
+    """The named columns, by default all but those of the group and of the order."""
     source = open_source(data)
-    names = _observation_names(source, group, columns)
-    wanted = names if group is None else [*names, group]
-    held = _held(source, dict.fromkeys(wanted))
+    if order is None and source.unordered:
+        raise OptionError(
+            f"The rows of {source.unordered} come in no order of their own, and the steps of a sequence have one. Name "
+            "the column that orders the steps of each sequence by order=, such as a time or a number."
+        )
+    names = _observation_names(source, group, order, columns)
+    beside = [name for name in (group, order) if name is not None]
+    held = _held(source, dict.fromkeys([*names, *beside]))
     variables = tuple(_typed(held[name]) for name in names)
     found = [values_of(held[name]) for name in names]
-    if group is None:
+    if not beside:
         return Steps(names, found, variables)
+    places, offsets = _sequences(held, group, order, len(found[0]))
+    return Steps(names, found, variables, places, offsets)
+
+
+def step_order(data: Any, group: Hashable | None, order: Hashable | None, steps: int) -> Integers:
+    """The rows (steps,) of a table in memory in the order of sequences and their steps."""
+    held = _held(open_source(data), [name for name in (group, order) if name is not None])
+    places, _ = _sequences(held, group, order, steps)
+    return np.arange(steps) if places is None else places
+
+
+def _sequences(
+    held: dict[Hashable, Column], group: Hashable | None, order: Hashable | None, steps: int
+) -> tuple[Integers | None, Integers | None]:
+    """The order of rows that makes sequences of them (None where they are), and where each begins (None for one)."""
+    if group is None:
+        return _by_order(held, order, np.zeros(steps, np.int64), ()), None
     coded = held[group].code()
     if bool((coded.indices == len(coded.labels)).any()):
         row = int(np.argmax(coded.indices == len(coded.labels)))
         raise DataError(f"The group column {group!r} holds a gap (row {row}); every row must belong to a sequence.")
-    order, offsets = _grouped(_by_first_row(coded))
-    return Steps(names, found, variables, order, offsets)
+    if order is None:
+        return _grouped(_by_first_row(coded))
+    # Rows in no order of their own have no first ones either: the sequences are in the order of their names.
+    labels = list(coded.labels)
+    names = sort_states(labels)
+    rank = {state_key(name): at for at, name in enumerate(names)}
+    number = np.array([rank[state_key(label)] for label in labels], dtype=np.int64)[coded.indices]
+    used, number = np.unique(number, return_inverse=True)
+    _, offsets = _grouped(number.reshape(-1))
+    return _by_order(held, order, number.reshape(-1), [names[at] for at in used.tolist()]), offsets
 
 
-def _observation_names(source: Source, group: Hashable | None, columns: Any) -> list[Hashable]:
+def _by_order(
+    held: dict[Hashable, Column], order: Hashable | None, number: Integers, names: Sequence[Hashable]
+) -> Integers:
+    """The rows by the number of their sequence (rows,), then by the column that orders them; a tie is an error."""
+    ranks = _ranks(held[order], order)
+    places = np.lexsort((ranks, number)).astype(np.int64)
+    tie = np.flatnonzero((np.diff(number[places]) == 0) & (np.diff(ranks[places]) == 0))
+    if len(tie):
+        row = int(places[tie[0]])
+        value = values_of(held[order])[row]
+        where = f" in the sequence {names[int(number[row])]!r}" if len(names) else ""
+        raise DataError(
+            f"The order column {order!r} holds {as_python(value)!r} twice{where}, so that it does not say which step "
+            "comes first. Give a column that differs between the steps of a sequence."
+        )
+    return places
+
+
+def _ranks(column: Column, name: Hashable) -> NDArray[Any]:
+    """Numbers (rows,) that sort as the values of a column do."""
+    values = values_of(column)
+    if values.dtype.kind in "biuf":
+        gaps = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
+        ranks: NDArray[Any] = values
+    else:
+        coded = column.code()
+        gaps = coded.indices == len(coded.labels)
+        try:
+            sorted_ = sorted(range(len(coded.labels)), key=lambda at: coded.labels[at])
+        except TypeError as error:
+            raise DataError(f"The order column {name!r} holds values that cannot be sorted: {error}.") from None
+        table = np.zeros(len(coded.labels) + 1, np.int64)
+        table[sorted_] = np.arange(len(sorted_))
+        ranks = table[coded.indices]
+    if gaps.any():
+        raise DataError(f"The order column {name!r} holds a gap (row {int(np.argmax(gaps))}); every step has a place.")
+    return ranks
+
+
+def _observation_names(
+    source: Source, group: Hashable | None, order: Hashable | None, columns: Any
+) -> list[Hashable]:  # fmt: skip
     known = list(source.columns)
-    if group is not None and group not in known:
-        raise MissingColumnError(f"There is no group column {group!r}; the table has {listing(known)}.")
+    for what, name in (("group", group), ("order", order)):
+        if name is not None and name not in known:
+            raise MissingColumnError(f"There is no {what} column {name!r}; the table has {listing(known)}.")
+    if group is not None and group == order:
+        raise OptionError(f"group= and order= both name {group!r}; one tells sequences apart, the other their steps.")
     if columns is None:
-        names = [name for name in known if name != group]
+        names = [name for name in known if name not in (group, order)]
     else:
         names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
     for name in names:
         if name not in known:
             raise MissingColumnError(f"There is no column {name!r}; the table has {listing(known)}.")
     if not names:
-        raise DataError(f"The only column, {group!r}, tells the sequences apart; none holds observations.")
+        beside = listing([name for name in (group, order) if name is not None])
+        raise DataError(f"The table has {beside} alone, which tells sequences or steps apart; none holds observations.")
     return names
 
 
@@ -106,39 +181,26 @@ def _held(source: Source, names: Iterable[Hashable]) -> dict[Hashable, Column]:
     if opened is not None:
         return {name: opened(name) for name in wanted}
     domain = source.infer(wanted)
-    whole = source.reduce(lambda batch: _Read([_decoded(batch)]), domain)
+    parts: dict[Hashable, list[NDArray[Any]]] = {name: [] for name in wanted}
+    for columns in source.columns_in_parts(domain):
+        for name in wanted:
+            parts[name].append(_part(columns[name], domain[name], name in source.whole))
     found: dict[Hashable, Column] = {}
     for name in wanted:
-        parts = concatenated([part[name] for part in whole.parts])
-        kept = _StatesColumn(name, parts, domain[name]) if domain[name].origin == "category" else None
-        found[name] = array_column(name, parts) if kept is None else kept
+        values = concatenated(parts[name]) if parts[name] else np.zeros(0, object)
+        kept = _StatesColumn(name, values, domain[name]) if domain[name].origin == "category" else None
+        found[name] = array_column(name, values) if kept is None else kept
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """Decoded batches in order; they add up."""
-
-    parts: list[dict[Hashable, NDArray[Any]]]
-
-    def __add__(self, other: _Read) -> _Read:
-        return _Read(self.parts + other.parts)
-
-
-def _decoded(batch: Batch) -> dict[Hashable, NDArray[Any]]:
-    """The columns of a batch by name: numbers, or labels with None for a gap."""
-    found = {name: np.array(reals) for name, reals in zip(batch.real, batch.reals, strict=True)}
-    for name, codes in zip(batch.discrete, batch.codes, strict=True):
-        states = batch.domain[name].states
-        plain = {type(state) for state in states}
-        complete = bool((codes < len(states)).all())
-        if complete and len(plain) == 1 and plain <= {int, bool}:
-            found[name] = np.array(states)[codes]
-            continue
-        labels = np.empty(len(states) + 1, dtype=object)
-        labels[:-1] = states
-        found[name] = labels[codes]
-    return found
+def _part(column: Column, variable: Variable, whole: bool) -> NDArray[Any]:
+    """Some rows of a column: numbers, or labels with None for a gap."""
+    if variable.kind != "discrete":
+        return column.floats(slice(0, len(column)))
+    coded = column.code()
+    labels = np.empty(len(coded.labels) + 1, dtype=object)
+    labels[:-1] = list((with_whole_labels(coded) if whole else coded).labels)
+    return labels[coded.indices]
 
 
 class _StatesColumn(Column):

@@ -103,7 +103,9 @@ class Sequences:
         return Sequences(self.values[:, 0], self.offsets, self.columns, self.variables)
 
 
-def open_sequences(data: Any, *, lengths: Any = None, group: Hashable | None = None, columns: Any = None) -> Sequences:
+def open_sequences(
+    data: Any, *, lengths: Any = None, group: Hashable | None = None, order: Hashable | None = None, columns: Any = None
+) -> Sequences:
     """Sequences from any of the accepted forms.
 
     Args:
@@ -114,11 +116,14 @@ def open_sequences(data: Any, *, lengths: Any = None, group: Hashable | None = N
         lengths: number of steps of each sequence, in order; they must add up to the number of steps.
         group: name of the column that tells the sequences of a table apart. Rows of one group keep their order, need
             not be neighbours, and groups come in the order of their first rows.
-        columns: names of the columns that hold the observations; by default all but the group.
+        order: name of the column by which the steps of each sequence are sorted, such as a time; it must differ between
+            the steps of a sequence. Groups then come in the order of their names. Tables whose rows have no order of
+            their own (DuckDB, Dask, Spark) need it.
+        columns: names of the columns that hold the observations; by default all but the group and the order.
     """
     if isinstance(data, Sequences):
-        if lengths is not None or group is not None:
-            raise OptionError("The sequences are open already; give lengths= and group= when they are opened.")
+        if lengths is not None or group is not None or order is not None:
+            raise OptionError("The sequences are open already; give lengths=, group= and order= when they are opened.")
         return data
     if data is None:
         raise DataError(f"The data are None. {_ACCEPTED}")
@@ -128,8 +133,12 @@ def open_sequences(data: Any, *, lengths: Any = None, group: Hashable | None = N
         )
     if lengths is not None and group is not None:
         raise OptionError("Give either lengths= or group=, not both: each says where sequences end.")
+    if lengths is not None and order is not None:
+        raise OptionError("order= sorts the steps of a table; with lengths= they are in order. Give group= instead.")
     if is_table(data):
-        return _from_table(data, lengths, group, columns)
+        return _from_table(data, lengths, group, order, columns)
+    if order is not None:
+        raise OptionError(f"order={order!r} names a column, but the data ({type(data).__name__}) have no column names.")
     if group is not None:
         raise OptionError(f"group={group!r} names a column, but the data ({type(data).__name__}) have no column names.")
     values, offsets = _from_values(data, lengths)
@@ -178,8 +187,10 @@ def _translated(variable: Variable, coded: Coded) -> NDArray[np.int32]:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _from_table(data: Any, lengths: Any, group: Hashable | None, columns: Any) -> Sequences:
-    steps = read_steps(data, group, columns)
+def _from_table(
+    data: Any, lengths: Any, group: Hashable | None, order: Hashable | None, columns: Any
+) -> Sequences:  # fmt: skip
+    steps = read_steps(data, group, columns, order)
     # One column is one value a step, as in a list; several make a matrix.
     values = steps.columns[0] if len(steps.columns) == 1 else _side_by_side(steps.columns)
     offsets = _offsets(lengths, len(values)) if steps.offsets is None else steps.offsets

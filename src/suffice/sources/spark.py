@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from functools import partial, reduce
 from typing import Any
 
@@ -43,6 +43,8 @@ def answer_partition(
 class SparkSource(Source):
     """A Spark DataFrame; states that are not declared are found partition by partition."""
 
+    unordered = "a Spark DataFrame"
+
     def __init__(self, frame: Any) -> None:
         """Keep the frame; a stream without an end has no sum."""
         if getattr(frame, "isStreaming", False):
@@ -69,6 +71,8 @@ class SparkSource(Source):
         self.columns = tuple(column for column in self.columns if column != name)
 
     def _infer(self, name: Hashable) -> Variable:
+        if self._frame.schema[name].dataType.typeName() == "timestamp":  # Its Arrow type would need a time zone.
+            return Variable(name, "discrete")
         convert = require("pyspark.sql.pandas.types", extra="spark", purpose="Reading a Spark DataFrame").to_arrow_type
         return variable_of(name, convert(self._frame.schema[name].dataType))
 
@@ -76,12 +80,20 @@ class SparkSource(Source):
         weight = () if self._weight is None else (self._weight,)
         return self._frame.select(*("`" + str(name).replace("`", "``") + "`" for name in (*domain.names, *weight)))
 
-    def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
+    def _collected(self, domain: Domain) -> ArrowStream:
         table = self._chosen(domain).toArrow()
         source = ArrowStream(table.schema, lambda names: table.select(list(names)).to_batches())
         if self._weight is not None:
             source.weigh_by(self._weight)
-        yield from source._pieces(domain, threads)
+        return source
+
+    def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
+        """Batches of the rows, which are collected."""
+        self.passes += 1
+        return self._collected(domain).columns_in_parts(domain)
+
+    def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
+        yield from self._collected(domain)._pieces(domain, threads)
 
     def reduce(
         self,

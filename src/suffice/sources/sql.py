@@ -14,6 +14,8 @@ from suffice.sources.stream import ArrowStream
 class RelationSource(ArrowStream):
     """A DuckDB relation: each pass runs its query for the columns that are needed."""
 
+    unordered = "a DuckDB relation"
+
     def __init__(self, relation: Any) -> None:
         """Ask for the schema without running the query."""
         base.check_names(tuple(relation.columns))

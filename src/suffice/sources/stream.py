@@ -65,6 +65,11 @@ class StreamSource(Source):
         self._weight_name = name
         self.columns = tuple(column for column in self.columns if column != name)
 
+    def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
+        """Chunk by chunk."""
+        self.passes += 1
+        return (chunk.columns for chunk in self._chunks(domain, domain.names))
+
     def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """By reading the columns until each has shown a value that is not whole, mostly in the first chunk."""
         found = {name: WholeNumbers() for name in names}

@@ -35,7 +35,7 @@ METHODS = ("viterbi", "posterior")
 
 
 class Decoding:
-    """Questions about sequences; every one takes `lengths`, `group` and `columns` as `fit` does.
+    """Questions about sequences; every one takes `lengths`, `group`, `order` and `columns` as `fit` does.
 
     Answers by step come in the form of the sequences: a list of arrays for a list, one array for one sequence or for
     an array with lengths.
@@ -49,10 +49,10 @@ class Decoding:
     def _fitted(self) -> Parameters:
         raise NotImplementedError
 
-    def _opened(self, sequences: Any, lengths: Any, group: Any, columns: Any) -> tuple[Opened, Observed]:
+    def _opened(self, sequences: Any, lengths: Any, group: Any, order: Any, columns: Any) -> tuple[Opened, Observed]:
         self._fitted()
         columns = self._known_columns(sequences) if columns is None else columns
-        opened = open_observations(sequences, lengths, group, columns)
+        opened = open_observations(sequences, lengths, group, order, columns)
         data = self._emission.read(opened.columns)
         return opened, Observed(data, opened.sequences.offsets, np.ones(opened.sequences.n_sequences))
 
@@ -89,33 +89,42 @@ class Decoding:
 
     # -- likelihood --------------------------------------------------------------------------------------------------
 
-    def log_likelihood(self, sequences: Any, *, lengths: Any = None, group: Any = None, columns: Any = None) -> Floats:
+    def log_likelihood(
+        self, sequences: Any, *, lengths: Any = None, group: Any = None, order: Any = None, columns: Any = None
+    ) -> Floats:
         """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
-        _, observed = self._opened(sequences, lengths, group, columns)
+        _, observed = self._opened(sequences, lengths, group, order, columns)
         return Expectation(observed, self._emission, self._options["threads"]).log_likelihoods(self._fitted())
 
     def score(
-        self, sequences: Any, states: Any = None, *, lengths: Any = None, group: Any = None,
+        self, sequences: Any, states: Any = None, *, lengths: Any = None, group: Any = None, order: Any = None,
         sample_weight: Any = None, columns: Any = None,
     ) -> float:  # fmt: skip
         """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used."""
-        _, observed = self._opened(sequences, lengths, group, columns)
+        _, observed = self._opened(sequences, lengths, group, order, columns)
         weights = read_weights(sample_weight, observed.n_sequences)
         total = float(weights @ np.diff(observed.offsets))
         if not total > 0:
             raise OptionError("The score of no steps is undefined: the sequences have no weight.")
-        values = self.log_likelihood(sequences, lengths=lengths, group=group, columns=columns)
+        values = self.log_likelihood(sequences, lengths=lengths, group=group, order=order, columns=columns)
         return float(weights[weights > 0] @ values[weights > 0]) / total
 
     # -- states ------------------------------------------------------------------------------------------------------
 
     def predict(
-        self, sequences: Any, *, method: str = "viterbi", lengths: Any = None, group: Any = None, columns: Any = None
+        self,
+        sequences: Any,
+        *,
+        method: str = "viterbi",
+        lengths: Any = None,
+        group: Any = None,
+        order: Any = None,
+        columns: Any = None,
     ) -> Any:
         """The states: of the most probable path ("viterbi"), or the most probable one at each step ("posterior")."""
         if method not in METHODS:
             raise OptionError(f"method is {method!r}; expected 'viterbi' or 'posterior'.")
-        opened, observed = self._opened(sequences, lengths, group, columns)
+        opened, observed = self._opened(sequences, lengths, group, order, columns)
         if method == "viterbi":
             codes = self._paths(observed, 1)[0][0]
         else:
@@ -131,7 +140,14 @@ class Decoding:
         return np.concatenate([part[0] for part in found], axis=1), np.concatenate([part[1] for part in found])
 
     def best_paths(
-        self, sequences: Any, n: int = 2, *, lengths: Any = None, group: Any = None, columns: Any = None
+        self,
+        sequences: Any,
+        n: int = 2,
+        *,
+        lengths: Any = None,
+        group: Any = None,
+        order: Any = None,
+        columns: Any = None,
     ) -> Any:
         """The `n` most probable paths of each sequence with their log P(path, sequence), best first.
 
@@ -139,7 +155,7 @@ class Decoding:
         fewer paths.
         """
         n = whole_number(n, "n")
-        opened, observed = self._opened(sequences, lengths, group, columns)
+        opened, observed = self._opened(sequences, lengths, group, order, columns)
         codes, values = self._paths(observed, n)
         found = []
         for s in range(observed.n_sequences):
@@ -148,35 +164,41 @@ class Decoding:
             found.append([(take_states(self._names, codes[r, span]), float(values[s, r])) for r in ranks])
         return found if opened.as_list or observed.n_sequences > 1 else found[0]
 
-    def posteriors(self, sequences: Any, *, lengths: Any = None, group: Any = None, columns: Any = None) -> Any:
+    def posteriors(
+        self, sequences: Any, *, lengths: Any = None, group: Any = None, order: Any = None, columns: Any = None
+    ) -> Any:
         """P(state at a step | whole sequence) (steps, K): smoothing."""
-        opened, observed = self._opened(sequences, lengths, group, columns)
+        opened, observed = self._opened(sequences, lengths, group, order, columns)
         return opened.give(self._smoothed(observed))
 
     predict_proba = posteriors
 
-    def filter(self, sequences: Any, *, lengths: Any = None, group: Any = None, columns: Any = None) -> Any:
+    def filter(
+        self, sequences: Any, *, lengths: Any = None, group: Any = None, order: Any = None, columns: Any = None
+    ) -> Any:
         """P(state at a step | sequence up to that step) (steps, K)."""
-        opened, observed = self._opened(sequences, lengths, group, columns)
+        opened, observed = self._opened(sequences, lengths, group, order, columns)
         return opened.give(self._filtered(observed))
 
-    def pairwise(self, sequences: Any, *, lengths: Any = None, group: Any = None, columns: Any = None) -> Any:
+    def pairwise(
+        self, sequences: Any, *, lengths: Any = None, group: Any = None, order: Any = None, columns: Any = None
+    ) -> Any:
         """P(state at a step, state at the next | whole sequence) (steps - 1, K, K).
 
         A list of such arrays, but for one sequence that is no list of sequences.
         """
-        opened, observed = self._opened(sequences, lengths, group, columns)
+        opened, observed = self._opened(sequences, lengths, group, order, columns)
         whole = np.concatenate(self._by_block(observed, _pairs))
         rows = [whole[a + 1 : b] for a, b in zip(observed.offsets, observed.offsets[1:], strict=False)]
         return rows if opened.as_list or len(rows) > 1 else rows[0]
 
     def sample_paths(
         self, sequences: Any, n: int = 1, *, random_state: Any = None, lengths: Any = None, group: Any = None,
-        columns: Any = None,
+        order: Any = None, columns: Any = None,
     ) -> Any:  # fmt: skip
         """`n` paths of states drawn from P(states | sequence): a list of `n` answers in the form of the sequences."""
         n = whole_number(n, "n")
-        opened, observed = self._opened(sequences, lengths, group, columns)
+        opened, observed = self._opened(sequences, lengths, group, order, columns)
         self._check_possible(observed)
         chain = chains(observed, self._emission, self._fitted())
         codes = chain.sample(n, random_state=generator(random_state), threads=self._options["threads"])
@@ -185,14 +207,21 @@ class Decoding:
     # -- future and samples ------------------------------------------------------------------------------------------
 
     def forecast(
-        self, sequences: Any, steps: int = 1, *, lengths: Any = None, group: Any = None, columns: Any = None
+        self,
+        sequences: Any,
+        steps: int = 1,
+        *,
+        lengths: Any = None,
+        group: Any = None,
+        order: Any = None,
+        columns: Any = None,
     ) -> Any:
         """P(state | sequence) (steps, K) for the steps that follow a sequence; a list where there are several.
 
         `forecast_law` makes laws of observations of them.
         """
         steps = whole_number(steps, "steps")
-        opened, observed = self._opened(sequences, lengths, group, columns)
+        opened, observed = self._opened(sequences, lengths, group, order, columns)
         rows = self._filtered(observed)
         ahead, found = rows[observed.offsets[1:] - 1], []
         for _ in range(steps):
@@ -253,17 +282,17 @@ class Decoding:
     def _compared(self, sequences: Any, states: Any, form: dict[str, Any]) -> tuple[list[Any], list[Any]]:
         """Predicted states and true labels of the steps that have one."""
         self._fitted()
-        place = {name: form.get(name) for name in ("lengths", "group", "columns")}
+        place = {name: form.get(name) for name in ("lengths", "group", "order", "columns")}
         if place["columns"] is None:
             place["columns"] = self._known_columns(sequences)
-        place["columns"], states = split_states(sequences, states, place["group"], place["columns"])
+        place["columns"], states = split_states(sequences, states, place["group"], place["order"], place["columns"])
         found = self.predict(sequences, **{**form, **place})
         opened = open_observations(sequences, *place.values())
         path = np.concatenate(found) if isinstance(found, list) else found
         return labelled(path.tolist(), open_paths(states, opened, place["lengths"]).values.tolist())
 
     def standard_errors(
-        self, sequences: Any, states: Any = None, *, lengths: Any = None, group: Any = None,
+        self, sequences: Any, states: Any = None, *, lengths: Any = None, group: Any = None, order: Any = None,
         sample_weight: Any = None, columns: Any = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Standard errors from the observed information of these sequences, which should be those learned from.
@@ -273,8 +302,8 @@ class Decoding:
         """
         self._fitted()
         columns = self._known_columns(sequences) if columns is None else columns
-        columns, states = split_states(sequences, states, group, columns)
-        opened, observed = self._opened(sequences, lengths, group, columns)
+        columns, states = split_states(sequences, states, group, order, columns)
+        opened, observed = self._opened(sequences, lengths, group, order, columns)
         labels, _ = read_labels(states, opened, lengths, self._names, False)
         weights = read_weights(sample_weight, observed.n_sequences)
         whole = Observed(observed.data, observed.offsets, weights, labels)

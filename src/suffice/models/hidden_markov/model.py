@@ -139,6 +139,7 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
         *,
         lengths: Any = None,
         group: Any = None,
+        order: Any = None,
         sample_weight: Any = None,
         columns: Any = None,
     ) -> Self:
@@ -150,6 +151,8 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
                 whole sequence, that is not known.
             lengths: steps of each sequence, where they are given as one array.
             group: column of a table that tells sequences apart.
+            order: column of a table that orders the steps of each sequence, such as a time; rows of a DuckDB, Dask or
+                Spark table need it, since these come in no order of their own.
             sample_weight: one weight a sequence; 2 counts as two sequences.
             columns: columns of a table to read.
 
@@ -157,7 +160,7 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
             self
         """
         fresh = self._fresh()
-        observed = fresh._read(sequences, states, lengths, group, sample_weight, columns, known=None)
+        observed = fresh._read(sequences, states, lengths, group, order, sample_weight, columns, known=None)
         fresh._learn_from(observed)
         return self._become(fresh)
 
@@ -179,7 +182,7 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
                 "added to. Fit all sequences together."
             )
         fresh = self._fresh()
-        form = {"lengths": None, "group": None, "sample_weight": None, "columns": None} | dict(form)
+        form = {"lengths": None, "group": None, "order": None, "sample_weight": None, "columns": None} | dict(form)
         observed = fresh._read(sequences, states, *form.values(), known=self)
         if not fresh._is_closed(observed):
             raise OptionError(
@@ -206,13 +209,22 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
         return self
 
     def _read(
-        self, sequences: Any, states: Any, lengths: Any, group: Any, weight: Any, columns: Any, *, known: Any
+        self,
+        sequences: Any,
+        states: Any,
+        lengths: Any,
+        group: Any,
+        order: Any,
+        weight: Any,
+        columns: Any,
+        *,
+        known: Any,
     ) -> Observed:
         """Observed sequences; the emission is built from them, or grows by them where one is known."""
         if known is not None and columns is None:
             columns = known._known_columns(sequences)
-        columns, states = split_states(sequences, states, group, columns)
-        opened = open_observations(sequences, lengths, group, columns)
+        columns, states = split_states(sequences, states, group, order, columns)
+        opened = open_observations(sequences, lengths, group, order, columns)
         names = state_names(self._options["states"]) if known is None else known._names
         counted = known is None and isinstance(self._options["states"], int | np.integer)
         labels, self._names = read_labels(states, opened, lengths, names, counted)

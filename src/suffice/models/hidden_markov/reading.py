@@ -45,9 +45,9 @@ class Opened:
         return np.split(values, self.sequences.offsets[1:-1])
 
 
-def open_observations(data: Any, lengths: Any, group: Any, columns: Any) -> Opened:
+def open_observations(data: Any, lengths: Any, group: Any, order: Any, columns: Any) -> Opened:
     """The observations, column by column."""
-    found = open_sequences(data, lengths=lengths, group=group, columns=columns)
+    found = open_sequences(data, lengths=lengths, group=group, order=order, columns=columns)
     values = found.values
     parts = [values] if values.ndim == 1 else [values[:, at] for at in range(values.shape[1])]
     one = found.n_sequences == 1 and not _is_nested(data)
@@ -59,15 +59,15 @@ def _is_nested(data: Any) -> bool:
     return isinstance(data, list | tuple) and len(data) == 1 and isinstance(data[0], list | tuple | str | np.ndarray)
 
 
-def split_states(data: Any, states: Any, group: Any, columns: Any) -> tuple[Any, Any]:
+def split_states(data: Any, states: Any, group: Any, order: Any, columns: Any) -> tuple[Any, Any]:
     """Columns of observations and the known states, where `states` names a column of the table."""
     if not isinstance(states, str) or not is_table(data):
         return columns, states
     known = table_columns(data)
     if states not in known:
         raise DataError(f"states names the column {states!r}; the table has {listing(known)}.")
-    names = [name for name in known if name != group and name != states]
-    return names if columns is None else columns, open_sequences(data, group=group, columns=[states])
+    names = [name for name in known if name not in (group, order, states)]
+    return names if columns is None else columns, open_sequences(data, group=group, order=order, columns=[states])
 
 
 def read_labels(

@@ -331,7 +331,9 @@ class ChainAnswers:
             return 0.0
         return float(weights @ self._law.log_prob(windows.astype(np.int64)))
 
-    def _summary_for(self, data: Any, sample_weight: Any, columns: Any, lengths: Any, group: Any) -> Summary:
+    def _summary_for(
+        self, data: Any, sample_weight: Any, columns: Any, lengths: Any, group: Any, order: Any
+    ) -> Summary:  # fmt: skip
         self._known()
         if isinstance(data, Summary):
             return data
@@ -339,20 +341,34 @@ class ChainAnswers:
         # Every state is read, so that one which is not known scores as such.
         options = {**model._options, "states": None}
         reader = type(model)(**{**options, "prior": None, "estimate": None, "learn_prior": False, "smoothing": None})
-        summary: Summary = reader._summary_of(Given(data, lengths, group), sample_weight, columns)[0]
+        summary: Summary = reader._summary_of(Given(data, lengths, group, None, order), sample_weight, columns)[0]
         return summary
 
     def log_likelihood(
-        self, data: Any, sample_weight: Any = None, *, columns: Any = None, lengths: Any = None, group: Any = None
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        *,
+        columns: Any = None,
+        lengths: Any = None,
+        group: Any = None,
+        order: Any = None,
     ) -> float:
         """Sum over all events, natural logarithm; -inf where one cannot be."""
-        return self._summary_log_likelihood(self._summary_for(data, sample_weight, columns, lengths, group))
+        return self._summary_log_likelihood(self._summary_for(data, sample_weight, columns, lengths, group, order))
 
     def score(
-        self, data: Any, sample_weight: Any = None, *, columns: Any = None, lengths: Any = None, group: Any = None
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        *,
+        columns: Any = None,
+        lengths: Any = None,
+        group: Any = None,
+        order: Any = None,
     ) -> float:
         """Mean log-likelihood of an event: of a step, and with bounds of the end of a sequence too."""
-        summary = self._summary_for(data, sample_weight, columns, lengths, group)
+        summary = self._summary_for(data, sample_weight, columns, lengths, group, order)
         if summary.weight <= 0:
             raise OptionError("The score of no sequences is undefined: the data have no weight.")
         return self._summary_log_likelihood(summary) / summary.weight
@@ -365,6 +381,7 @@ class ChainAnswers:
         columns: Any = None,
         lengths: Any = None,
         group: Any = None,
+        order: Any = None,
         initial: bool | None = None,
     ) -> float:
         """``exp`` of the mean of -log p over the predicted events; infinite where one cannot be.
@@ -372,7 +389,7 @@ class ChainAnswers:
         initial: whether first states are among them. By default they are where sequences have bounds; in a plain chain
         the transitions alone are predicted.
         """
-        summary = self._summary_for(data, sample_weight, columns, lengths, group)
+        summary = self._summary_for(data, sample_weight, columns, lengths, group, order)
         windows, weights = windows_of(summary, self._layout, self._known())  # type: ignore[attr-defined]
         if self._law.order > 0 and not (self._words.end is not None if initial is None else initial):
             later = windows[:, -2] != self._words.card
@@ -381,11 +398,13 @@ class ChainAnswers:
             raise DataError("There are no transitions: every sequence has a single step.")
         return float(np.exp(-(weights @ self._law.log_prob(windows.astype(np.int64))) / weights.sum()))
 
-    def score_samples(self, data: Any, *, columns: Any = None, lengths: Any = None, group: Any = None) -> Floats:
+    def score_samples(
+        self, data: Any, *, columns: Any = None, lengths: Any = None, group: Any = None, order: Any = None
+    ) -> Floats:
         """Log-likelihood of each sequence (n_sequences,)."""
         words = self._known()
         options: dict[str, Any] = self.__dict__["_options"]
-        sequences = opened(Given(data, lengths, group), options["tokens"], columns).single()
+        sequences = opened(Given(data, lengths, group, None, order), options["tokens"], columns).single()
         codes, found = code_states(sequences.values)
         if (codes < 0).any():
             raise DataError("The sequences hold gaps; a Markov chain needs every state.")

@@ -159,6 +159,7 @@ class MarkovChain(ChainSamples, ChainAnalysis, Estimator):
         columns: Any = None,
         lengths: Any = None,
         group: Hashable | None = None,
+        order: Hashable | None = None,
         held_out: Any = None,
     ) -> Self:
         """Learn the chain from sequences.
@@ -169,9 +170,11 @@ class MarkovChain(ChainSamples, ChainAnalysis, Estimator):
             columns: the column of a table that holds the states.
             lengths: number of steps of each sequence, where the data are one array.
             group: name of the column that tells the sequences of a table apart.
+            order: name of the column that orders the steps of each sequence, such as a time; rows of a DuckDB, Dask or
+                Spark table need it, since these come in no order of their own.
             held_out: further sequences, from which ``Interpolation("held-out")`` learns its weights.
         """
-        return super().fit(self._given(data, lengths, group, held_out), sample_weight, columns=columns)
+        return super().fit(self._given(data, lengths, group, held_out, order), sample_weight, columns=columns)
 
     def partial_fit(
         self,
@@ -182,11 +185,12 @@ class MarkovChain(ChainSamples, ChainAnalysis, Estimator):
         keep: float = 1.0,
         lengths: Any = None,
         group: Hashable | None = None,
+        order: Hashable | None = None,
         held_out: Any = None,
     ) -> Self:
         """Add sequences to those learned; equal to one fit on all. `keep` below 1 weights the earlier ones down."""
         self._refuse_without_counts()
-        given = self._given(data, lengths, group, held_out)
+        given = self._given(data, lengths, group, held_out, order)
         return super().partial_fit(given, sample_weight, columns=columns, keep=keep)
 
     def unlearn(
@@ -197,11 +201,12 @@ class MarkovChain(ChainSamples, ChainAnalysis, Estimator):
         columns: Any = None,
         lengths: Any = None,
         group: Hashable | None = None,
+        order: Hashable | None = None,
         held_out: Any = None,
     ) -> Self:
         """Take sequences out again; equal to a fit that never saw them."""
         self._refuse_without_counts()
-        return super().unlearn(self._given(data, lengths, group, held_out), sample_weight, columns=columns)
+        return super().unlearn(self._given(data, lengths, group, held_out, order), sample_weight, columns=columns)
 
     def _refuse_without_counts(self) -> None:
         """A chain from a file of probabilities has nothing that sequences could be added to or taken from."""
@@ -209,12 +214,14 @@ class MarkovChain(ChainSamples, ChainAnalysis, Estimator):
             raise self._without_counts()
 
     @staticmethod
-    def _given(data: Any, lengths: Any, group: Any, held_out: Any) -> Any:
+    def _given(data: Any, lengths: Any, group: Any, held_out: Any, order: Any) -> Any:
         if isinstance(data, Summary):
-            if lengths is not None or group is not None or held_out is not None:
-                raise OptionError("A Summary holds counts already; give neither lengths, group nor held_out beside it.")
+            if any(option is not None for option in (lengths, group, held_out, order)):
+                raise OptionError(
+                    "A Summary holds counts already; give neither lengths, group, order nor held_out beside it."
+                )
             return data
-        return Given(data, lengths, group, held_out)
+        return Given(data, lengths, group, held_out, order)
 
     def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
         if isinstance(data, Summary):

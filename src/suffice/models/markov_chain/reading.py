@@ -35,6 +35,7 @@ class Given:
     lengths: Any = None
     group: Hashable | None = None
     held_out: Any = None
+    order: Hashable | None = None
 
 
 Split = Callable[[Any], Iterable[Hashable]]
@@ -67,16 +68,16 @@ def read_summary(given: Given, layout: Layout, tokens: Any, weights: Any, column
 
 def _read(given: Given, layout: Layout, tokens: Any, weights: Any, columns: Any) -> Summary:
     data = given.data
-    grouped = given.group is not None and is_table(data)
+    grouped = (given.group is not None or given.order is not None) and is_table(data)
     if not grouped and (_is_file(data) or isinstance(data, Iterator)):
-        if weights is not None or given.lengths is not None or given.group is not None or columns is not None:
+        if any(option is not None for option in (weights, given.lengths, given.group, given.order, columns)):
             raise OptionError(
-                "A file or an iterator is read once, sequence by sequence: it takes no weights, lengths, groups or "
-                "columns."
+                "A file or an iterator is read once, sequence by sequence: it takes no weights, lengths, groups, order "
+                "or columns."
             )
         return _read_once(data, layout, tokens)
     if isinstance(weights, str) and columns is None:
-        columns = [name for name in open_source(data).columns if name not in (given.group, weights)]
+        columns = [name for name in open_source(data).columns if name not in (given.group, given.order, weights)]
     sequences = opened(given, tokens, columns)
     return count_sequences(sequences, layout, sequence_weights(given, sequences, weights))
 
@@ -114,14 +115,15 @@ def opened(given: Given, tokens: Any = None, columns: Any = None) -> Sequences:
     data = given.data
     if split is not None and isinstance(data, list | tuple) and all(isinstance(item, str) for item in data):
         data = [list(split(item)) for item in data]
-    return open_sequences(data, lengths=given.lengths, group=given.group, columns=columns)
+    return open_sequences(data, lengths=given.lengths, group=given.group, order=given.order, columns=columns)
 
 
 def sequence_weights(given: Given, sequences: Sequences, weights: Any) -> Any:
     """One weight for each sequence: as given, or from the column of a table."""
     if not isinstance(weights, str):
         return weights
-    column = open_sequences(given.data, lengths=given.lengths, group=given.group, columns=[weights])
+    form: dict[str, Any] = {"lengths": given.lengths, "group": given.group, "order": given.order}
+    column = open_sequences(given.data, **form, columns=[weights])
     values = column.values.astype(np.float64)
     first = values[column.offsets[:-1]]
     if not np.array_equal(np.repeat(first, column.lengths), values):
