@@ -32,13 +32,14 @@ from suffice.models.hidden_markov.priors import is_number, pseudo_counts
 from suffice.sources.sequences import code_states
 
 Columns = Sequence[NDArray[Any]]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Wish:
     """What a user says besides the law: number of states, covariances, floor, prior, and how it is estimated.
 
-    `variables` are the columns whose type brings their states, by number.
+    `variables` are the columns whose type brings their states, by number; `weights` (steps,) those of the steps.
     """
 
     size: int
@@ -48,6 +49,11 @@ class Wish:
     estimate: str | None = None
     hidden: bool = True
     variables: tuple[Variable | None, ...] | None = None
+    weights: Floats | None = None
+
+    def weighted(self, steps: int) -> Floats:
+        """The weights of so many steps."""
+        return np.ones(steps) if self.weights is None else self.weights
 
     def of_law(self, law: Any) -> Any:
         """The prior of a law: its own, else the one for all."""
@@ -183,7 +189,7 @@ def _gaussian(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapping
     else:
         titles = [None] * len(columns) if names is None else names
         values = [as_reals(column, title) for column, title in zip(columns, titles, strict=True)]
-        centre, scale = centre_and_scale(np.stack(values, axis=1), names)
+        centre, scale = centre_and_scale(np.stack(values, axis=1), wish.weighted(len(values[0])), names)
     prior = wish.of_law(law)
     prior = None if is_number(prior) else prior  # A number counts symbols; a density needs a prior of its own.
     if prior is not None:
@@ -201,12 +207,12 @@ def _family(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapping[s
     if known:
         return FamilyEmission(wish.size, own, np.asarray(known["unit"]), float(wish.floor), title)
     values = as_reals(columns[0], title)
-    seen = values[~np.isnan(values)]
+    seen = values[~np.isnan(values) & (wish.weighted(len(values)) > 0)]
     if not len(seen):
         raise DataError(
             f"{called(title)}: there are gaps alone, and nothing to learn a law from. Leave the column out."
         )
-    return _whole(FamilyEmission(wish.size, own, _rough(law, seen), float(wish.floor), title), columns)
+    return _whole(FamilyEmission(wish.size, own, _rough(law, seen), float(wish.floor), title), columns, wish)
 
 
 def _rough(law: Any, values: Any) -> Any:
@@ -224,13 +230,13 @@ def _rough(law: Any, values: Any) -> Any:
     return np.array([rough.get(name, 1.0) for name in law.parameter_names])
 
 
-def _whole(emission: FamilyEmission, columns: Columns) -> FamilyEmission:
+def _whole(emission: FamilyEmission, columns: Columns, wish: Wish) -> FamilyEmission:
     """With the law of all steps for its units."""
     data = emission.read(columns)
     one = replace(emission, size=1, law=_plain_law(emission.law))
     data = data if one._matches == emission._matches else one.read(columns)
     try:
-        found = one.rescaled(one.statistics(data, np.ones((len(data[0]), 1)), {}))
+        found = one.rescaled(one.statistics(data, wish.weighted(len(data[0]))[:, None], {}))
     except EstimateError:
         return emission
     return replace(emission, unit=as_unit(found.unit))
@@ -257,7 +263,9 @@ def _proportions(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapp
     rows = read_proportions(columns, names)
     if np.isnan(rows).all():
         raise DataError("The observations hold gaps alone: there is nothing to learn a law from.")
-    return _whole(FamilyEmission(wish.size, own, len(columns) * np.nanmean(rows, axis=0), float(wish.floor)), columns)
+    mass = np.where(np.isnan(rows), 0.0, wish.weighted(len(rows))[:, None])
+    mean = (mass * np.nan_to_num(rows)).sum(axis=0) / mass.sum(axis=0)
+    return _whole(FamilyEmission(wish.size, own, len(columns) * mean, float(wish.floor)), columns, wish)
 
 
 def _mixture(law: Mixture, wish: Wish, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:

@@ -232,20 +232,25 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
         if known is None:
             self._columns = opened.sequences.columns
         settled = None if known is None else known._emission.describe_with(opened.columns)
-        self._build(hidden, opened.columns, settled, opened.sequences.variables)
-        data = self._emission.read(opened.columns)
         weights = read_weights(weight, opened.sequences.n_sequences)
+        steps = np.repeat(weights, opened.sequences.lengths)
+        if known is None and not steps.any():
+            raise EstimateError("All sequences have the weight 0: there is nothing to learn from.")
+        self._build(hidden, opened.columns, settled, opened.sequences.variables, steps)
+        data = self._emission.read(opened.columns)
         observed = Observed(data, opened.sequences.offsets, weights, labels)
         if not hidden and not self._is_closed(observed) and known is None:
-            self._build(True, opened.columns, None, opened.sequences.variables)
+            self._build(True, opened.columns, None, opened.sequences.variables, steps)
         return observed
 
-    def _build(self, hidden: bool, columns: Any, known: Any = None, variables: Any = None) -> None:
+    def _build(
+        self, hidden: bool, columns: Any, known: Any = None, variables: Any = None, weights: Floats | None = None
+    ) -> None:
         """The emission, which keeps the zeros of given start values."""
         options, prior = self._options, split_prior(self._options["prior"]).get("emissions")
         wish = Wish(
             len(self._names), options["covariance"], options["variance_floor"], prior, options["estimate"], hidden,
-            None if variables is None else tuple(variables),
+            None if variables is None else tuple(variables), weights,
         )  # fmt: skip
         emission = build_emission(options["emission"], wish, columns, self._columns, known)
         given = options["emissions"]
@@ -282,8 +287,6 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
         return known and self._emission.in_closed_form(observed.data)
 
     def _learn_from(self, observed: Observed) -> None:
-        if not observed.weights.sum() > 0:
-            raise EstimateError("All sequences have the weight 0: there is nothing to learn from.")
         learner = self._learner(self._emission)
         start = self._start(observed, learner)
         if self._is_closed(observed):

@@ -45,6 +45,35 @@ class Observed:
         """Steps, weighted."""
         return float(self.weights @ np.diff(self.offsets))
 
+    @property
+    def step_weights(self) -> Floats:
+        """The weight of each step (steps,)."""
+        return np.repeat(self.weights, np.diff(self.offsets))
+
+    def merged(self) -> Observed:
+        """Each sequence once, in the order of first ones, with the sum of its weights; those without any are gone."""
+        first: dict[bytes, int] = {}
+        weights: list[float] = []
+        kept: list[int] = []
+        parts = self.data if self.labels is None else (*self.data, self.labels)
+        bounds = self.offsets.tolist()
+        for at, weight in enumerate(self.weights.tolist()):
+            if not weight > 0:
+                continue
+            key = b"".join(part[bounds[at] : bounds[at + 1]].tobytes() for part in parts)
+            place = first.setdefault(key, len(kept))
+            if place == len(kept):
+                kept.append(at)
+                weights.append(weight)
+            else:
+                weights[place] += weight
+        if len(kept) == self.n_sequences:
+            return self
+        steps = np.concatenate([np.arange(bounds[at], bounds[at + 1]) for at in kept])
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[kept])]).astype(np.int64)
+        labels = None if self.labels is None else self.labels[steps]
+        return Observed(tuple(part[steps] for part in self.data), offsets, np.array(weights), labels)
+
     @cached_property
     def even(self) -> bool:
         """Whether every sequence counts once."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.models.hidden_markov.emissions.contract import Emission, alike
+from suffice.models.hidden_markov.emissions.contract import Data, Emission, alike
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.learning import HiddenMarkovEM, Learner, counted
 from suffice.models.hidden_markov.observed import Observed
@@ -69,12 +69,23 @@ class Start:
         return best
 
     @cached_property
+    def _distinct(self) -> Observed:
+        """Each sequence once, with the weight of all its repetitions: EM begins where it does for the weights."""
+        return self.observed.merged()
+
+    @cached_property
     def _sample(self) -> Observed:
         """The first sequences, of at most so many steps; of a long first one its beginning."""
-        if self.observed.n_steps <= SAMPLE:
-            return self.observed
-        last = int(np.searchsorted(self.observed.offsets, SAMPLE, side="right")) - 1
-        return self.observed.take(0, last) if last >= 1 else self.observed.take(0, 1).steps(0, SAMPLE)
+        whole = self._distinct
+        if whole.n_steps <= SAMPLE:
+            return whole
+        last = int(np.searchsorted(whole.offsets, SAMPLE, side="right")) - 1
+        return whole.take(0, last) if last >= 1 else whole.take(0, 1).steps(0, SAMPLE)
+
+    @cached_property
+    def _steps(self) -> tuple[Data, Floats]:
+        """Each step of the sample once, with its weight (steps,): what is drawn for a step is drawn once."""
+        return _each_once(self._sample.data, self._sample.step_weights)
 
     @property
     def _labelled(self) -> bool:
@@ -100,13 +111,13 @@ class Start:
         size = len(self.structure.pairs)
         rows = 0.5 * np.eye(size) + 0.5 * rng.dirichlet(np.ones(size), size=size)
         if self._labelled:
-            labels = self.observed.labels
+            labels, weights = self._distinct.labels, self._distinct.step_weights
             assert labels is not None
             inner = np.ones(len(labels), bool)
-            inner[self.observed.offsets[:-1]] = False
+            inner[self._distinct.offsets[:-1]] = False
             at = np.flatnonzero(inner & (labels >= 0) & (np.roll(labels, 1) >= 0))
             counts = np.zeros((size, size))
-            np.add.at(counts, (labels[at - 1], labels[at]), 1.0)
+            np.add.at(counts, (labels[at - 1], labels[at]), weights[at])
             rows = rows + counts
         rows = rows * self.structure.pairs
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
@@ -115,27 +126,31 @@ class Start:
         laws = self._laws
         if self._labelled:
             return laws.from_shares(*self._guessed(), rng)
-        points = laws.spread(self._sample.data)
+        data, weights = self._steps
+        points = laws.spread(data, weights)
         if not points.shape[1] or laws.size == 1:
-            return laws.start(self._sample.data, rng)
-        cluster = clusters(points, laws.size, rng)
+            return laws.start(data, weights, rng)
+        cluster = clusters(points, weights, laws.size, rng)
         shares = np.full((len(points), laws.size), (1 - OWN) / laws.size)
         shares[np.arange(len(points)), cluster] += OWN
-        return laws.from_shares(self._sample.data, shares, rng)
+        return laws.from_shares(data, shares * weights[:, None], rng)
 
-    def _guessed(self) -> tuple[tuple[NDArray[Any], ...], Floats]:
+    def _guessed(self) -> tuple[Data, Floats]:
         """Steps of known state, and some of the others, which together weigh a share of 1 - `OWN` and say nothing.
 
         Without the others a state could begin with a law that forbids what is seen elsewhere.
         """
-        labels, size = self.observed.labels, self._laws.size
+        observed, size = self._distinct, self._laws.size
+        labels, weights = observed.labels, observed.step_weights
         assert labels is not None
         known, unknown = np.flatnonzero(labels >= 0), np.flatnonzero(labels < 0)[:SAMPLE]
         shares = np.full((len(known) + len(unknown), size), (1 - OWN) / size)
         shares[np.arange(len(known)), labels[known]] += OWN
-        shares[len(known) :] *= len(known) / max(len(unknown), 1)
         some = np.concatenate([known, unknown])
-        return tuple(part[some] for part in self.observed.data), shares
+        shares *= weights[some, None]
+        mass = float(weights[unknown].sum())
+        shares[len(known) :] *= float(weights[known].sum()) / mass if mass > 0 else 0.0
+        return tuple(part[some] for part in observed.data), shares
 
 
 def _climbed(problem: HiddenMarkovEM, parameters: Parameters) -> float:
@@ -149,14 +164,28 @@ def _climbed(problem: HiddenMarkovEM, parameters: Parameters) -> float:
     return value
 
 
-def clusters(points: Floats, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The cluster of each point (n, d) by k-means from a spread-out start; a gap is at the mean."""
+def _each_once(data: Data, weights: Floats) -> tuple[Data, Floats]:
+    """Each step once, in the order of first ones, and the sum of its weights; gaps are alike."""
+    kinds = [(f"f{at}", part.dtype, part.shape[1:]) for at, part in enumerate(data)]
+    whole = np.zeros(len(weights), dtype=kinds)
+    for at, part in enumerate(data):
+        whole[f"f{at}"] = part
+    keys = whole.view(np.dtype((np.void, whole.dtype.itemsize)))
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), np.intp)
+    rank[order] = np.arange(len(order))
+    return tuple(part[first[order]] for part in data), np.bincount(rank[number.reshape(-1)], weights, len(order))
+
+
+def clusters(points: Floats, weights: Floats, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The cluster of each point (n, d) by k-means of weighted points (n,) from a spread-out start; a gap is at 0."""
     rows = np.where(np.isnan(points), 0.0, points)
-    centres = rows[[int(rng.integers(len(rows)))]]
+    centres = rows[[int(rng.choice(len(rows), p=weights / weights.sum()))]]
     nearest = ((rows - centres[0]) ** 2).sum(axis=1)
     while len(centres) < size:
-        total = nearest.sum()
-        at = int(rng.choice(len(rows), p=nearest / total)) if total > 0 else int(rng.integers(len(rows)))
+        drawn = weights * nearest if (weights * nearest).sum() > 0 else weights
+        at = int(rng.choice(len(rows), p=drawn / drawn.sum()))
         centres = np.vstack([centres, rows[at]])
         nearest = np.minimum(nearest, ((rows - rows[at]) ** 2).sum(axis=1))
     label = np.zeros(len(rows), np.intp)
@@ -164,8 +193,8 @@ def clusters(points: Floats, size: int, rng: np.random.Generator) -> NDArray[np.
         away = np.stack([((rows - centre) ** 2).sum(axis=1) for centre in centres], axis=1)
         label = np.argmin(away, axis=1)
         for at in range(size):
-            if (label == at).any():
-                centres[at] = rows[label == at].mean(axis=0)
+            if (mine := (label == at) & (weights > 0)).any():
+                centres[at] = np.average(rows[mine], axis=0, weights=weights[mine])
     return label
 
 
@@ -174,7 +203,7 @@ def known_counts(expectation: Expectation, start: Start, rng: np.random.Generato
     of = start.structure
     laws, size = start.learner.emission, len(of.pairs)
     rows, first = of.pairs / of.pairs.sum(axis=1, keepdims=True), of.first / of.first.sum()
-    even = laws.idle(start._sample.data, rng)
+    even = laws.idle(*start._steps, rng)
     before = Parameters(
         first if of.initial is None else of.initial,
         rows if of.transitions is None else of.transitions,

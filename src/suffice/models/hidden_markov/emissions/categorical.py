@@ -49,7 +49,7 @@ class CategoricalEmission(Emission):
         (column,) = columns
         return (code_states(column, self._variable)[0],)
 
-    def spread(self, data: Data) -> Floats:
+    def spread(self, data: Data, weights: Floats) -> Floats:
         """States have no distances."""
         return np.zeros((len(data[0]), 0))
 
@@ -176,10 +176,10 @@ class CategoricalEmission(Emission):
         row[places] = law.probabilities_
         return row
 
-    def start(self, data: Data, rng: np.random.Generator) -> Parameters:
+    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
         """Random rows about the frequencies of all steps."""
-        codes = data[0][data[0] >= 0]
-        shares = (np.bincount(codes, minlength=len(self.states)) + 1.0) / (len(codes) + len(self.states))
+        seen = data[0] >= 0
+        shares = np.bincount(data[0][seen], weights[seen], minlength=len(self.states)) + 1.0
         noise = rng.gamma(2.0, size=(self.size, len(self.states)))
         return self._normalised(shares * noise)
 
@@ -188,7 +188,7 @@ class CategoricalEmission(Emission):
         counts = counts_by_code(data[0], shares, len(self.states)).T
         return self._normalised(counts + self.pseudo + 1.0 / len(self.states))
 
-    def idle(self, data: Data, rng: np.random.Generator) -> Parameters:
+    def idle(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
         """Equal probabilities."""
         return self._normalised(np.ones((self.size, len(self.states))))
 

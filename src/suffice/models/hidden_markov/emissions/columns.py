@@ -70,9 +70,10 @@ class ColumnsEmission(Emission):
         """Those of all parts."""
         return sum(part.n_arrays for part in self.parts)
 
-    def spread(self, data: Data) -> Floats:
+    def spread(self, data: Data, weights: Floats) -> Floats:
         """Side by side."""
-        return np.hstack([part.spread(piece) for part, piece in zip(self.parts, self._pieces(data), strict=True)])
+        rows = zip(self.parts, self._pieces(data), strict=True)
+        return np.hstack([part.spread(piece, weights) for part, piece in rows])
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
@@ -202,15 +203,15 @@ class ColumnsEmission(Emission):
         rows = zip(self.parts, self._pieces(data), strict=True)
         return self._join([part.from_shares(piece, shares, rng) for part, piece in rows])
 
-    def start(self, data: Data, rng: np.random.Generator) -> Parameters:
+    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
         """Each part by itself."""
         rows = zip(self.parts, self._pieces(data), strict=True)
-        return self._join([part.start(piece, rng) for part, piece in rows])
+        return self._join([part.start(piece, weights, rng) for part, piece in rows])
 
-    def idle(self, data: Data, rng: np.random.Generator) -> Parameters:
+    def idle(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
         """Each part by itself."""
         rows = zip(self.parts, self._pieces(data), strict=True)
-        return self._join([part.idle(piece, rng) for part, piece in rows])
+        return self._join([part.idle(piece, weights, rng) for part, piece in rows])
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """Column by column."""

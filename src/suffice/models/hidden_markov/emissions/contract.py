@@ -52,8 +52,11 @@ class Emission(ABC):
         """Columns, each (steps,), as the laws take them; values that no law can have are an error."""
 
     @abstractmethod
-    def spread(self, data: Data) -> Floats:
-        """Steps as points (steps, d) of comparable columns for clustering; NaN for a gap, no columns for states."""
+    def spread(self, data: Data, weights: Floats) -> Floats:
+        """Steps as points (steps, d) of comparable columns for clustering; NaN for a gap, no columns for states.
+
+        weights (steps,): what is comparable does not depend on whether a step was repeated or weighted.
+        """
 
     def in_closed_form(self, data: Data) -> bool:
         """Whether known states settle the statistics: nothing is left to be expected at the parameters."""
@@ -193,17 +196,17 @@ class Emission(ABC):
         """Raise where start values are beyond a floor: the first step would be a step down."""
 
     @abstractmethod
-    def start(self, data: Data, rng: np.random.Generator) -> Parameters:
-        """Parameters to begin with where nothing else is known."""
+    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
+        """Parameters to begin with where nothing else is known but steps and their weights (steps,)."""
 
     def from_shares(self, data: Data, shares: Floats, rng: np.random.Generator) -> Parameters:
-        """Parameters to begin with from a guess of the states (steps, size)."""
-        before = self.start(data, rng)
+        """Parameters to begin with from a guess of the states (steps, size), weighted as the steps are."""
+        before = self.start(data, shares.sum(axis=1), rng)
         return self.maximise(self.statistics(data, shares, before), before)
 
-    def idle(self, data: Data, rng: np.random.Generator) -> Parameters:
-        """Parameters of laws without steps: the law of all steps."""
-        return self.from_shares(data, np.full((len(data[0]), self.size), 1.0 / self.size), rng)
+    def idle(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
+        """Parameters of laws without steps: the law of all steps, which have weights (steps,)."""
+        return self.from_shares(data, np.repeat(weights[:, None] / self.size, self.size, axis=1), rng)
 
     @abstractmethod
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:

@@ -120,14 +120,15 @@ class FamilyEmission(Emission):
         """Values, and log h and T where they are used."""
         return 3 if self._matches else 1
 
-    def spread(self, data: Data) -> Floats:
+    def spread(self, data: Data, weights: Floats) -> Floats:
         """In units of the column."""
         values = data[0].reshape(len(data[0]), -1)
-        seen = values[_seen(values)]
-        if not len(seen):
+        seen = _seen(values) & (weights > 0)
+        if not seen.any():
             return np.zeros(values.shape)
-        scale = seen.std(axis=0)
-        return np.asarray((values - seen.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
+        mean = np.average(values[seen], axis=0, weights=weights[seen])
+        scale = np.sqrt(np.average((values[seen] - mean) ** 2, axis=0, weights=weights[seen]))
+        return np.asarray((values - mean) / np.where(scale > 0, scale, 1.0))
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
@@ -322,11 +323,12 @@ class FamilyEmission(Emission):
                 "spread of the law of all steps. Begin with a wider law, or choose a smaller variance_floor."
             )
 
-    def start(self, data: Data, rng: np.random.Generator) -> Parameters:
+    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
         """Laws of random shares of the steps."""
-        some = tuple(part[_seen(data[0])] for part in data)
-        weights = rng.dirichlet(np.ones(self.size), size=len(some[0]))
-        return self.maximise(self.statistics(some, weights, {}), {"parameters": np.stack([self.unit] * self.size)})
+        seen = _seen(data[0])
+        some = tuple(part[seen] for part in data)
+        shares = rng.dirichlet(np.ones(self.size), size=len(some[0])) * weights[seen, None]
+        return self.maximise(self.statistics(some, shares, {}), {"parameters": np.stack([self.unit] * self.size)})
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """From each law as many as it has steps."""

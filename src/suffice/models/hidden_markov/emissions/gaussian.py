@@ -72,7 +72,7 @@ class GaussianEmission(Emission):
             raise DataError(f"Steps hold {values.shape[1]} observations; the laws were learned on {self._d}.")
         return (values - self.centre,)
 
-    def spread(self, data: Data) -> Floats:
+    def spread(self, data: Data, weights: Floats) -> Floats:
         """In units of the columns."""
         return np.asarray(data[0] / self.scale)
 
@@ -297,7 +297,7 @@ class GaussianEmission(Emission):
         if not self.inside(given):
             raise below_floor(self.floor, self.scale, self.columns)
 
-    def start(self, data: Data, rng: np.random.Generator) -> Parameters:
+    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
         """The law of all steps for each state, at random means."""
         means = self.centre + self.scale * rng.standard_normal((self.size, self._d))
         return {"means": means, "covariances": np.stack([np.diag(self.scale**2)] * self.size)}

@@ -57,9 +57,9 @@ class MixtureEmission(Emission):
         """As the components read."""
         return self.base.read(columns)
 
-    def spread(self, data: Data) -> Floats:
+    def spread(self, data: Data, weights: Floats) -> Floats:
         """As the components spread."""
-        return self.base.spread(data)
+        return self.base.spread(data, weights)
 
     def in_closed_form(self, data: Data) -> bool:
         """Never: which component a step came from is hidden."""
@@ -179,15 +179,16 @@ class MixtureEmission(Emission):
         used = np.ones((self.size, self._m)) if self.allowed is None else self.allowed.astype(np.float64)
         return np.asarray(used / used.sum(axis=1, keepdims=True))
 
-    def start(self, data: Data, rng: np.random.Generator) -> Parameters:
+    def start(self, data: Data, weights: Floats, rng: np.random.Generator) -> Parameters:
         """Equal weights."""
-        return {"weights": self._even(), **self.base.start(data, rng)}
+        return {"weights": self._even(), **self.base.start(data, weights, rng)}
 
     def from_shares(self, data: Data, shares: Floats, rng: np.random.Generator) -> Parameters:
         """Steps of each state are cut along the direction of their largest spread."""
-        points = self.spread(data)
+        weights = shares.sum(axis=1)
+        points = self.spread(data, weights)
         if not points.shape[1]:
-            return self.start(data, rng)
+            return self.start(data, weights, rng)
         filled = np.where(np.isnan(points), 0.0, points)
         parts = np.zeros((len(shares), self.size, self._m))
         for law in range(self.size):

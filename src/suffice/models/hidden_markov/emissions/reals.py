@@ -51,13 +51,13 @@ def _real(value: Any, title: Any) -> float:
     )
 
 
-def centre_and_scale(values: Floats, titles: Any = None) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of columns (steps, d) without gaps.
+def centre_and_scale(values: Floats, weights: Floats, titles: Any = None) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of columns (steps, d) without gaps, of steps with weights (steps,).
 
     The scale of a constant column is the size of its value, or 1. A column of gaps alone is an error, and so is one
     whose variance is no float.
     """
-    seen = ~np.isnan(values)
+    seen = ~np.isnan(values) & (weights > 0)[:, None]
     names = [None] * values.shape[1] if titles is None or len(titles) != values.shape[1] else list(titles)
     several = values.shape[1] > 1
     for at in np.flatnonzero(~seen.any(axis=0)).tolist():
@@ -65,13 +65,14 @@ def centre_and_scale(values: Floats, titles: Any = None) -> tuple[Floats, Floats
         raise DataError(
             f"{called(title)} hold{_s(title)} gaps alone: there is nothing to learn a law from. Leave it out."
         )
-    count = seen.sum(axis=0)
+    mass = np.where(seen, weights[:, None], 0.0)
+    count = mass.sum(axis=0)
     with np.errstate(over="ignore", under="ignore"):
-        centre = np.where(seen, values, 0.0).sum(axis=0) / count
+        centre = (mass * np.where(seen, values, 0.0)).sum(axis=0) / count
         away = np.where(seen, values - centre, 0.0)
         most = np.abs(away).max(axis=0)
         unit = np.where((most > 0) & np.isfinite(most), most, 1.0)
-        scale = unit * np.sqrt(((away / unit) ** 2).sum(axis=0) / count)
+        scale = unit * np.sqrt((mass * (away / unit) ** 2).sum(axis=0) / count)
     floor = 1e-14 * np.maximum(np.abs(centre), 1e-300)
     found = np.where(scale > floor, scale, np.where(np.abs(centre) > 0, np.abs(centre), 1.0))
     for at in np.flatnonzero(~((found > SMALLEST) & (found < LARGEST))).tolist():
