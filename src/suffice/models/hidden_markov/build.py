@@ -27,7 +27,7 @@ from suffice.models.hidden_markov.emissions.gaussian import SHAPES, GaussianEmis
 from suffice.models.hidden_markov.emissions.gaussian_prior import check_prior
 from suffice.models.hidden_markov.emissions.law import Mixture
 from suffice.models.hidden_markov.emissions.mixture import MixtureEmission
-from suffice.models.hidden_markov.emissions.reals import as_reals, called, centre_and_scale
+from suffice.models.hidden_markov.emissions.reals import as_reals, called, centre_and_scale, in_range
 from suffice.models.hidden_markov.priors import is_number, pseudo_counts
 from suffice.sources.sequences import code_states
 
@@ -206,7 +206,7 @@ def _family(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapping[s
         own.set_params(prior=prior, estimate=wish.density_estimate_of(law))
     if known:
         return FamilyEmission(wish.size, own, np.asarray(known["unit"]), float(wish.floor), title)
-    values = as_reals(columns[0], title)
+    values = in_range(as_reals(columns[0], title), title)
     seen = values[~np.isnan(values) & (wish.weighted(len(values)) > 0)]
     if not len(seen):
         raise DataError(

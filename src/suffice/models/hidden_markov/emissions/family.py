@@ -25,7 +25,7 @@ from suffice.models.hidden_markov.emissions.contract import (
     never_learned,
 )
 from suffice.models.hidden_markov.emissions.family_floor import BY_MEAN, concentration, highest, matched, possible
-from suffice.models.hidden_markov.emissions.reals import as_reals, called
+from suffice.models.hidden_markov.emissions.reals import as_reals, called, in_range
 from suffice.statistics import empty_summary
 
 COLUMN = "observation"
@@ -89,17 +89,22 @@ class FamilyEmission(Emission):
     def _values(self, columns: Sequence[NDArray[Any]]) -> Floats:
         if not isinstance(self.law, VectorFamily):
             (column,) = columns
-            return as_reals(column, self.title)
+            return in_range(as_reals(column, self.title), self.title, counts=self._counts)
         if len(columns) != len(self.unit):
             raise DataError(f"Steps hold {len(columns)} observations; the laws describe {len(self.unit)}.")
         return read_proportions(columns, self._options.get("columns"))
 
+    @property
+    def _counts(self) -> bool:
+        return bool(self.law._variable(COLUMN).kind == "count")
+
     def _refuse(self, values: Floats, wrong: NDArray[np.bool_]) -> None:
         if wrong.any():
-            found, count = values[wrong][0].tolist(), self.law._variable(COLUMN).kind == "count"
+            found = values[wrong][0].tolist()
             raise DataError(
                 f"{called(self.title)}: {found!r} is outside of the support of {type(self.law).__name__}, or on its "
-                f"edge{'; expected a count' if count else ''}. Leave it out, give it as a gap, or choose another law."
+                f"edge{'; expected a count' if self._counts else ''}. Leave it out, give it as a gap, or choose "
+                "another law."
             )
 
     def _supported(self, values: Floats) -> Floats:

@@ -12,8 +12,10 @@ from suffice.errors import DataError
 
 Floats = NDArray[np.float64]
 
-#: Standard deviations whose squares, and the products of those, are no floats any more.
+#: Standard deviations and values whose squares, and the products of those, are no floats any more.
 SMALLEST, LARGEST = 1e-150, 1e150
+#: From here on floats skip whole numbers, so that a count is none.
+MOST_COUNTED = 2.0**53
 
 
 def called(title: Any) -> str:
@@ -49,6 +51,21 @@ def _real(value: Any, title: Any) -> float:
         f"{called(title)} hold{_s(title)} {value!r} ({type(value).__name__}); the laws of the states take numbers. "
         "Correct the value, or choose a law of symbols such as Categorical()."
     )
+
+
+def in_range(values: Floats, title: Any, *, counts: bool = False) -> Floats:
+    """The values, where laws can compute with them; one too large or too near to 0 is an error that names it."""
+    size = np.abs(values)
+    most, least = (MOST_COUNTED, 0.0) if counts else (LARGEST, SMALLEST)
+    wrong = (size > most) | ((size > 0) & (size < least))
+    if wrong.any():
+        limits = f"counts up to {most:.0f}" if counts else f"0, or sizes of {least:g} to {most:g}"
+        found = float(values[wrong].flat[0])
+        raise DataError(
+            f"{called(title)} hold{_s(title)} {found!r}, with which float64 cannot compute a density; expected "
+            f"{limits}. Give the column in other units, or leave the value out."
+        )
+    return values
 
 
 def centre_and_scale(values: Floats, weights: Floats, titles: Any = None) -> tuple[Floats, Floats]:
