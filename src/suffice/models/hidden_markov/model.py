@@ -16,6 +16,7 @@ from suffice.families.base import generator
 from suffice.iteration import Outcome, fingerprint
 from suffice.models.em.runs import run_all
 from suffice.models.hidden_markov.build import Wish, build_emission
+from suffice.models.hidden_markov.certificate import climbed_certificate, counted_certificate
 from suffice.models.hidden_markov.check import stationarity_gap
 from suffice.models.hidden_markov.decoding import Decoding
 from suffice.models.hidden_markov.emissions.contract import Emission, counts_left
@@ -33,7 +34,6 @@ from suffice.report import Certificate, Report
 
 Floats = NDArray[np.float64]
 
-SCALE = "largest change by one more EM step; real parameters in units of their columns"
 ESTIMATES = (None, "mean", "map")
 
 
@@ -310,9 +310,11 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
         value = float(expected) + chain
         notes = self._notes(statistics, learner)
         weight = float(statistics.visits.sum())
+        structure = self._structure(self._emission)
+        certificate = counted_certificate(statistics, self._values, learner, structure, self._names, gap)
         self._record(
             value, value + learner.log_prior(self._values), rows, weight, None,
-            "counts of known states", gap, notes,
+            "counts of known states", certificate, notes,
         )  # fmt: skip
 
     # -- EM ----------------------------------------------------------------------------------------------------------
@@ -333,11 +335,14 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
         notes = (*notes, *runs.notes)
         if len(runs.scores) > 1:
             notes = (*notes, f"objectives of {len(runs.scores)} runs: {', '.join(f'{s:.6f}' for s in runs.scores)}")
-        gap = stationarity_gap(problem, self._values)
+        certificate = climbed_certificate(
+            statistics, self._values, start.learner, start.structure, self._names,
+            stationarity_gap(problem, self._values),
+        )  # fmt: skip
         objective = problem.objective(statistics, self._values)
         self._record(
             statistics.log_likelihood, objective, observed.n_steps, observed.weight, runs.outcome,
-            "Baum-Welch (EM with exact expectations)", gap, notes, passes=runs.evaluations,
+            "Baum-Welch (EM with exact expectations)", certificate, notes, passes=runs.evaluations,
         )  # fmt: skip
         self._scores = runs.scores
 
@@ -359,13 +364,13 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
 
     def _record(
         self, value: float, objective: float, rows: int, weight: float, outcome: Outcome | None,
-        method: str, gap: float, notes: tuple[str, ...], *, passes: int = 1,
+        method: str, certificate: Certificate, notes: tuple[str, ...], *, passes: int = 1,
     ) -> None:  # fmt: skip
         """The receipt."""
         report = Report(
             model="HiddenMarkovModel", rows=rows, weight=weight, passes=max(passes, 1), method=method,
             estimate=self._estimate_name(outcome), log_likelihood=value, objective=objective,
-            n_params=self._count_params(), certificate=Certificate(gap, scale=SCALE), warnings=notes,
+            n_params=self._count_params(), certificate=certificate, warnings=notes,
         )  # fmt: skip
         if outcome is not None:
             report = replace(

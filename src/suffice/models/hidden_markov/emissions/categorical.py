@@ -16,6 +16,7 @@ from suffice.families.base import state_codes, take_states
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
+from suffice.models.hidden_markov.emissions.standing import Standing, of_rows
 from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
 from suffice.sources.sequences import code_states
 
@@ -93,6 +94,27 @@ class CategoricalEmission(Emission):
     def log_prior(self, parameters: Parameters) -> Floats:
         """Pseudo-counts times log probabilities: the density of Dirichlet(1 + pseudo-counts)."""
         return pseudo_log_prior(self.pseudo, parameters["probabilities"])
+
+    @property
+    def _may(self) -> NDArray[np.bool_]:
+        """Cells (size, M) that may have a probability."""
+        return np.ones((self.size, len(self.states)), bool) if self.allowed is None else self.allowed
+
+    def standing(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Standing:
+        """Of the rows of counts and pseudo-counts."""
+        counts, table = statistics["counts"] + self.pseudo, parameters["probabilities"]
+        return of_rows(counts, table, self._may, lambda cell: f"P({self.states[cell[1]]!r} | {names[cell[0]]})")
+
+    def unseen(self, statistics: Statistics) -> tuple[str, ...]:
+        """Symbols that some state may show and no step does."""
+        counts = statistics["counts"].sum(axis=0)
+        never = (counts == 0) & (self._may & (self.pseudo == 0)).any(axis=0) & bool(counts.any())
+        return tuple(f"P({self.states[at]!r} | state) -> 0: never seen" for at in np.flatnonzero(never).tolist())
+
+    @property
+    def coercive(self) -> bool:
+        """With a pseudo-count for every symbol."""
+        return bool((self.pseudo[self._may] > 0).all())
 
     def vector(self, parameters: Parameters) -> Floats:
         """The table, row by row."""

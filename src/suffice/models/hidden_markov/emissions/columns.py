@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from suffice.errors import DataError, OptionError
 from suffice.models.hidden_markov.emissions.contract import Data, Emission, Floats, Parameters, Statistics
 from suffice.models.hidden_markov.emissions.law import ColumnsLaw
+from suffice.models.hidden_markov.emissions.standing import Standing
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,33 @@ class ColumnsEmission(Emission):
         return tuple(
             f"column {title!r}: {note}" for title, part, own, sums in rows for note in part.notes(own, sums, names)
         )
+
+    def _titled(self, texts: Sequence[Sequence[str]]) -> tuple[str, ...]:
+        """Texts of all parts, after the name of their column."""
+        titles = self.columns or range(len(self.parts))
+        return tuple(f"column {title!r}: {text}" for title, some in zip(titles, texts, strict=True) for text in some)
+
+    def standing(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Standing:
+        """Of all parts."""
+        rows = zip(self.parts, self._split(statistics), self._split(parameters), strict=True)
+        parts = [part.standing(sums, own, names) for part, sums, own in rows]
+        whole = sum(parts, start=Standing())
+        return replace(whole, directions=self._titled([part.directions for part in parts]))
+
+    def collapsed(self, parameters: Parameters, names: Sequence[str]) -> tuple[str, ...]:
+        """Of all parts."""
+        rows = zip(self.parts, self._split(parameters), strict=True)
+        return self._titled([part.collapsed(own, names) for part, own in rows])
+
+    def unseen(self, statistics: Statistics) -> tuple[str, ...]:
+        """Of all parts."""
+        rows = zip(self.parts, self._split(statistics), strict=True)
+        return self._titled([part.unseen(sums) for part, sums in rows])
+
+    @property
+    def coercive(self) -> bool:
+        """All parts."""
+        return all(part.coercive for part in self.parts)
 
     # -- further steps -----------------------------------------------------------------------------------------------
 

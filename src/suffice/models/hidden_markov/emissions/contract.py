@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
+from suffice.models.hidden_markov.emissions.standing import Standing
 
 Floats = NDArray[np.float64]
 #: Columns as an emission reads them: arrays whose first axis counts the steps.
@@ -129,6 +130,27 @@ class Emission(ABC):
     def notes(self, parameters: Parameters, statistics: Statistics, names: Sequence[str]) -> tuple[str, ...]:
         """What a report should say of the laws, called `names`: floors that hold, laws that could not be learned."""
         return ()
+
+    def standing(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Standing:
+        """Where the laws of states, called `names`, stand, whose steps are all known; by default nothing is known."""
+        return Standing(decided=False, lost=None)
+
+    def collapsed(self, parameters: Parameters, names: Sequence[str]) -> tuple[str, ...]:
+        """What runs to the edge of the family, though steps are hidden: laws held at their floor."""
+        return ()
+
+    def unseen(self, statistics: Statistics) -> tuple[str, ...]:
+        """What no step shows and no pseudo-count holds up, in whatever state it is hidden."""
+        return ()
+
+    @property
+    def coercive(self) -> bool:
+        """Whether the prior alone sends the objective to -inf at every edge, so that its maximum is attained inside.
+
+        The likelihood of discrete steps is at most 1. That of densities may grow, but by no more than a power of their
+        narrowest scale s, which a factor exp(-1 / s) of the prior outweighs.
+        """
+        return False
 
     # -- further steps -----------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from suffice.models.hidden_markov.emissions.contract import (
 )
 from suffice.models.hidden_markov.emissions.family_floor import BY_MEAN, concentration, highest, matched, possible
 from suffice.models.hidden_markov.emissions.reals import as_reals, called, in_range
+from suffice.models.hidden_markov.emissions.standing import Standing
 from suffice.statistics import empty_summary
 
 COLUMN = "observation"
@@ -247,6 +248,53 @@ class FamilyEmission(Emission):
                     "the law of all steps"
                 )
         return tuple(found)
+
+    def standing(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Standing:
+        """Law by law: by its own certificate, or by the slope in its natural parameters."""
+        found = Standing()
+        for at, row in enumerate(parameters["parameters"]):
+            if statistics["weight"][at] > UNUSED:
+                found = found + self._standing_of(statistics, at, row, names[at])
+        return found
+
+    def _standing_of(self, statistics: Statistics, at: int, row: Floats, name: str) -> Standing:
+        narrow = self._too_narrow(row, name)
+        if narrow:
+            return Standing(narrow, lost=None)
+        family = type(self.law).__name__
+        if not self._matches:
+            try:
+                certificate = self.law.clone().fit(statistics["summaries"][at]).report_.certificate
+            except EstimateError:
+                return Standing(decided=False, lost=None)
+            edge = tuple(f"{family} law of {name}: {text}" for text in certificate.directions)
+            return Standing(edge, certificate.exists is not None, None)
+        eta = self.law._to_natural(self._usual(row))
+        weight = float(statistics["weight"][at])
+        if not np.isfinite(eta).all():
+            return Standing((f"{family} law of {name} -> the edge of its family",), lost=None)
+        # Half the squared Newton decrement: the log-likelihood is concave in the natural parameters.
+        slope = statistics["sums"][at] / weight - self.law.expected_statistics(eta)
+        step = np.linalg.lstsq(self.law.statistics_covariance(eta), slope, rcond=None)[0]
+        return Standing(lost=max(0.5 * weight * float(slope @ step), 0.0), bound=False)
+
+    def _too_narrow(self, row: Floats, name: str) -> tuple[str, ...]:
+        if not concentration(self.law, row) >= self._most * (1 - 1e-6):
+            return ()
+        column = "the observations" if self.title is None else repr(self.title)
+        return (f"spread of {column} in {name} -> 0",)
+
+    def collapsed(self, parameters: Parameters, names: Sequence[str]) -> tuple[str, ...]:
+        """Laws held at their floor."""
+        rows = zip(parameters["parameters"], names, strict=True)
+        return tuple(text for row, name in rows for text in self._too_narrow(row, name))
+
+    @property
+    def coercive(self) -> bool:
+        """Rates with a gamma prior of shape above 1: its density goes to 0 at 0, and faster than any power at inf."""
+        prior = self._options.get("prior")
+        rates = type(self.law).__name__ in ("Poisson", "Exponential") and type(prior).__name__ == "Gamma"
+        return rates and bool(prior.shape_ > 1)
 
     # -- further steps -----------------------------------------------------------------------------------------------
 

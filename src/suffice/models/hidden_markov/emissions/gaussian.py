@@ -26,6 +26,7 @@ from suffice.models.hidden_markov.emissions.gaussian_gaps import completed, marg
 from suffice.models.hidden_markov.emissions.gaussian_prior import log_density, updated
 from suffice.models.hidden_markov.emissions.gaussian_start import below_floor, read_laws
 from suffice.models.hidden_markov.emissions.reals import as_reals
+from suffice.models.hidden_markov.emissions.standing import Standing, of_scatters
 
 SHAPES = ("full", "diagonal", "spherical", "tied")
 LOG_2PI = float(np.log(2 * np.pi))
@@ -211,6 +212,45 @@ class GaussianEmission(Emission):
             f"a variance of {name} is held at its floor, variance_floor={self.floor:g} in units of the columns"
             for name in low
         )
+
+    def standing(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Standing:
+        """Without a prior in closed form; a posterior has its point, and what it loses is not known."""
+        edge = self.collapsed(parameters, names)
+        if self.prior is not None or edge:
+            return Standing(edge, lost=None)
+        weight = statistics["weight"]
+        safe = np.where(weight > 0, weight, 1.0)
+        means = statistics["sums"] / safe[:, None]
+        scatters = statistics["products"] - weight[:, None, None] * np.einsum("ki,kj->kij", means, means)
+        used = weight > UNUSED
+        value = float(self.expected(statistics, parameters)[used].sum())
+        return of_scatters(np.where(used, weight, 0.0), scatters, self.shape, value)
+
+    def collapsed(self, parameters: Parameters, names: Sequence[str]) -> tuple[str, ...]:
+        """Variances at the floor, by state and column; a prior holds them up by itself."""
+        if self.prior is not None:
+            return ()
+        low = np.flatnonzero(self._smallest(parameters) <= self.floor * (1 + 1e-6)).tolist()
+        tied = self.shape == "tied"
+        places = [(law, "all states" if tied else names[law]) for law in (low[:1] if tied else low)]
+        return tuple(f"variance of {self._narrow(parameters, law)} in {place} -> 0" for law, place in places)
+
+    def _narrow(self, parameters: Parameters, law: int) -> str:
+        """The columns along which a law is narrowest, in words."""
+        titles = [f"column {at}" if self.columns is None else repr(self.columns[at]) for at in range(self._d)]
+        if self._d == 1:
+            return "the observations" if self.columns is None else titles[0]
+        if self.shape == "spherical":
+            return "all columns"
+        _, vectors = np.linalg.eigh(parameters["covariances"][law] / np.outer(self.scale, self.scale))
+        part = np.abs(vectors[:, 0])
+        return " and ".join(titles[at] for at in np.flatnonzero(part > 0.1 * part.max()).tolist())
+
+    @property
+    def coercive(self) -> bool:
+        """With a prior of precisions whose density goes to 0 as they do: in the variance always, else of dof > d."""
+        dof = getattr(self.prior, "dof_", None)
+        return self.prior is not None and (dof is None or bool(dof > self._d))
 
     def _smallest(self, parameters: Parameters) -> Floats:
         """The smallest variance of each law (size,) in units of the columns."""

@@ -113,6 +113,21 @@ class MixtureEmission(Emission):
         """Of the components; pseudo-counts go to the weights alone."""
         return self.base.without_prior
 
+    def collapsed(self, parameters: Parameters, names: Sequence[str]) -> tuple[str, ...]:
+        """Of the components."""
+        inner = [f"component {at} of {name}" for name in names for at in range(self._m)]
+        return self.base.collapsed(self._inner(parameters), inner)
+
+    def unseen(self, statistics: Statistics) -> tuple[str, ...]:
+        """Of the components."""
+        return self.base.unseen(self._inner(statistics))
+
+    @property
+    def coercive(self) -> bool:
+        """Of the components, and with a pseudo-count for each."""
+        may = np.ones((self.size, self._m), bool) if self.allowed is None else self.allowed
+        return self.base.coercive and bool((self.pseudo[may] > 0).all())
+
     def notes(self, parameters: Parameters, statistics: Statistics, names: Sequence[str]) -> tuple[str, ...]:
         """Of the components."""
         inner = [f"component {at} of {name}" for name in names for at in range(self._m)]

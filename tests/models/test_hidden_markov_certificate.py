@@ -1,0 +1,209 @@
+"""What a hidden chain proves: existence by one definition, and exact gaps where every state is known."""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import suffice as sf
+from suffice.models.hidden_markov.learning import Learner
+
+HMM = sf.HiddenMarkovModel
+SEEN = ["abab", "bbaa", "aabb", "abba"]
+PATHS = ["XXYY", "YXXY", "XYYX", "YYXX"]
+
+
+def counts_of(sequences: Any, paths: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    first, pairs, symbols = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2))
+    for seen, path in zip(sequences, paths, strict=True):
+        first["XY".index(path[0])] += 1
+        for a, b in itertools.pairwise(path):
+            pairs["XY".index(a), "XY".index(b)] += 1
+        for state, symbol in zip(path, seen, strict=True):
+            symbols["XY".index(state), "ab".index(symbol)] += 1
+    return first, pairs, symbols
+
+
+def loss(model: Any, sequences: Any, paths: Any, added: float = 0.0) -> float:
+    """Nats a step that tables lose to (n + added) / N, over all rows."""
+    lost = 0.0
+    tables = (model.initial_[None], model.transitions_, model.emission_probabilities_)
+    for counts, table in zip(counts_of(sequences, paths), tables, strict=True):
+        for row, shares in zip(np.atleast_2d(counts) + added, table, strict=True):
+            used = row > 0
+            lost += float((row[used] * (np.log(row[used] / row.sum()) - np.log(shares[used]))).sum())
+    return lost / sum(map(len, sequences))
+
+
+# -- known states ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prior", [None, 0.5])
+def test_counts_are_exact_and_say_so(prior: float | None) -> None:
+    model = HMM(["X", "Y"], sf.Categorical(), prior=prior).fit(SEEN, PATHS)
+    certificate = model.report_.certificate
+    assert (certificate.exists, certificate.bound, certificate.directions) == (True, True, ())
+    assert certificate.value_gap is not None
+    assert loss(model, SEEN, PATHS, prior or 0.0) <= certificate.value_gap < 1e-13
+    assert "at most" in dict(model.report_.lines())["from optimum"]
+
+
+@pytest.mark.parametrize("prior", [None, 0.5])
+def test_a_tampered_m_step_is_seen(prior: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Learner.learn
+
+    def wrong(self: Learner, statistics: Any, before: Any) -> Any:
+        found = right(self, statistics, before)
+        return replace(found, transitions=0.7 * found.transitions + 0.3 * np.eye(2))
+
+    monkeypatch.setattr(Learner, "learn", wrong)
+    model = HMM(["X", "Y"], sf.Categorical(), prior=prior).fit(SEEN, PATHS)
+    lost = loss(model, SEEN, PATHS, prior or 0.0)
+    assert lost > 1e-3
+    assert model.report_.certificate.value_gap == pytest.approx(lost, rel=1e-9)
+    assert model.report_.certificate.moment_gap > 0.01
+
+
+def test_what_was_never_seen_runs_to_zero() -> None:
+    model = HMM(["X", "Y"], sf.Categorical(states=["a", "b", "c"])).fit(["ab", "ab"], ["XY", "XY"])
+    certificate = model.report_.certificate
+    assert certificate.exists is False
+    assert model.converged_
+    assert set(certificate.directions) == {
+        "P(first state 'Y') -> 0: never seen",
+        "P('X' -> 'X') -> 0: never seen",
+        "P('b' | state 'X') -> 0: never seen",
+        "P('c' | state 'X') -> 0: never seen",
+        "P('a' | state 'Y') -> 0: never seen",
+        "P('c' | state 'Y') -> 0: never seen",
+    }  # No step leaves Y, so that its row is not determined.
+    with_prior = HMM(["X", "Y"], sf.Categorical(states=["a", "b", "c"]), prior=0.1).fit(["ab", "ab"], ["XY", "XY"])
+    assert with_prior.report_.certificate.exists is True
+    forbidden = HMM(["X", "Y"], sf.Categorical(), transitions=[[0, 1], [0.5, 0.5]], initial=[1, 0])
+    found = forbidden.fit(["abb", "aba"], ["XYY", "XYX"]).report_.certificate.directions
+    assert not any("first" in text or "'X' -> 'X'" in text for text in found)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical", "tied"])
+def test_normal_laws_of_known_states_have_exact_gaps(covariance: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]])
+    states = np.tile(["X", "X", "Y", "Y", "X"], 8)
+    x, states = [x[:22], x[22:]], [states[:22], states[22:]]
+    model = HMM(["X", "Y"], sf.MultivariateNormal(), covariance=covariance)
+    certificate = model.clone().fit(x, states).report_.certificate
+    assert (certificate.exists, certificate.bound) == (True, True)
+    assert certificate.value_gap is not None
+    assert certificate.value_gap < 1e-12
+    best = model.clone().fit(x, states).report_.log_likelihood
+    right = Learner.learn
+
+    def wrong(self: Learner, statistics: Any, before: Any) -> Any:
+        found = right(self, statistics, before)
+        return replace(found, emission={**found.emission, "means": found.emission["means"] + 0.3})
+
+    monkeypatch.setattr(Learner, "learn", wrong)
+    bad = model.clone().fit(x, states).report_
+    assert bad.certificate.value_gap == pytest.approx((best - bad.log_likelihood) / 40, rel=1e-8)
+
+
+def test_a_collapsed_law_of_known_states_names_state_and_column() -> None:
+    table = {"level": [1.0, 1.0, 1.0, 2.0, 3.0, 5.0], "other": [1.0, 2.0, 0.0, 2.0, 1.0, 0.5]}
+    law = {"level": sf.Normal(), "other": sf.Normal()}
+    report = HMM(["X", "Y"], law).fit(table, ["X", "X", "X", "Y", "Y", "Y"]).report_
+    assert report.certificate.exists is False
+    assert any("'level'" in text and "'X'" in text for text in report.certificate.directions)
+    assert report.certificate.value_gap is None
+    assert not report.certificate.bound
+
+
+@pytest.mark.parametrize(
+    ("law", "x", "exists"),
+    [
+        (sf.Poisson(), [0, 0, 0, 3, 1, 2], False),
+        (sf.Poisson(), [0, 1, 0, 3, 1, 2], True),
+        (sf.Exponential(), [0.5, 1.0, 0.2, 3.0, 1.0, 2.0], True),
+        (sf.Gamma(), [0.5, 0.5, 0.5, 3.0, 1.0, 2.0], False),
+        (sf.Gamma(), [0.5, 0.7, 0.4, 3.0, 1.0, 2.0], True),
+        (sf.Geometric(), [0, 0, 0, 3, 1, 2], False),
+        (sf.Geometric(), [0, 2, 0, 3, 1, 2], True),
+        (sf.Poisson(prior=sf.Gamma(2.0, 1.0)), [0, 0, 0, 3, 1, 2], True),
+    ],
+)
+def test_families_of_known_states_decide(law: Any, x: list[float], exists: bool) -> None:
+    states = ["X", "X", "X", "Y", "Y", "Y"]
+    model = HMM(["X", "Y"], law, prior={"initial": 1.0, "transitions": 1.0}).fit(x, states)
+    assert model.report_.certificate.exists is exists
+    if not exists:
+        assert any("'X'" in text for text in model.report_.certificate.directions)
+
+
+# -- hidden states ---------------------------------------------------------------------------------------------------
+
+
+def test_a_variance_at_its_floor_does_not_exist() -> None:
+    """The same data as a mixture network: the variance of a state runs to 0."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=30), np.full(5, 7.0)])
+    report = HMM(2, {"x": sf.Normal()}, n_init=3).fit({"x": x}).report_
+    assert report.certificate.exists is False
+    assert any("'x'" in text and "-> 0" in text and "state" in text for text in report.certificate.directions)
+    apart = np.concatenate([rng.normal(size=30), rng.normal(8.0, size=30)])
+    assert HMM(2, sf.Normal()).fit(apart).report_.certificate.exists is None
+
+
+def test_a_symbol_never_seen_runs_to_zero_in_every_state() -> None:
+    data = ["abab", "aabb", "bbab"]
+    model = HMM(2, sf.Categorical(states=["a", "b", "c"]), tolerance=1e-3, max_iter=500)
+    certificate = model.fit(data).report_.certificate
+    assert certificate.exists is False
+    assert certificate.directions == ("P('c' | state) -> 0: never seen",)
+    assert HMM(2, sf.Categorical(), tolerance=1e-3, max_iter=500).fit(data).report_.certificate.exists is None
+
+
+@pytest.mark.parametrize(
+    ("law", "data", "prior", "exists"),
+    [
+        (sf.Categorical(), ["abab", "aabb", "bbab"], 0.5, True),
+        (sf.Categorical(), ["abab", "aabb", "bbab"], {"transitions": 0.5, "emissions": 0.5}, None),
+        (sf.Normal(prior=sf.NormalInverseGamma(2.0, 2.0, 1.0, 0.0)), None, 0.5, True),
+        (sf.Normal(), None, 0.5, None),
+        (sf.Poisson(prior=sf.Gamma(2.0, 1.0)), [[1, 0, 2, 8, 9, 1, 0, 7]], 0.5, True),
+        (sf.Poisson(prior=sf.Gamma(1.0, 1.0)), [[1, 0, 2, 8, 9, 1, 0, 7]], 0.5, None),
+    ],
+    ids=str,
+)
+def test_a_prior_that_holds_every_edge_up_decides(law: Any, data: Any, prior: Any, exists: bool | None) -> None:
+    data = np.random.default_rng(1).normal(size=30) if data is None else data
+    model = HMM(2, law, prior=prior, tolerance=1e-4, max_iter=2000).fit(data)
+    assert model.report_.certificate.exists is exists
+
+
+def test_the_objective_with_such_a_prior_falls_towards_every_edge() -> None:
+    """Normal laws with a conjugate prior: collapse onto a point, run away or empty a state, and it falls."""
+    x = np.random.default_rng(2).normal(size=12)
+    prior = sf.NormalInverseGamma(2.0, 2.0, 1.0, 0.0)
+    model = HMM(2, sf.Normal(prior=prior), prior=0.5, tolerance=1e-8, max_iter=5000).fit(x)
+    here = model.report_.objective
+
+    def value(initial: Any, rows: Any, means: Any, variances: Any) -> float:
+        densities = norm.pdf(x[:, None], means, np.sqrt(variances))
+        ahead = np.asarray(initial) * densities[0]
+        for row in densities[1:]:
+            ahead = (ahead @ np.asarray(rows)) * row
+        chain = 0.5 * (np.log(initial).sum() + np.log(rows).sum())
+        laws = sum(prior.log_prob({"mean": m, "variance": v}) for m, v in zip(means, variances, strict=True))
+        return float(np.log(ahead.sum()) + chain + laws)
+
+    laws = model.emissions_
+    means, variances = [law.mean_ for law in laws], [law.variance_ for law in laws]
+    assert value(model.initial_, model.transitions_, means, variances) == pytest.approx(here, rel=1e-9)
+    for small in 10.0 ** -np.arange(2, 13, 2):
+        assert value([1 - small, small], model.transitions_, means, variances) < here
+        assert value(model.initial_, [[1 - small, small], [0.5, 0.5]], means, variances) < here
+        assert value(model.initial_, model.transitions_, [x[3], means[1]], [small, variances[1]]) < here
+        assert value(model.initial_, model.transitions_, [1 / small, means[1]], variances) < here
+        assert value(model.initial_, model.transitions_, means, [1 / small, variances[1]]) < here
