@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.chain_blocks import blocks, map_blocks
 from suffice.engines.chain_messages import filtered
-from suffice.errors import DataError, OptionError
+from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.base import as_floats, generator, take_states
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.law import Mixture
@@ -26,7 +26,8 @@ from suffice.models.hidden_markov.reading import (
     read_weights,
     split_states,
 )
-from suffice.models.hidden_markov.standard_errors import standard_errors
+from suffice.models.hidden_markov.standard_errors import curvature_of, standard_errors
+from suffice.report import Curvature
 from suffice.sources.sequences import is_table
 
 Floats = NDArray[np.float64]
@@ -298,8 +299,37 @@ class Decoding:
         """Standard errors from the observed information of these sequences, which should be those learned from.
 
         A dict with "initial" (K,), "transitions" (K, K) and "emissions" (a dict of arrays, laid out as the parameters
-        of the laws). NaN where the information does not determine a parameter, or it lies on the edge.
+        of the laws). inf where the sequences do not determine a parameter, NaN where it lies on the edge, or where the
+        objective still rises. `identifiability` names what is flat.
         """
+        expectation, learner = self._whole(sequences, states, lengths, group, order, sample_weight, columns)
+        return standard_errors(expectation, learner, self._fitted(), self._last_step)
+
+    def identifiability(
+        self, sequences: Any, states: Any = None, *, lengths: Any = None, group: Any = None, order: Any = None,
+        sample_weight: Any = None, columns: Any = None,
+    ) -> Curvature:  # fmt: skip
+        """Whether these sequences, which should be those learned from, determine the parameters.
+
+        Rank of the information of the objective, what is flat, and whether EM stands at a maximum: two passes for each
+        free parameter. `fit` looks by itself where that costs little, and tells it in the certificate.
+        """
+        expectation, learner = self._whole(sequences, states, lengths, group, order, sample_weight, columns)
+        found = curvature_of(expectation, learner, self._fitted(), self._names, self._last_step, self.scores_)
+        if found is None:
+            raise EstimateError("No parameter is free, or the information is not finite: there is nothing to look at.")
+        return found
+
+    @property
+    def _last_step(self) -> float:
+        """What one more step of EM would change, as the certificate has it."""
+        report = self.__dict__.get("report_")
+        return 0.0 if report is None else float(report.certificate.moment_gap)
+
+    def _whole(
+        self, sequences: Any, states: Any, lengths: Any, group: Any, order: Any, sample_weight: Any, columns: Any
+    ) -> tuple[Expectation, Any]:
+        """The expectation of sequences with known states and weights, and the M-step."""
         self._fitted()
         columns = self._known_columns(sequences) if columns is None else columns
         columns, states = split_states(sequences, states, group, order, columns)
@@ -309,7 +339,7 @@ class Decoding:
         whole = Observed(observed.data, observed.offsets, weights, labels)
         self._check_possible(whole)
         learner = self._learner(self._emission)  # type: ignore[attr-defined]
-        return standard_errors(Expectation(whole, self._emission, self._options["threads"]), learner, self._fitted())
+        return Expectation(whole, self._emission, self._options["threads"]), learner
 
 
 def check_possible(values: Floats) -> None:

@@ -28,6 +28,7 @@ from suffice.models.hidden_markov.plain import HiddenMarkovFile
 from suffice.models.hidden_markov.priors import pseudo_counts, split_prior
 from suffice.models.hidden_markov.reading import open_observations, read_labels, read_weights, split_states, state_names
 from suffice.models.hidden_markov.results import Results
+from suffice.models.hidden_markov.standard_errors import curvature_of, is_cheap
 from suffice.models.hidden_markov.start import Start, known_counts
 from suffice.models.hidden_markov.structure import Structure, read_fixed, read_tied
 from suffice.report import Certificate, Report
@@ -339,6 +340,12 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
             statistics, self._values, start.learner, start.structure, self._names,
             stationarity_gap(problem, self._values),
         )  # fmt: skip
+        if is_cheap(observed, start.learner, self._values, runs.evaluations):
+            found = curvature_of(
+                expectation, start.learner, self._values, self._names, certificate.moment_gap, runs.scores
+            )
+            certificate = replace(certificate, curvature=found)
+            notes = notes if found is None else (*found.warnings(), *notes)
         objective = problem.objective(statistics, self._values)
         self._record(
             statistics.log_likelihood, objective, observed.n_steps, observed.weight, runs.outcome,

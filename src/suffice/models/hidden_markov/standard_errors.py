@@ -7,22 +7,27 @@ information. Rows of probabilities move along their logarithms; a cell at 0 stay
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.em.information import inverse_information
+from suffice.models.em.identifiability import Spectrum, curvature, spectrum
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.learning import Learner
+from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, Statistics, stationary
+from suffice.report import Curvature
 
 Floats = NDArray[np.float64]
 
 #: Steps of the differences of the score, and of the expected log-likelihood, which costs no pass over the data.
 STEP = 1e-4
-INNER = 1e-5
+INNER = 1e-4
+#: Step of second differences.
+WIDE = 1e-3
 #: A probability below this lies on the edge.
 EDGE = 1e-7
 
@@ -36,28 +41,104 @@ class _Coordinate:
     cell: int
     kind: str
     unit: float
+    rows: int = 1
 
 
-def standard_errors(expectation: Expectation, learner: Learner, parameters: Parameters) -> dict[str, Any]:
-    """Errors laid out as the parameters."""
+@dataclass(frozen=True, eq=False)
+class Information:
+    """The observed information (k, k) of coordinates, and what complete sequences would say about each (k,)."""
+
+    coordinates: list[_Coordinate]
+    observed: Floats
+    complete: Floats
+
+    def spectrum(self, step: float = 0.0) -> Spectrum:
+        """Its eigenvalues in units of the complete information; `step` is what one more step of EM would change."""
+        return spectrum(self.observed, complete=self.complete, step=step)
+
+
+def observed_information(
+    expectation: Expectation, learner: Learner, parameters: Parameters, *, prior: bool = False
+) -> Information:
+    """Minus the second derivatives of the log-likelihood, with the log prior where that is asked for."""
     coordinates = _coordinates(learner, parameters)
     size = len(coordinates)
-
-    def score(at: Parameters) -> Floats:
-        statistics = expectation.expect(at)
-        found = np.empty(size)
-        for place, coordinate in enumerate(coordinates):
-            up = _value(learner, statistics, _moved(learner, at, coordinate, INNER))
-            down = _value(learner, statistics, _moved(learner, at, coordinate, -INNER))
-            found[place] = (up - down) / (2 * INNER)
-        return found
-
     information = np.empty((size, size))
     for place, coordinate in enumerate(coordinates):
-        up, down = (score(_moved(learner, parameters, coordinate, sign * STEP)) for sign in (1.0, -1.0))
+        up, down = (
+            _score(expectation, learner, _moved(learner, parameters, coordinate, sign * STEP), coordinates, prior)
+            for sign in (1.0, -1.0)
+        )
         information[:, place] = (down - up) / (2 * STEP)
-    covariance, unknown = inverse_information((information + information.T) / 2)
-    return _laid_out(learner, parameters, coordinates, covariance, unknown)
+    statistics = expectation.expect(parameters)
+    here = _value(learner, statistics, parameters, prior)
+    complete = np.empty(size)
+    for place, coordinate in enumerate(coordinates):
+        sides = [_value(learner, statistics, _moved(learner, parameters, coordinate, s * WIDE), prior) for s in (1, -1)]
+        complete[place] = (2 * here - sum(sides)) / WIDE**2
+    return Information(coordinates, (information + information.T) / 2, np.maximum(complete, 0.0))
+
+
+def _score(
+    expectation: Expectation, learner: Learner, at: Parameters, coordinates: list[_Coordinate], prior: bool
+) -> Floats:
+    """Slopes (k,) of the expected log-likelihood: of rows of counts by their formula, of other laws by differences."""
+    statistics = expectation.expect(at)
+    rows = {"transitions": (statistics.transitions + (learner.pairs if prior else 0.0), at.transitions)}
+    if not learner.stationary:
+        rows["initial"] = ((statistics.initial + (learner.first if prior else 0.0))[None], at.initial[None])
+    found = np.empty(len(coordinates))
+    for place, coordinate in enumerate(coordinates):
+        if coordinate.name in rows and not learner.stationary:
+            counts, shares = (part[coordinate.row] for part in rows[coordinate.name])
+            found[place] = counts[coordinate.cell] - counts.sum() * shares[coordinate.cell]
+            continue
+        sides = [_value(learner, statistics, _moved(learner, at, coordinate, s * INNER), prior) for s in (1, -1)]
+        found[place] = (sides[0] - sides[1]) / (2 * INNER)
+    return found
+
+
+def standard_errors(expectation: Expectation, learner: Learner, parameters: Parameters, step: float) -> dict[str, Any]:
+    """Errors laid out as the parameters; `step` is what one more step of EM would change."""
+    found = observed_information(expectation, learner, parameters)
+    return _laid_out(learner, parameters, found.coordinates, found.spectrum(step))
+
+
+def curvature_of(
+    expectation: Expectation, learner: Learner, parameters: Parameters, states: Sequence[Hashable], step: float,
+    scores: Sequence[float],
+) -> Curvature | None:  # fmt: skip
+    """Rank and kind of point of the objective where EM has stopped; None without free parameters or finite numbers."""
+    with np.errstate(all="ignore"):
+        found = observed_information(expectation, learner, parameters, prior=True)
+    if not found.coordinates or not np.isfinite(found.observed).all():
+        return None
+    symbols = learner.emission.describe().get("states", ())
+    names = [_called(coordinate, states, symbols) for coordinate in found.coordinates]
+    return curvature(found.spectrum(step), names, scores)
+
+
+def is_cheap(observed: Observed, learner: Learner, parameters: Parameters, evaluations: int) -> bool:
+    """Whether two passes for each coordinate are little beside those of the fit, or little by themselves."""
+    coordinates = _coordinates(learner, parameters)
+    by_differences = sum(coordinate.name.startswith("emission.") for coordinate in coordinates)
+    passes = 2 * len(coordinates)
+    work = passes * observed.n_steps * len(parameters.initial) ** 2
+    return len(coordinates) * by_differences <= 900 and (work <= 1e7 or 4 * passes <= evaluations)
+
+
+def _called(coordinate: _Coordinate, states: Sequence[Hashable], symbols: Sequence[Hashable]) -> str:
+    row, cell = coordinate.row[0], coordinate.cell
+    if coordinate.name == "initial":
+        return f"P(first state {states[cell]!r})"
+    if coordinate.name == "transitions":
+        return f"P({states[row]!r} -> {states[cell]!r})"
+    name = coordinate.name.removeprefix("emission.")
+    if name == "probabilities" and symbols:
+        return f"P({symbols[cell]!r} | state {states[row]!r})"
+    each = max(coordinate.rows // len(states), 1)
+    part = f", component {row % each}" if each > 1 else ""
+    return f"{name}[{cell}] of state {states[row // each]!r}{part}"
 
 
 def _arrays(parameters: Parameters) -> dict[str, Floats]:
@@ -83,7 +164,7 @@ def _coordinates(learner: Learner, parameters: Parameters) -> list[_Coordinate]:
             # What all laws share stands in the first one, though that may be tied to another.
             if kind != "shared" and name.startswith("emission.") and row[0] // max(per_law, 1) in repeated:
                 continue
-            found += _of_row(name, kind, row, array[row])
+            found += [replace(one, rows=len(array)) for one in _of_row(name, kind, row, array[row])]
     known = {f"emission.{name}": cells for name, cells in learner.emission.known.items()}
     return [coordinate for coordinate in found if coordinate.cell not in known.get(coordinate.name, ())]
 
@@ -135,30 +216,31 @@ def _move(array: Floats, at: int, coordinate: _Coordinate, step: float) -> None:
         array[at].reshape(-1)[coordinate.cell] += step * coordinate.unit
 
 
-def _value(learner: Learner, statistics: Statistics, parameters: Parameters) -> float:
-    """Expected log-likelihood of the complete sequences."""
+def _value(learner: Learner, statistics: Statistics, parameters: Parameters, prior: bool) -> float:
+    """Expected log-likelihood of the complete sequences, with the log prior where that is asked for."""
     from scipy.special import xlogy
 
     chain = xlogy(statistics.initial, parameters.initial).sum()
     chain += xlogy(statistics.transitions, parameters.transitions).sum()
-    return float(chain + learner.emission.expected(statistics.emission, parameters.emission).sum())
+    found = float(chain + learner.emission.expected(statistics.emission, parameters.emission).sum())
+    return found + learner.log_prior(parameters) if prior else found
 
 
 def _laid_out(
-    learner: Learner, parameters: Parameters, coordinates: list[_Coordinate], covariance: Floats, unknown: Any
+    learner: Learner, parameters: Parameters, coordinates: list[_Coordinate], found: Spectrum
 ) -> dict[str, Any]:
-    """Errors of the parameters by the delta method, from the covariance of the coordinates."""
+    """Errors of the parameters by the delta method; NaN for one at the edge, or that no coordinate moves."""
     names = [coordinate.name for coordinate in coordinates]
-    found = {name: np.full(array.shape, np.nan) for name, array in _arrays(parameters).items()}
+    errors = {name: np.full(array.shape, np.nan) for name, array in _arrays(parameters).items()}
     for name in dict.fromkeys(names):
-        array = found[name]
-        places = [at for at, other in enumerate(names) if other == name]
+        array = errors[name]
         slopes = np.zeros((array.size, len(coordinates)))
-        for at in places:
+        for at in [place for place, other in enumerate(names) if other == name]:
             up, down = (_arrays(_moved(learner, parameters, coordinates[at], s * INNER))[name] for s in (1.0, -1.0))
             slopes[:, at] = ((up - down) / (2 * INNER)).ravel()
-        variance = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
-        dark = (np.abs(slopes[:, unknown]) > 0).any(axis=1) | ~(np.abs(slopes) > 0).any(axis=1)
-        array[...] = np.where(dark, np.nan, np.sqrt(np.maximum(variance, 0.0))).reshape(array.shape)
-    emission = {name: found[f"emission.{name}"] for name in parameters.emission}
-    return {"initial": found["initial"][0], "transitions": found["transitions"], "emissions": emission}
+        still = ~(np.abs(slopes) > 0).any(axis=1)
+        if coordinates[names.index(name)].kind == "simplex":
+            still |= _arrays(parameters)[name].ravel() <= EDGE
+        array[...] = np.where(still, np.nan, found.errors(slopes)).reshape(array.shape)
+    emission = {name: errors[f"emission.{name}"] for name in parameters.emission}
+    return {"initial": errors["initial"][0], "transitions": errors["transitions"], "emissions": emission}
