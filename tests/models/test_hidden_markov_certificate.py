@@ -90,9 +90,9 @@ def test_what_was_never_seen_runs_to_zero() -> None:
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical", "tied"])
 def test_normal_laws_of_known_states_have_exact_gaps(covariance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(40, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]])
-    states = np.tile(["X", "X", "Y", "Y", "X"], 8)
-    x, states = [x[:22], x[22:]], [states[:22], states[22:]]
+    steps = rng.normal(size=(40, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]])
+    path = np.tile(["X", "X", "Y", "Y", "X"], 8)
+    x, states = [steps[:22], steps[22:]], [path[:22], path[22:]]
     model = HMM(["X", "Y"], sf.MultivariateNormal(), covariance=covariance)
     certificate = model.clone().fit(x, states).report_.certificate
     assert (certificate.exists, certificate.bound) == (True, True)

@@ -14,7 +14,7 @@ HMM = sf.HiddenMarkovModel
 def steps(seed: int, n: int, law: str) -> list[Any]:
     """Sequences of two states that stay, of lengths 5 to 20."""
     rng = np.random.default_rng(seed)
-    found = []
+    found: list[Any] = []
     for _ in range(n):
         length = int(rng.integers(5, 21))
         states = (rng.random(length) < 0.3).cumsum() % 2

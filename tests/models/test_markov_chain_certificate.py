@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.models.markov_chain import hyper, rows
 from suffice.models.markov_chain import solve as solving
 
 TEXTS = ["abbac", "cabab", "acb", "bbca", "ca", "abcabc"]
@@ -87,7 +88,7 @@ def test_a_table_of_priors_is_measured_too(monkeypatch: pytest.MonkeyPatch) -> N
     assert (good.bound, good.exists) == (True, True)
     assert good.value_gap is not None
     assert good.value_gap < 1e-13
-    right = solving.table_law
+    right = rows.table_law
     monkeypatch.setattr(solving, "table_law", lambda *a, **k: softened(right(*a, **k)))
     bad = sf.MarkovChain(prior=prior, states=list("abc")).fit(TEXTS)
     lost = 0.0
@@ -102,7 +103,7 @@ def test_a_table_of_priors_is_measured_too(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_rows_beyond_one_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probabilities that add up to more than one have a higher likelihood than any law: the gap is that of the law."""
-    right = solving.maximum_likelihood_law
+    right = rows.maximum_likelihood_law
 
     def heavy(*args: Any, **options: Any) -> Any:
         law = right(*args, **options)
@@ -155,7 +156,7 @@ def _only_top(right: Any, spoiled: Any, evidence: Any, control: Any) -> Any:
 def test_the_slope_of_a_learned_prior_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["abbacabbbcabab", "cababbcbcbacab", "acbaaabcbcbcb", "bbcacacacaacab"]
     good = sf.MarkovChain(prior=1.0, learn_prior=True).fit(texts)
-    right = solving.learn_prior
+    right = hyper.learn_prior
     assert good.report_.certificate.moment_gap < 1e-8
 
     def spoiled(*args: Any) -> Any:

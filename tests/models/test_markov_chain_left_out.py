@@ -103,7 +103,7 @@ def random_texts(seed: int, n: int, length: int, card: int) -> list[list[str]]:
     return found
 
 
-TEXTS = {
+TEXTS: dict[str, Any] = {
     "words": TEXT,
     "ties": ["abab", "abab", "baba", "aabb"],
     "tiny": ["aab", "ba"],
@@ -173,7 +173,7 @@ def test_a_weight_of_a_sequence_is_its_repetition() -> None:
 def test_fractions_of_events_are_left_out_whole() -> None:
     # Every event weighs less than one, so that leaving it out leaves nothing of its cell.
     chain = sf.MarkovChain(smoothing="deleted").fit(["aab", "abb", "bab"], sample_weight=[0.25, 0.25, 0.25])
-    n = {"aa": 0.25, "ab": 0.75, "ba": 0.25, "bb": 0.25}
+    n = {("a", "a"): 0.25, ("a", "b"): 0.75, ("b", "a"): 0.25, ("b", "b"): 0.25}
 
     def loss(weight: float) -> float:
         total = 0.0

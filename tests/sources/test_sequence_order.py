@@ -81,7 +81,7 @@ def test_the_order_and_the_group_hold_no_observations() -> None:
 def test_every_question_takes_the_order() -> None:
     chain = sf.MarkovChain().fit(ORDERED, group="person", columns="state")
     form: dict[str, Any] = {"group": "person", "order": "step", "columns": "state"}
-    plain = {"group": "person", "columns": "state"}
+    plain: dict[str, Any] = {"group": "person", "columns": "state"}
     assert chain.score(SHUFFLED, **form) == pytest.approx(chain.score(ORDERED, **plain), rel=1e-13)
     assert chain.perplexity(SHUFFLED, **form) == pytest.approx(chain.perplexity(ORDERED, **plain), rel=1e-13)
     np.testing.assert_allclose(chain.score_samples(SHUFFLED, **form), chain.score_samples(ORDERED, **plain))

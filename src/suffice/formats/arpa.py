@@ -250,10 +250,10 @@ def _chain(sections: list[_Section], names: list[str], lines: _Lines) -> MarkovC
         tree = Levels(card, tuple(levels))
         history = _walk(tree, runs[:, :-1])
         if (history < 0).any():
-            at = int(np.argmax(history < 0))
-            missing = [[*states, _START][code] for code in runs[at, :-1]]
+            row = int(np.argmax(history < 0))
+            missing = [[*states, _START][code] for code in runs[row, :-1]]
             wrong = f"the run {' '.join(missing)!r} is a history and has no line of its own"
-            raise lines.wrong(wrong, int(section.line[at]))
+            raise lines.wrong(wrong, int(section.line[row]))
         order = np.lexsort((runs[:, -1], history))
         suffix = np.maximum(_walk(tree, runs[:, 1:]), 0)
         levels.append(Level(history[order], runs[order, -1], suffix[order], np.zeros(len(runs))))

@@ -141,8 +141,9 @@ def _ranks(column: Column, name: Hashable) -> NDArray[Any]:
     else:
         coded = column.code()
         gaps = coded.indices == len(coded.labels)
+        labels: list[Any] = list(coded.labels)
         try:
-            sorted_ = sorted(range(len(coded.labels)), key=lambda at: coded.labels[at])
+            sorted_ = sorted(range(len(labels)), key=lambda at: labels[at])
         except TypeError as error:
             raise DataError(f"The order column {name!r} holds values that cannot be sorted: {error}.") from None
         table = np.zeros(len(coded.labels) + 1, np.int64)

@@ -314,7 +314,7 @@ def _one_sequence(item: Any, place: int) -> NDArray[Any]:
     if isinstance(item, np.ndarray):
         return _checked_array(item, f"sequence {place}")
     if has_names(item):
-        return _from_table(item, None, None, None).values
+        return _from_table(item, None, None, None, None).values
     if _is_column(item):
         return values_of(any_column("state", item))
     if isinstance(item, str):

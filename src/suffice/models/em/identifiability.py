@@ -133,7 +133,7 @@ def _reduced(basis: Floats) -> Floats:
     columns = basis.copy()
     for at in range(columns.shape[1]):
         rest = np.abs(columns[:, at:])
-        row, column = np.unravel_index(int(np.argmax(rest)), rest.shape)
+        row, column = divmod(int(np.argmax(rest)), rest.shape[1])
         columns[:, [at, at + column]] = columns[:, [at + column, at]]
         columns[:, at] /= columns[row, at]
         others = np.arange(columns.shape[1]) != at

@@ -315,10 +315,15 @@ class Decoding:
         free parameter. `fit` looks by itself where that costs little, and tells it in the certificate.
         """
         expectation, learner = self._whole(sequences, states, lengths, group, order, sample_weight, columns)
-        found = curvature_of(expectation, learner, self._fitted(), self._names, self._last_step, self.scores_)
+        found = curvature_of(expectation, learner, self._fitted(), self._names, self._last_step, self._runs)
         if found is None:
             raise EstimateError("No parameter is free, or the information is not finite: there is nothing to look at.")
         return found
+
+    @property
+    def _runs(self) -> tuple[float, ...]:
+        """The objectives of the runs of EM."""
+        return tuple(self.__dict__.get("_scores", ()))
 
     @property
     def _last_step(self) -> float:

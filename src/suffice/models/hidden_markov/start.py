@@ -175,7 +175,8 @@ def _each_once(data: Data, weights: Floats) -> tuple[Data, Floats]:
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order))
-    return tuple(part[first[order]] for part in data), np.bincount(rank[number.reshape(-1)], weights, len(order))
+    total = np.bincount(rank[number.reshape(-1)], weights, len(order)).astype(np.float64)
+    return tuple(part[first[order]] for part in data), total
 
 
 def clusters(points: Floats, weights: Floats, size: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from suffice.domain import Domain
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.exponential import ExponentialFamily
+from suffice.families.gamma import Gamma
 from suffice.families.vectors import VectorFamily
 from suffice.fitting import summarize
 from suffice.models.hidden_markov.emissions.contract import (
@@ -293,8 +294,8 @@ class FamilyEmission(Emission):
     def coercive(self) -> bool:
         """Rates with a gamma prior of shape above 1: its density goes to 0 at 0, and faster than any power at inf."""
         prior = self._options.get("prior")
-        rates = type(self.law).__name__ in ("Poisson", "Exponential") and type(prior).__name__ == "Gamma"
-        return rates and bool(prior.shape_ > 1)
+        rates = type(self.law).__name__ in ("Poisson", "Exponential")
+        return rates and isinstance(prior, Gamma) and bool(prior.shape_ > 1)
 
     # -- further steps -----------------------------------------------------------------------------------------------
 
