@@ -41,15 +41,15 @@ def sampled(weights: np.ndarray, **options: Any) -> Any:
 @pytest.mark.parametrize("coupling", [0.3, 0.5, 0.8])
 def test_answers_between_two_modes(coupling: float) -> None:
     weights = weights_of(coupling)
-    law, p = sampled(weights), probabilities(weights)
+    law, p = sampled(weights, sampling=sf.GibbsSampling(draws=300)), probabilities(weights)
     exact = p @ (SPINS[:, 0] > 0)
     away = []
     for seed in range(4):
         table = law.query(["n0"], random_state=seed)
         assert table.levels > 1
         assert 1.0 <= table.r_hat < 1.05
-        assert table.effective_sample_size > 2_000
-        assert table.standard_errors.at(n0=1) < 0.01
+        assert table.effective_sample_size > 1_000
+        assert table.standard_errors.at(n0=1) < 0.015
         away.append((table.at(n0=1) - exact) / table.standard_errors.at(n0=1))
     # Four standard normal numbers: the largest is below 3.5 but for one time in 500, their mean below 1.75 in 2,000.
     assert np.abs(away).max() < 3.5
@@ -58,7 +58,7 @@ def test_answers_between_two_modes(coupling: float) -> None:
 
 def test_marginals_pairs_evidence_and_draws() -> None:
     weights = weights_of(0.5)
-    law, p = sampled(weights), probabilities(weights)
+    law, p = sampled(weights, sampling=sf.GibbsSampling(draws=300)), probabilities(weights)
     each = law.marginals(random_state=1)
     for site, name in enumerate(NODES):
         error = each[name].standard_errors.at({name: 1})

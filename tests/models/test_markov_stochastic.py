@@ -227,6 +227,9 @@ def test_existence_is_said_where_a_feature_never_varies() -> None:
     found = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0).fit(rows)
     assert found.report_.certificate.exists is False
     assert found.report_.certificate.directions == ("weight of field (0, 0) -> inf",)
+    # A finite point on the way is no end.
+    assert not found.converged_
+    assert found.stop_reason_ == "no maximum"
 
 
 # -- a network that exact inference does not take --------------------------------------------------------------------

@@ -14,6 +14,8 @@ from suffice.models.markov.law import LawFamily
 
 #: Why a fit has not converged whose own chains say that it has.
 DENIED = "denied by fresh chains"
+#: Why a fit has not converged whose weights run to infinity.
+NO_MAXIMUM = "no maximum"
 #: Times that a fit goes on after fresh chains have found it short of its tolerance, each time to half of that.
 ROUNDS = 3
 
@@ -45,7 +47,8 @@ def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | N
         earlier = fitted.outcome
         fitted, measured = _measured(problem, solver, exact, tolerance, tempered=tempered)
         fitted = replace(fitted, outcome=_joined(earlier, fitted.outcome))
-    return (judged(fitted, measured) if solver == "sml" else warned(fitted, measured)), measured
+    verdict = judged if solver == "sml" else warned
+    return _attained(verdict(fitted, measured), measured), measured
 
 
 def judged(fitted: Fitted, measured: Measured) -> Fitted:
@@ -56,6 +59,13 @@ def judged(fitted: Fitted, measured: Measured) -> Fitted:
         return fitted
     warn(f"The fit has not converged: {measured.doubt}.", ConvergenceWarning)
     return replace(fitted, outcome=replace(fitted.outcome, converged=False, stop_reason=DENIED))
+
+
+def _attained(fitted: Fitted, measured: Measured) -> Fitted:
+    """A fit whose maximum is not attained returns a point on the way to infinity, which is no end."""
+    if measured.certificate.exists is not False or not fitted.outcome.converged:
+        return fitted
+    return replace(fitted, outcome=replace(fitted.outcome, converged=False, stop_reason=NO_MAXIMUM))
 
 
 def warned(fitted: Fitted, measured: Measured, *, gap: bool = True) -> Fitted:
