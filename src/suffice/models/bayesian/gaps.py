@@ -13,8 +13,12 @@ from suffice.records import replace
 if TYPE_CHECKING:
     from suffice.iteration import Control, Outcome
     from suffice.models.bayesian.em.fit import EMFit
+    from suffice.models.bayesian.em.standard_errors import ObservedErrors
     from suffice.report import Certificate
     from suffice.statistics import Summary
+
+#: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
+MOST_ROWS = 200_000
 
 
 class NetworkGaps(NetworkLearning):
@@ -134,6 +138,7 @@ class NetworkGaps(NetworkLearning):
 
     def _em_certificate(self, summary: Summary) -> Certificate:
         from suffice.models.bayesian.em.shown import family_summary
+        from suffice.models.em.reports import STOPPED
         from suffice.report import Certificate
 
         fit, nodes = self._em(summary), self._nodes()
@@ -142,7 +147,19 @@ class NetworkGaps(NetworkLearning):
             gap = max(gap, nodes[name].gap(family_summary(fit.rows, nodes[name].domain, fit.alone(name))))
         edges = tuple(direction for node in self._free().values() for direction in getattr(node, "directions", ()))
         scale = "change of a parameter, in units of its columns, by one more EM step"
-        return Certificate(gap, exists=False if edges else None, directions=edges, scale=scale)
+        self._errors, self._shown = self._observed_errors(fit, gap), frozenset(fit.stand_ins)
+        steps = 2 * self._errors.size
+        most = max(self.__dict__.get("n_expectations_", 0), MOST_ROWS / max(len(fit.rows.weights), 1))
+        told = steps <= most and gap <= STOPPED
+        curvature = self._errors.curvature(self.__dict__.get("scores_", ())) if told else None
+        return Certificate(gap, exists=False if edges else None, directions=edges, scale=scale, curvature=curvature)
+
+    def _observed_errors(self, fit: EMFit, step: float) -> ObservedErrors:
+        """Errors from the observed information; step: the largest change by one more step of EM."""
+        from suffice.models.bayesian.em.standard_errors import ObservedErrors
+
+        groups = [self._group_of(name) for name in self._leading() if name not in fit.stand_ins]
+        return ObservedErrors(fit.plan, {**self._nodes(), **fit.stand_ins}, groups, fit.rows.units, step)
 
     def _objective(self, summary: Summary, log_likelihood: float) -> float:
         """What closed forms maximise and EM climbs: the log-likelihood, and the log prior up to a constant."""
@@ -160,10 +177,7 @@ class NetworkGaps(NetworkLearning):
         if "_errors" not in self.__dict__ and self._complete(summary) is not summary:
             self._errors, self._shown = None, frozenset(self._parents)
         if "_errors" not in self.__dict__:
-            from suffice.models.bayesian.em.standard_errors import ObservedErrors
-
             fit = self._em(summary)
-            groups = [self._group_of(name) for name in self._leading() if name not in fit.stand_ins]
-            self._errors = ObservedErrors(fit.plan, {**self._nodes(), **fit.stand_ins}, groups, fit.rows.units)
+            self._errors = self._observed_errors(fit, self.report_.certificate.moment_gap)
             self._shown = frozenset(fit.stand_ins)
         return node if node.name in self._shown else replace(node, observed=self._errors)

@@ -302,6 +302,10 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         """Of closed forms the whole account waits for its reader."""
         told = self._solution(None, solution.warnings) if solution.later else solution
         found = super()._report(summary, told, passes)
+        if solution.outcome is not None:
+            from suffice.models.em.reports import counted_as_determined
+
+            found = counted_as_determined(found)
         ended = [node.report for node in self._leading().values() if getattr(node, "report", None) is not None]
         stopped = [report.stop_reason for report in ended if not report.converged]
         return replace(found, converged=False, stop_reason=stopped[0]) if stopped else found
@@ -386,8 +390,14 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
 
     @property
     def n_params_(self) -> int:
-        """Free parameters of all nodes that are not fixed; those that tied nodes share count once."""
-        return sum(node.n_params for node in self._leading().values())
+        """Free parameters of all nodes that are not fixed; those that tied nodes share count once.
+
+        Where EM has found directions that no rows determine, those are not counted.
+        """
+        report = self.__dict__.get("report_")
+        curvature = None if report is None else report.certificate.curvature
+        flat = 0 if curvature is None else len(curvature.flat)
+        return sum(node.n_params for node in self._leading().values()) - flat
 
     @property
     def n_params(self) -> int:

@@ -15,6 +15,7 @@ from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.families.laplace import Laplace
 from suffice.fitting import Solution
+from suffice.models.em.reports import counted_as_determined
 from suffice.models.em.rows import has_gaps, read_rows
 from suffice.models.markov.approximate.fitting import Estimate
 from suffice.models.markov.approximate.law import SampledFamily
@@ -24,9 +25,9 @@ from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.verdict import judged
 from suffice.models.markov.gaps import MarkovGaps
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import read_penalty
+from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, read_penalty
 from suffice.models.markov.statistics import joint_counts
-from suffice.report import Certificate
+from suffice.report import Certificate, Report
 from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
 
@@ -38,6 +39,8 @@ Floats = NDArray[np.float64]
 
 #: The tolerance of a fit, and of EM, whose steps get small long before the weights stand still.
 TOLERANCE, EM_TOLERANCE = 1e-10, 1e-7
+#: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
+MOST_ROWS = 200_000
 
 
 class MarkovLatent(MarkovGaps):
@@ -181,7 +184,46 @@ class MarkovLatent(MarkovGaps):
         return f"{'generalised ' if steps else ''}EM, exact expectations{fast}; M-step: {solver}{few}"
 
     def _em_certificate(self, summary: Summary) -> Certificate:
-        return self._em(summary, self._domain).certify(self._family(), self._weights)
+        fit, family = self._em(summary, self._domain), self._family()
+        certificate = fit.certify(family, self._weights)
+        steps = 2 * fit.model.n_weights
+        few = steps <= max(self.__dict__.get("n_expectations_", 0), MOST_ROWS / max(len(fit.rows.weights), 1))
+        if not few or isinstance(fit.penalty, LaplacePenalty):
+            return certificate
+        from suffice.models.markov.hidden.determined import curvature_of
+
+        self._observed_information = fit.information(self._weights)
+        scores, slope = self.__dict__.get("scores_", ()), fit.slope(family, self._weights)
+        bent = curvature_of(*self._informations(fit.weight), slope, self.weight_names_, scores)
+        return replace(certificate, curvature=bent)
+
+    def _informations(self, weight: float) -> tuple[Floats, Floats]:
+        """The information of the rows, and that of complete ones, with the prior, a row."""
+        penalty = read_penalty(self._options["prior"], len(self._weights))
+        more = penalty.matrix() / weight if isinstance(penalty, GaussianPenalty) else 0.0
+        return self._observed_information / weight + more, self._family().covariance(self._weights) + more
+
+    @property
+    def standard_errors_(self) -> Floats:
+        """Standard errors of the weights (n_weights,); inf for those that the rows do not determine."""
+        found, curvature = super().standard_errors_, self.report_.certificate.curvature
+        if curvature is None or not curvature.flat:
+            return found
+        from suffice.models.markov.hidden.determined import untold
+
+        self._information_of_rows()
+        return np.where(untold(*self._informations(self.report_.weight), curvature.threshold), np.inf, found)
+
+    def _report(self, summary: Summary, solution: Solution, passes: int) -> Report:
+        found = super()._report(summary, solution, passes)
+        return counted_as_determined(found) if self._by_em(summary) and not self._by_sampling else found
+
+    @property
+    def n_params_(self) -> int:
+        """Free parameters: the rank of the features, less the directions that rows with hidden variables leave open."""
+        report = self.__dict__.get("report_")
+        curvature = None if report is None else report.certificate.curvature
+        return super().n_params_ - (0 if curvature is None else len(curvature.flat))
 
     def _observed_log_likelihood(self, summary: Summary) -> float:
         """Sum over rows of the log-probability of what they show."""

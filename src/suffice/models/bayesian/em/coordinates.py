@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Units = Mapping[Hashable, tuple[float, float]]
+#: Standard errors (n,) of n functions whose slopes (n, size) in the coordinates are given.
+ErrorsOf = Callable[[Floats], Floats]
 
 #: A probability nearer to 0 or 1 is on the edge of its range.
 EDGE = 1e-6
+#: A probability of a table below this is on its way to 0, and its logarithm tells nothing.
+GONE = 1e-9
 
 
 class Coordinates(Protocol):
@@ -37,19 +41,23 @@ class Coordinates(Protocol):
         """Slope of the objective at a node (size,), from expected statistics."""
         ...
 
-    def errors(self, covariance: Floats, unknown: NDArray[np.bool_]) -> Floats:
-        """Standard errors of the parameters, in their shape, from the covariance of the coordinates."""
+    def names(self) -> list[str]:
+        """What each coordinate moves."""
+        ...
+
+    def errors(self, of: ErrorsOf) -> Floats:
+        """Standard errors of the parameters, in their shape."""
         ...
 
 
 class TableCoordinates:
-    """Logarithms of the probabilities of each row, relative to its largest one; probabilities of 0 stay 0."""
+    """Logarithms of the probabilities of each row, relative to its largest one; those on the edge stay there."""
 
     def __init__(self, node: TableNode) -> None:
         """Take the node; rows without weight have no coordinates: the data say nothing about them."""
         self.node = node
         self.seen = node.counts.sum(axis=1) > 0
-        free = (node.rows > 0) & self.seen[:, None]
+        free = (node.rows > GONE) & self.seen[:, None]
         free[np.arange(len(node.rows)), np.nan_to_num(node.rows).argmax(axis=1)] = False
         self.at = np.nonzero(free)
         self.size = len(self.at[0])
@@ -68,7 +76,13 @@ class TableCoordinates:
         both = counts + pseudo
         return np.asarray((both - node.rows * both.sum(axis=1, keepdims=True))[self.at])
 
-    def errors(self, covariance: Floats, unknown: NDArray[np.bool_]) -> Floats:
+    def names(self) -> list[str]:
+        """Such as "P(x=1 | h=0)"."""
+        cells = self.node.cell_names(np.arange(len(self.node.rows)))
+        card = self.node.rows.shape[1]
+        return [f"P({cells[row * card + column]})" for row, column in zip(*self.at, strict=True)]
+
+    def errors(self, of: ErrorsOf) -> Floats:
         """By the delta method, dp_j = p_j (d_j - sum p_k d_k); rows without weight keep the spread of the prior."""
         rows = self.node.rows
         unseen, default = self._before()
@@ -76,9 +90,9 @@ class TableCoordinates:
         for row in np.unique(self.at[0]):
             mine = np.flatnonzero(self.at[0] == row)
             columns = self.at[1][mine]
-            slope = rows[row][:, None] * (np.eye(rows.shape[1])[:, columns] - rows[row, columns])
-            found[row] = np.sqrt(np.einsum("ij,jk,ik->i", slope, covariance[np.ix_(mine, mine)], slope))
-            found[row, (np.abs(slope[:, unknown[mine]]) > 0).any(axis=1)] = np.inf
+            slope = np.zeros((rows.shape[1], self.size))
+            slope[:, mine] = rows[row][:, None] * (np.eye(rows.shape[1])[:, columns] - rows[row, columns])
+            found[row] = of(slope)
         return self.node.dense(found, default)
 
     def _before(self) -> tuple[Floats, Floats]:
@@ -141,18 +155,32 @@ class RegressionCoordinates:
         wide[places] = np.concatenate([first, last[:, None]], axis=1)
         return np.asarray(wide[self.at])
 
-    def errors(self, covariance: Floats, unknown: NDArray[np.bool_]) -> Floats:
+    def names(self) -> list[str]:
+        """Such as "weight of x in y | h=0"."""
+        node = self.node
+        terms = ["mean", *(f"weight of {name} in" for name in node.real_parents), "variance of"]
+        terms[0] = "mean of" if not node.real_parents else "level of"
+        states = [node.domain[name].states for name in node.discrete_parents]
+        given = [
+            ", ".join(f"{n}={s[c]}" for n, s, c in zip(node.discrete_parents, states, codes, strict=True))
+            for codes in node.configurations.tolist()
+        ]
+        return [
+            f"{terms[column]} {node.name}" + (f" | {given[row]}" if node.discrete_parents else "")
+            for row, column in zip(*self.at, strict=True)
+        ]
+
+    def errors(self, of: ErrorsOf) -> Floats:
         """Of the weights and of the variance; NaN for a variance at its floor."""
         k, q = self.node.weights.shape
         found = np.full((k, q + 1), np.nan)
         for cell in range(k):
             mine = np.flatnonzero(self.at[0] == cell)
-            slope = np.zeros((q + 1, q + 1))
-            slope[:q, :q], slope[q, q] = self.turn, self.node.variance[cell]
-            slope = slope[:, self.at[1][mine]]
-            values = np.sqrt(np.einsum("ij,jk,ik->i", slope, covariance[np.ix_(mine, mine)], slope))
-            values[(np.abs(slope[:, unknown[mine]]) > 0).any(axis=1)] = np.inf
-            found[cell, : len(values)] = values
+            turn = np.zeros((q + 1, q + 1))
+            turn[:q, :q], turn[q, q] = self.turn, self.node.variance[cell]
+            slope = np.zeros((q + 1, self.size))
+            slope[:, mine] = turn[:, self.at[1][mine]]
+            found[cell] = of(slope)
             if q not in self.at[1][mine]:
                 found[cell, q] = np.nan
         return self.node.dense(found, np.full(q + 1, np.inf))
@@ -179,11 +207,16 @@ class InhibitionCoordinates:
         vector = node.parameters()
         return np.asarray((node.slopes(summary) * vector * (1 - vector))[self.at])
 
-    def errors(self, covariance: Floats, unknown: NDArray[np.bool_]) -> Floats:
+    def names(self) -> list[str]:
+        """Such as "failure of a=1 to cause b"."""
+        said = [label if isinstance(label, str) else "=".join(map(str, label)) for label in self.node.coefficients]
+        return [f"failure of {said[at]} to cause {self.node.name}" for at in self.at.tolist()]
+
+    def errors(self, of: ErrorsOf) -> Floats:
         """Of the inhibition probabilities; NaN on an edge."""
         found = np.full(len(self.start), np.nan)
         inside = self.start[self.at]
-        found[self.at] = np.where(unknown, np.inf, np.sqrt(np.diag(covariance)) * inside * (1 - inside))
+        found[self.at] = of(np.diag(inside * (1 - inside)))
         return found
 
 
@@ -208,8 +241,14 @@ class CoefficientCoordinates:
         """Slopes of the objective in the coefficients."""
         return np.asarray(node.slopes(summary).ravel()[self.at])
 
-    def errors(self, covariance: Floats, unknown: NDArray[np.bool_]) -> Floats:
+    def names(self) -> list[str]:
+        """Such as "coefficient of x in y"."""
+        terms, shape = self.node.learned.design.names, self.node.learned.beta.shape
+        rows = np.unravel_index(self.at, shape)[0].tolist()
+        return [f"coefficient of {terms[row]} in {self.node.name}" for row in rows]
+
+    def errors(self, of: ErrorsOf) -> Floats:
         """Of the coefficients (k, m); inf for those that run away or that the rows do not determine."""
         found = np.full(len(self.start), np.inf)
-        found[self.at] = np.where(unknown, np.inf, np.sqrt(np.diag(covariance)))
+        found[self.at] = of(np.eye(self.size))
         return found.reshape(self.node.learned.beta.shape)

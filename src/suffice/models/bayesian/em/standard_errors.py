@@ -7,69 +7,106 @@ expects would understate the errors, because they count what was filled in as if
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.bayesian.em.coordinates import Coordinates, Units
-from suffice.models.em.information import inverse_information, score_differences
+from suffice.models.em.identifiability import Spectrum, curvature, spectrum
+from suffice.models.em.information import score_differences
+from suffice.report import Curvature
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 
 
-def observed_information(
-    expect: Callable[[Mapping[Hashable, Any]], tuple[float, Summary]],
-    nodes: Mapping[Hashable, Any],
-    groups: Sequence[Sequence[Hashable]],
-    units: Units,
-) -> tuple[list[Coordinates], Floats]:
-    """The coordinates of the first node of each group, and their information; nodes of a group move together."""
-    chosen: list[Coordinates] = [nodes[group[0]].coordinates(units) for group in groups]
-    ends = np.cumsum([0, *(part.size for part in chosen)])
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Coordinates of the first node of each group; nodes of a group move together."""
 
-    def score(delta: Floats) -> Floats:
-        moved = dict(nodes)
-        for part, group, start, stop in zip(chosen, groups, ends, ends[1:], strict=False):
+    nodes: Mapping[Hashable, Any]
+    groups: Sequence[Sequence[Hashable]]
+    units: Units
+
+    @cached_property
+    def coordinates(self) -> list[Coordinates]:
+        return [self.nodes[group[0]].coordinates(self.units) for group in self.groups]
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where the coordinates of each group begin, and last where they end."""
+        return [0, *np.cumsum([part.size for part in self.coordinates], dtype=int).tolist()]
+
+    def moved(self, delta: Floats) -> dict[Hashable, Any]:
+        """The nodes at other coordinates."""
+        found = dict(self.nodes)
+        for part, group, start, stop in zip(self.coordinates, self.groups, self.ends, self.ends[1:], strict=False):
             shared = part.moved(delta[start:stop]).parameters()
             for name in group:
-                moved[name] = nodes[name].with_parameters(shared)
-        _, summary = expect(moved)
-        slopes = []
-        for part, (first, *others) in zip(chosen, groups, strict=True):
-            more = (part.score(moved[name].without_prior(), summary) for name in others)  # It counts once.
-            slopes.append(sum(more, part.score(moved[first], summary)))
-        return np.concatenate([np.zeros(0), *slopes])
+                found[name] = self.nodes[name].with_parameters(shared)
+        return found
 
-    return chosen, score_differences(score, int(ends[-1]))
+    def score(self, nodes: Mapping[Hashable, Any], summary: Summary) -> Floats:
+        """The slope of the objective at some nodes, from expected statistics."""
+        slopes = []
+        for part, (first, *others) in zip(self.coordinates, self.groups, strict=True):
+            more = (part.score(nodes[name].without_prior(), summary) for name in others)  # It counts once.
+            slopes.append(sum(more, part.score(nodes[first], summary)))
+        return np.concatenate([np.zeros(0), *slopes])
 
 
 @dataclass
 class ObservedErrors:
-    """Standard errors of all nodes of a fit, computed when first asked for: two E-steps for each free parameter."""
+    """Standard errors of all nodes of a fit, and what the rows determine, computed when first asked for.
+
+    That takes two E-steps for each free parameter. `step` is the largest change of a parameter by one more step of EM.
+    """
 
     make_expectation: Any
     nodes: Mapping[Hashable, Any]
     groups: Sequence[Sequence[Hashable]]
     units: Units
+    step: float
     found: dict[Hashable, Floats] = field(default_factory=dict)
+
+    @cached_property
+    def _parts(self) -> _Parts:
+        return _Parts(self.nodes, self.groups, self.units)
+
+    @property
+    def size(self) -> int:
+        """How many coordinates there are."""
+        return self._parts.ends[-1]
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """The eigenvalues of the observed information, in units of that of complete rows."""
+        parts, expectation = self._parts, self.make_expectation()
+        information = score_differences(
+            lambda delta: parts.score(moved := parts.moved(delta), expectation.expect(moved)[1]), self.size
+        )
+        _, summary = expectation.expect(self.nodes)
+        complete = np.abs(np.diag(score_differences(lambda d: parts.score(parts.moved(d), summary), self.size)))
+        return spectrum(information, complete=complete, step=self.step)
+
+    def curvature(self, scores: Sequence[float]) -> Curvature:
+        """For the report; scores: the objectives of all runs."""
+        called = [name for part in self._parts.coordinates for name in part.names()]
+        return curvature(self.spectrum, called, scores)
 
     def of(self, name: Hashable) -> Floats:
         """The standard errors of a node, laid out as its table."""
         if not self.found:
-            self._compute()
+            for part, group, start in zip(self._parts.coordinates, self.groups, self._parts.ends, strict=False):
+                self.found |= dict.fromkeys(group, part.errors(partial(self._errors, start)))
         return self.found[name]
 
-    def _compute(self) -> None:
-        expectation = self.make_expectation()
-        chosen, information = observed_information(expectation.expect, self.nodes, self.groups, self.units)
-        covariance, unknown = inverse_information(information)
-        start = 0
-        for part, group in zip(chosen, self.groups, strict=True):
-            some = slice(start, start + part.size)
-            errors = part.errors(covariance[some, some], unknown[some])
-            self.found |= dict.fromkeys(group, errors)
-            start += part.size
+    def _errors(self, start: int, slopes: Floats) -> Floats:
+        """Of functions with these slopes (n, size) in the coordinates of one group, which begin at `start`."""
+        wide = np.zeros((len(slopes), self.size))
+        wide[:, start : start + slopes.shape[1]] = slopes
+        return self.spectrum.errors(wide)

@@ -183,13 +183,19 @@ class HiddenFit:
     def certify(self, family: LawFamily, weights: Floats) -> Certificate:
         """The slope of the observed likelihood, measured by other code. How far a better maximum is, nobody knows."""
         units = self.units
-        penalty = None if self.penalty is None else self.penalty.in_units(units)
-        over = family.over(standardised(self.model, units))
-        gap = float(np.abs(stationarity(over, weights * units, self.rows, penalty)).max(initial=0.0))
+        gap = float(np.abs(self.slope(family, weights) / units).max(initial=0.0))
         standing = self.standing
-        scale = (_SCALE if penalty is None else _SLOPE) + ("" if (units == 1.0).all() else ", in units of its spread")
+        scale = _SCALE if self.penalty is None else _SLOPE
+        scale += "" if (units == 1.0).all() else ", in units of its spread"
         exists = False if standing.exists is False else None
         return Certificate(gap, exists=exists, directions=standing.directions if exists is False else (), scale=scale)
+
+    def slope(self, family: LawFamily, weights: Floats) -> Floats:
+        """What is left of the slope of the objective (n_weights,), a row."""
+        units = self.units
+        penalty = None if self.penalty is None else self.penalty.in_units(units)
+        over = family.over(standardised(self.model, units))
+        return stationarity(over, weights * units, self.rows, penalty) * units
 
     def information(self, weights: Floats) -> Floats:
         """Minus the Hessian of the observed log-likelihood without the prior (n_weights, n_weights)."""
