@@ -280,3 +280,35 @@ def test_extreme_weights_of_examples_and_steps_are_named_without_a_warning_of_nu
             plain = make(sf.Normal(variance=1.0)).fit(some, labels)
             heavy = make(sf.Normal(variance=1e-50), tolerance=1e45).fit(some, labels, [1e50] * len(some))
             np.testing.assert_allclose(heavy.weights_, plain.weights_, atol=1e-3)
+
+
+# -- what does not depend on how often an example counts -------------------------------------------------------------
+
+
+def fit_alone(kind: str, rows: Any, labels: str, shares: Any) -> Any:
+    """A model of examples of one node each, with features (n, d)."""
+    y = [[label] for label in labels]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sf.ConvergenceWarning)
+        if kind == "chain":
+            X: Any = [np.array([row]) for row in rows]
+            return sf.ChainCRF().fit(X, y, sample_weight=shares)
+        return sf.GraphCRF().fit([sf.GraphExample(np.array([row]), []) for row in rows], y, sample_weight=shares)
+
+
+@pytest.mark.parametrize("heavy", [1.0, 1e3, 1e5, 1e8])
+@pytest.mark.parametrize("kind", MODELS)
+def test_one_light_example_is_enough_to_have_no_maximum(kind: str, heavy: float) -> None:
+    """Of features (1, 1) both labels are seen; (2, 1) alone is separated, by the difference of the features."""
+    fit = fit_alone(kind, [[1.0, 1.0], [1.0, 1.0], [2.0, 1.0]], "abb", [heavy, 0.3 * heavy, 1.0])
+    assert fit.report_.certificate.exists is False
+    assert not fit.converged_
+
+
+@pytest.mark.parametrize("heavy", [1.0, 1e3, 1e7, 1e12])
+@pytest.mark.parametrize("overlap", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("kind", MODELS)
+def test_light_examples_that_overlap_are_enough_for_a_maximum(kind: str, overlap: float, heavy: float) -> None:
+    """Heavy examples that a threshold separates, and two light ones on the wrong sides of each other."""
+    rows = [[1.0, 0.0], [1.0, 1.0], [1.0, 0.5 + overlap], [1.0, 0.5]]
+    assert fit_alone(kind, rows, "abab", [heavy, heavy, 1.0, 1.0]).report_.certificate.exists is not False

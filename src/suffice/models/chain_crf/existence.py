@@ -8,6 +8,9 @@ Where the likelihood bends enough at the weights of a fit, there is no such d (`
 weights it is looked for among all: maximise ``g . d`` for the slope g at weights of 0, which is the mean of
 ``phi(y) - phi(y')`` over all y', subject to ``d . (phi(y) - phi(y')) >= 0`` and ``|d_j| <= 1``. Of these conditions,
 too many to write down, those are added one after another that the last d breaks most.
+
+How often an example counts says nothing about it, so that every one counts once here: a light example beside heavy
+ones would be lost in rounding.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ ROUNDING = 1e-10
 MOST_NAMED = 20
 #: Conditions that are added before the question is left open, and most weights for which it is asked.
 ROUNDS, MOST_WEIGHTS = 500, 100
+#: What a linear programme may leave of its conditions, and a rise below which it has found none.
+FEASIBLE, NO_RISE = 1e-10, 1e-9
 #: Most weights for which the curvature is asked: two evaluations for each.
 MOST_CURVED = 200
 NO_MAXIMUM = "no maximum: the labels are separated, and weights run to infinity; give a prior"
@@ -55,17 +60,18 @@ def decide(
     """Whether the maximum exists (None: not decided), and a direction (k,) along which the likelihood rises if not.
 
     best_features(d): the features (k,) of the best labels under d, summed over examples as in `observed` (k,); slope
-    (k,): that of the log-likelihood at weights of 0.
+    (k,): that of the log-likelihood at weights of 0, where every example counts once.
     """
     from scipy import optimize
 
     sizes = np.maximum(np.abs(observed), np.abs(observed - slope))
     units = np.where(sizes > 0.0, sizes, 1.0)
     aim, cuts = slope / units, np.zeros((0, len(slope)))
-    least = 1e-5 * float(np.abs(aim).sum())
+    least = NO_RISE * float(np.abs(aim).sum())
+    options = {"primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE}
     for _ in range(ROUNDS):
         bounds = np.zeros(len(cuts))
-        found: Any = optimize.linprog(-aim, A_ub=-cuts, b_ub=bounds, bounds=(-1.0, 1.0), method="highs")
+        found: Any = optimize.linprog(-aim, -cuts, bounds, bounds=(-1.0, 1.0), method="highs", options=options)
         if found.x is None or -found.fun <= least:
             return (None, None) if found.x is None else (True, None)
         direction = found.x / units
@@ -134,21 +140,21 @@ def path_standing(
     objective: ChainObjective, sequences: Sequences, codes: Ints, weights: Floats, rank: FeatureRank
 ) -> Standing:
     """Whether the likelihood of labelled sequences has a maximum; weights (k,): where a fit ended."""
-    block = objective.block
+    block = objective.block.evenly()
     low, high = path_ends(block, sequences)
+    observed = block.observed(codes)
 
     def best_features(x: Floats) -> Floats:
         paths = [chains.best_paths()[0][0] for chains, _ in block.steps.chains(block.parts(x))]
         return block.observed(np.concatenate(paths))
 
     def few() -> Any:
-        return best_features, objective.features, objective.smooth(np.zeros_like(weights))[1]
+        return best_features, observed, observed - block.expected(np.zeros_like(weights))[1]
 
     def near() -> bool:
-        ranges = (high - low) / float(block.shares.min())
-        return rank.exact and ends_nearby(objective, weights, ranges, len(sequences), rank.value)
+        return rank.exact and ends_nearby(objective, weights, high - low, len(sequences), rank.value)
 
-    directions = at_their_ends(objective.features, low, high), weights
+    directions = at_their_ends(observed, low, high), weights
     return standing_of(path_extremes(block, codes), directions, few, near)
 
 

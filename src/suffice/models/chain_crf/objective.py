@@ -6,6 +6,7 @@ the expectation is over labels only: the features of a sequence stay as they are
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,12 @@ class Block:
             calls=calls,
             lanes=not once,
         )
+
+    def evenly(self) -> Block:
+        """The same sequences, each of which counts once."""
+        found = copy.copy(self)
+        found.shares = np.ones(len(self.shares))
+        return found
 
     def parts(self, weights: Floats) -> ChainWeights:
         """The weights as the engine takes them."""

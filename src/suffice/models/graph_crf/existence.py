@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.chain_crf.existence import UNDECIDED, Extremes, Standing, at_their_ends, standing_of
+from suffice.models.chain_crf.priors import Penalties
 from suffice.models.graph_crf.decoding import best_codes, label_scores
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.objective import GraphObjective
@@ -20,18 +21,18 @@ Ints = NDArray[np.int64]
 
 
 def graph_standing(
-    objective: GraphObjective, graphs: Graphs, codes: Ints, shares: Floats, weights: Floats, rank: FeatureRank
+    objective: GraphObjective, graphs: Graphs, codes: Ints, weights: Floats, rank: FeatureRank
 ) -> Standing:
     """Whether the likelihood of labelled graphs has a maximum; weights (k,): where a fit ended.
 
     Where a feature has its lowest or highest sum, its weight alone is such a direction, of the likelihood and of the
     pseudo-likelihood; other directions are tried where best labels are exact.
     """
-    structure = objective.structure
+    structure, once = objective.structure, np.ones(len(graphs))
     if objective.engine.wide == "loopy" and not objective.exact:
         return UNDECIDED
-    observed = structure.observed(graphs, codes, shares)
-    low, high = _ends(structure, graphs, shares)
+    observed = structure.observed(graphs, codes, once)
+    low, high = _ends(structure, graphs)
     alone = at_their_ends(observed, low, high)
     if alone.any():
         return Standing(False, alone)
@@ -40,27 +41,26 @@ def graph_standing(
 
     def best_features(x: Floats) -> Floats:
         best = best_codes(structure, graphs, x, objective.engine, np.random.default_rng(0))
-        return structure.observed(graphs, best, shares)
+        return structure.observed(graphs, best, once)
 
     def few() -> Any:
-        return best_features, observed, objective.smooth(np.zeros_like(weights))[1]
+        even = GraphObjective(structure, graphs, codes, once, Penalties(), objective.engine)
+        return best_features, observed, even.smooth(np.zeros_like(weights))[1]
 
     def near() -> bool:
-        ranges = (high - low) / float(shares.min())
-        return rank.exact and ends_nearby(objective, weights, ranges, len(graphs), rank.value)
+        return rank.exact and ends_nearby(objective, weights, high - low, len(graphs), rank.value)
 
     return standing_of(_extremes(objective, graphs, codes), (weights,), few, near)
 
 
-def _ends(structure: Structure, graphs: Graphs, shares: Floats) -> tuple[Floats, Floats]:
+def _ends(structure: Structure, graphs: Graphs) -> tuple[Floats, Floats]:
     """Bounds (k,) of the sum of every feature over all labels: each clique at the cell that suits it best."""
     if structure.size == 1:  # One label alone leaves nothing to choose, and no feature its cell.
         still = np.zeros(structure.length)
         return still, still
     low, high = [], []
     for template, part in zip(structure.templates, graphs.parts, strict=True):
-        weighted = part.features * shares[part.owner][:, None]
-        rises, falls = np.maximum(weighted, 0.0).sum(axis=0), np.minimum(weighted, 0.0).sum(axis=0)
+        rises, falls = np.maximum(part.features, 0.0).sum(axis=0), np.minimum(part.features, 0.0).sum(axis=0)
         most = np.ones(template.rows) if template.matrix is None else template.matrix.max(axis=0)
         least = np.zeros(template.rows) if template.matrix is None else template.matrix.min(axis=0)
         high.append((np.outer(most, rises) + np.outer(least, falls)).ravel())

@@ -178,7 +178,7 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         rank = graph_rank(read.structure, read.graphs)
         standing = None if solver == "perceptron" else UNDECIDED
         if self._options["prior"] is None and standing is not None:
-            standing = graph_standing(objective, read.graphs, read.codes, read.weights, found.weights, rank)
+            standing = graph_standing(objective, read.graphs, read.codes, found.weights, rank)
         return self._accept(read, objective, found, rank, standing=standing)
 
     def _watch(self, validation: Any, structure: Structure) -> Any:
