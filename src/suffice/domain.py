@@ -17,7 +17,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from suffice.errors import FileFormatError, MergeError, MissingColumnError, OptionError, UnknownStateError, listing
+from suffice.errors import (
+    FileFormatError,
+    MergeError,
+    MissingColumnError,
+    OptionError,
+    UnknownStateError,
+    listing,
+    shortened,
+)
 from suffice.records import record, replace
 
 Kind = Literal["discrete", "real", "count"]
@@ -221,7 +229,10 @@ class Variable:
 
     def index(self, state: Hashable) -> int:
         """Position of a state; an unknown one is an error that lists the known ones."""
-        code = self.find(state)
+        try:
+            code = self.find(state)
+        except TypeError:  # It cannot be hashed, so it is no state.
+            code = None
         if code is None:
             raise self.unknown(state)
         return code
@@ -231,7 +242,7 @@ class Variable:
         where = "" if row is None else f" (row {row})"
         value = as_python(state)
         return UnknownStateError(
-            f"Column {self.name!r} holds {value!r} ({type(value).__name__}){where}, which is not one of "
+            f"Column {self.name!r} holds {shortened(value)} ({type(value).__name__}){where}, which is not one of "
             f"its {self.card} states: {listing(self.states)}. Declare it in states=, or correct the data."
         )
 

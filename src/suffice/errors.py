@@ -117,8 +117,17 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
 
 def listing(values: Iterable[object], most: int = 12) -> str:
     """Values for a message: the first few in full, the rest as a number."""
-    shown = [repr(value) for _, value in zip(range(most + 1), values, strict=False)]
+    shown = [shortened(value) for _, value in zip(range(most + 1), values, strict=False)]
     if len(shown) <= most:
         return ", ".join(shown) if shown else "none"
     rest = f"{len(values) - most} more" if isinstance(values, Sized) else "more"
     return ", ".join(shown[:most]) + f", ... ({rest})"
+
+
+def shortened(value: object) -> str:
+    """What a value looks like, in at most a line."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integers of more than 4,300 digits.
+        return f"a {type(value).__name__} with very long integers"
+    return text if len(text) <= 200 else f"{text[:160]} ..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable, is_gap
-from suffice.errors import MergeError, NotFittedError, OptionError, listing
+from suffice.errors import MergeError, NotFittedError, OptionError, listing, shortened
 from suffice.fitting import Estimator
 from suffice.statistics import Summary
 
@@ -20,6 +21,10 @@ Floats = NDArray[np.float64]
 UNNAMED = "x"
 #: Probabilities may miss a sum of one by this much; they are then divided by their sum.
 SUM_TOLERANCE = 1e-9
+#: Parameters below it have lost digits, and one over them may be no number.
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+#: The log-gamma function of larger numbers leaves float64.
+LARGEST_SHAPE = 1e305
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -32,14 +37,53 @@ def generator(random_state: Any) -> np.random.Generator:
         ) from None
 
 
-def as_floats(values: ArrayLike, name: str) -> Floats:
-    """A read-only copy as a float64 array of finite numbers, or an error that names the argument."""
+def as_array(values: Any, name: str = "x") -> NDArray[Any]:
+    """An array of whatever type the values have; rows of different lengths are an error."""
     try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise OptionError(f"{name} is {values!r}; expected numbers.") from None
+        return np.asarray(values)
+    except ValueError:
+        raise OptionError(f"{name} is {shortened(values)}; expected values, in rows of one length.") from None
+
+
+def as_numbers(values: Any, name: str = "x") -> Floats:
+    """The values as float64, NaN for a gap; text, dates and complex numbers are an error that names one."""
+    array = as_array(values, name)
+    if array.dtype.kind == "O":
+        wrong = next((v for v in array.flat if not (_is_number(v) or is_gap(v))), None)
+        if wrong is None:
+            array = np.array([_as_double(v) for v in array.flat]).reshape(array.shape)
+    elif array.dtype.kind not in "biuf":
+        wrong = array.flat[0].item() if array.size else array.dtype
+    else:
+        wrong = None
+    if wrong is not None:
+        raise OptionError(f"{name} holds {shortened(wrong)} ({type(wrong).__name__}); expected numbers.")
+    with np.errstate(over="ignore"):  # Wider floats beyond float64.
+        return array.astype(np.float64, copy=False)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value stands for a real number; scalars of NumPy all claim to, complex ones and texts included."""
+    if isinstance(value, np.generic):
+        return isinstance(value, np.bool_ | np.integer | np.floating)
+    return hasattr(value, "__float__")
+
+
+def _as_double(value: Any) -> float:
+    """A number as float64: NaN for a gap, +-inf beyond the range."""
+    if is_gap(value):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def as_floats(values: Any, name: str) -> Floats:
+    """A read-only copy as a float64 array of finite numbers, or an error that names the argument."""
+    array = np.array(as_numbers(values, name))
     if not np.isfinite(array).all():
-        raise OptionError(f"{name} is {values!r}; expected finite numbers.")
+        raise OptionError(f"{name} is {shortened(values)}; expected finite numbers.")
     array.flags.writeable = False
     return array
 
@@ -52,9 +96,27 @@ def as_float(value: Any, name: str, *, above: float | None = None, least: float 
         + ("" if above is None else f" above {above:g}")
         + ("" if least is None else f" of at least {least:g}")
     )
+    if array.ndim == 0 and above == 0 and 0 < array < SMALLEST_NORMAL:
+        least, expected = SMALLEST_NORMAL, f"a number of at least {SMALLEST_NORMAL:.3g}, below which digits are lost"
     if array.ndim != 0 or (above is not None and not array > above) or (least is not None and not array >= least):
-        raise OptionError(f"{name} is {value!r}; expected {expected}.")
+        raise OptionError(f"{name} is {shortened(value)}; expected {expected}.")
     return float(array)
+
+
+def as_shape(value: Any, name: str) -> float:
+    """A positive number whose log-gamma function is a number too, or an error that names the argument."""
+    found = as_float(value, name, above=0)
+    if found > LARGEST_SHAPE:
+        raise OptionError(
+            f"{name} is {found!r}; expected a number of at most {LARGEST_SHAPE:g}, beyond which its log-gamma function "
+            "leaves float64."
+        )
+    return found
+
+
+def are_shapes(values: Floats) -> bool:
+    """Whether every number is one that `as_shape` takes."""
+    return bool(((values >= SMALLEST_NORMAL) & (values <= LARGEST_SHAPE)).all())
 
 
 def as_shares(values: ArrayLike, name: str) -> Floats:
@@ -111,6 +173,26 @@ def never_in(found: str) -> MergeError:
     return MergeError(f"The summary has {found}, which no rows have: rows were taken out that were never in.")
 
 
+#: Methods that evaluate a law: a result beyond the largest number is inf, which is what it rounds to.
+_EVALUATING = (
+    *(
+        "log_prob",
+        "prob",
+        "cdf",
+        "quantile",
+        "sample",
+        "mean",
+        "variance",
+        "covariance",
+        "mode",
+        "entropy",
+        "intervals",
+    ),
+    *("sufficient_statistics", "expected_statistics", "statistics_covariance", "log_normalizer", "log_base_measure"),
+    *("kl_divergence", "stationarity", "_cumulants"),
+)
+
+
 class Distribution(Estimator):
     """A law that is unfitted (``Normal()``), given (``Normal(mean=0, variance=10)``) or fitted.
 
@@ -121,6 +203,13 @@ class Distribution(Estimator):
     parameter_names: ClassVar[tuple[str, ...]] = ()
 
     _parameters: dict[str, Any]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let every evaluation overflow to inf without a warning."""
+        super().__init_subclass__(**options)
+        for name in _EVALUATING:
+            if name in cls.__dict__:
+                setattr(cls, name, np.errstate(over="ignore")(cls.__dict__[name]))
 
     def __init__(self, **options: Any) -> None:
         """Keep the options; when every parameter is given, the law is ready for use."""

@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import MissingValueError, OptionError
-from suffice.families.base import as_float, as_shares, generator, only_variable, state_codes, take_states
+from suffice.families.base import (
+    as_array,
+    as_float,
+    as_numbers,
+    as_shares,
+    generator,
+    only_variable,
+    state_codes,
+    take_states,
+)
 from suffice.families.beta import Beta, trial_counts, trial_states
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.simplex import odds_cumulants, relative_entropy
@@ -101,7 +110,7 @@ class Bernoulli(ExponentialFamily):
     def _codes(self, x: Any) -> NDArray[np.intp]:
         """1 for a success, 0 for a failure, -1 for a gap; truth values also do where no states are known."""
         if self._known_states() is None:
-            x = np.atleast_1d(np.asarray(list(x) if isinstance(x, Iterator) else x))
+            x = np.atleast_1d(as_array(list(x) if isinstance(x, Iterator) else x))
             truths = x.dtype.kind == "b" or any(isinstance(value, bool) for value in x.tolist() if x.dtype.kind == "O")
             return state_codes(Variable.discrete("x", (False, True) if truths else (0, 1)), x)
         return state_codes(Variable.discrete("x", self.states_), x)
@@ -171,7 +180,7 @@ class Bernoulli(ExponentialFamily):
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x), a failure being 0 and a success 1."""
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         return np.where(values < 0, 0.0, np.where(values < 1, 1 - self.probability_, 1.0))
 
     def quantile(self, q: ArrayLike) -> Floats:
@@ -242,6 +251,10 @@ class Bernoulli(ExponentialFamily):
         if successes == 0:
             return ("log odds -> -inf (no success was seen)",)
         return () if failures > 0 else ("log odds -> +inf (no failure was seen)",)
+
+    def _shortfall(self, summary: Summary) -> float:
+        counts = np.array(self._counts(summary))
+        return relative_entropy(counts / counts.sum(), [1 - self.probability_, self.probability_])
 
     def _log_likelihood(self, summary: Summary) -> float:
         from scipy.special import xlog1py, xlogy

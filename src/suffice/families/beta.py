@@ -12,9 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families import simplex
-from suffice.families.base import as_float, as_floats, as_shares, generator, never_in, only_variable
+from suffice.families.base import (
+    as_floats,
+    as_numbers,
+    as_shape,
+    as_shares,
+    generator,
+    never_in,
+    only_variable,
+)
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential import ExponentialFamily
+from suffice.families.moments import read_sums
 from suffice.iteration import Outcome
 from suffice.statistics import Counts, Statistic, Summary, Sums
 
@@ -76,7 +85,7 @@ class Beta(ExponentialFamily, ConjugatePrior):
     # -- parameters --------------------------------------------------------------------------------------------------
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: as_float(parameters[name], name, above=0) for name in self.parameter_names}
+        return {name: as_shape(parameters[name], name) for name in self.parameter_names}
 
     @property
     def n_params_(self) -> int:
@@ -87,13 +96,13 @@ class Beta(ExponentialFamily, ConjugatePrior):
 
     def sufficient_statistics(self, x: ArrayLike) -> Floats:
         """(log x, log(1 - x)) of each value, (n, 2)."""
-        values = np.asarray(x, dtype=np.float64)
-        with np.errstate(divide="ignore"):
+        values = as_numbers(x)
+        with np.errstate(divide="ignore", invalid="ignore"):
             return np.stack([np.log(values), np.log1p(-values)], axis=-1)
 
     def log_base_measure(self, x: ArrayLike) -> Floats:
         """0 for each value: h = 1 with natural parameters (alpha - 1, beta - 1); -inf outside [0, 1]."""
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         return np.where((values >= 0) & (values <= 1), 0.0, -np.inf)
 
     def log_normalizer(self, eta: ArrayLike | None = None) -> float:
@@ -131,23 +140,26 @@ class Beta(ExponentialFamily, ConjugatePrior):
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value; -inf outside [0, 1]."""
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         inside = (values >= 0) & (values <= 1)
         points = np.where(inside, values, 0.5)
-        density = simplex.log_density(self._usual(None), np.stack([points, 1 - points], axis=-1))
+        both = np.stack([points, 1 - points], axis=-1)
+        density = simplex.log_density(self._usual(None), both, both[..., ::-1])
         return np.asarray(np.where(inside, density, -np.inf))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x), the regularised incomplete beta function."""
-        from scipy.special import betainc
+        from scipy.special import betainc, gammainc, gammaincc
 
-        return np.asarray(betainc(self.alpha_, self.beta_, np.clip(np.asarray(x, dtype=np.float64), 0.0, 1.0)))
+        x, a, b = np.clip(as_numbers(x), 0.0, 1.0), self.alpha_, self.beta_
+        found = betainc(a, b, x)
+        # Out of SciPy's reach it is, in its limit, the law of a gamma variable over b, or of 1 less one over a.
+        limit = gammainc(a, b * x) if a < b else gammaincc(b, a * (1 - x))
+        return np.asarray(np.where(np.isnan(found), limit, found))
 
     def quantile(self, q: ArrayLike) -> Floats:
         """The value below which a share q of the mass lies."""
-        from scipy.special import betaincinv
-
-        return np.asarray(betaincinv(self.alpha_, self.beta_, as_shares(q, "q")))
+        return simplex.beta_quantile(self.alpha_, self.beta_, as_shares(q, "q"))
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
         """`n` draws (n,)."""
@@ -193,7 +205,7 @@ class Beta(ExponentialFamily, ConjugatePrior):
         return (Sums.of(*((name, function) for name in domain.names for function in ("log", "log1m"))),)
 
     def _observed(self, summary: Summary) -> Floats:
-        means = np.asarray(summary[self._ask(summary.domain)[0]].means)
+        means = np.asarray(read_sums(summary, self._ask(summary.domain)[0]).means)
         if not simplex.are_possible(means, ROUNDING):
             raise never_in(f"a mean of (log x, log(1 - x)) of {means!r}")
         return means
@@ -210,6 +222,7 @@ class Beta(ExponentialFamily, ConjugatePrior):
                 f"The column is constant over {summary.rows} rows: the likelihood grows without bound "
                 "with alpha and beta. A beta law needs values that differ."
             )
+        simplex.refuse_corner(self._observed(summary), summary.rows)
         return self._maximise_by_newton(summary)
 
     def _log_likelihood(self, summary: Summary) -> float:
@@ -236,7 +249,11 @@ class Beta(ExponentialFamily, ConjugatePrior):
 
     def stationarity(self, point: Any) -> Floats:
         """Slope of the log density in the log odds: (alpha - 1) - x (alpha + beta - 2), zero at the mode."""
-        return np.atleast_1d((self.alpha_ - 1) - np.asarray(point) * (self.alpha_ - 1 + (self.beta_ - 1)))
+        return np.atleast_1d((self.alpha_ - 1) - as_numbers(point) * (self.alpha_ - 1 + (self.beta_ - 1)))
+
+    def below_mode(self, point: Any) -> float | None:
+        """That of a Dirichlet law of two parts."""
+        return simplex.below_mode(self._usual(None), np.array([point, 1 - point]))
 
     def intervals(self, level: float = 0.95) -> Any:
         """The central interval."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, SizeError
-from suffice.families.base import as_float, generator
+from suffice.families.base import as_numbers, as_shape, generator
 from suffice.families.conjugate import GivenLaw
 from suffice.families.counting import in_support, log_choices
 from suffice.families.gamma_function import log_gamma_ratio
@@ -42,17 +42,19 @@ class BetaNegativeBinomial(GivenLaw):
     # -- parameters --------------------------------------------------------------------------------------------------
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: as_float(parameters[name], name, above=0) for name in self.parameter_names}
+        return {name: as_shape(parameters[name], name) for name in self.parameter_names}
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log probability of each value; -inf off 0, 1, 2, ..."""
+        x = as_numbers(x)
         inside = in_support(x)
         values = np.where(inside, x, 0.0)
         size, alpha, beta = self.size_, self.alpha_, self.beta_
         # Gamma(beta + x) Gamma(alpha + beta) / (Gamma(beta) Gamma(alpha + beta + size + x)): short steps keep digits.
-        along = log_gamma_ratio(beta, values) - log_gamma_ratio(alpha + beta, size + values)
+        with np.errstate(invalid="ignore"):  # Beyond 1e305 the first way is inf - inf, and the second one is taken.
+            along = log_gamma_ratio(beta, values) - log_gamma_ratio(alpha + beta, size + values)
         across = log_gamma_ratio(beta, alpha) - log_gamma_ratio(beta + values, alpha + size)
         moved = np.where(values < alpha, along, across)
         value = log_choices(values, size) + log_gamma_ratio(alpha, size) + moved
@@ -60,7 +62,7 @@ class BetaNegativeBinomial(GivenLaw):
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x); a sum over the counts up to x unless the size is 1."""
-        values = np.floor(np.asarray(x, dtype=np.float64))
+        values = np.floor(as_numbers(x))
         if self.size_ == 1:
             trials = np.clip(values, -1.0, 1e300) + 1
             log_tail = log_gamma_ratio(self.beta_, self.alpha_) - log_gamma_ratio(self.beta_ + trials, self.alpha_)
@@ -76,7 +78,7 @@ class BetaNegativeBinomial(GivenLaw):
         """`n` draws (n,)."""
         rng = generator(random_state)
         p = rng.beta(self.alpha_, self.beta_, size=n)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             rates = rng.gamma(self.size_, size=n) * ((1 - p) / p)
         # The tail has no end, but whole numbers of 64 bits have one.
         return rng.poisson(np.fmin(rates, LARGEST_RATE))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, as_shares, generator
+from suffice.families.base import as_float, as_numbers, as_shape, as_shares, generator
 from suffice.families.conjugate import GivenLaw
 from suffice.families.gamma_function import log_gamma_ratio
 
@@ -36,7 +36,8 @@ class BetaPrime(GivenLaw):
     # -- parameters --------------------------------------------------------------------------------------------------
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: as_float(parameters[name], name, above=0) for name in self.parameter_names}
+        shapes = {name: as_shape(parameters[name], name) for name in ("alpha", "beta")}
+        return {**shapes, "scale": as_float(parameters["scale"], "scale", above=0)}
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -49,7 +50,7 @@ class BetaPrime(GivenLaw):
         """Log density of each value; -inf below 0."""
         from scipy.special import xlog1py, xlogy
 
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         inside = (values >= 0) & (values < np.inf)
         z = np.where(inside, values, 1.0) / self.scale_
         value = (
@@ -61,7 +62,7 @@ class BetaPrime(GivenLaw):
         """P(X <= x), by the incomplete beta function."""
         from scipy.special import betainc, betaincc
 
-        z = np.maximum(np.asarray(x, dtype=np.float64), 0.0) / self.scale_
+        z = np.maximum(as_numbers(x), 0.0) / self.scale_
         # Either argument is at most one half, so none is rounded to 1.
         low = betainc(self.alpha_, self.beta_, np.minimum(z, 1.0) / (1 + np.minimum(z, 1.0)))
         high = betaincc(self.beta_, self.alpha_, 1 / (1 + np.maximum(z, 1.0)))
@@ -75,12 +76,13 @@ class BetaPrime(GivenLaw):
         p, rest = betaincinv(self.alpha_, self.beta_, share), betaincinv(self.beta_, self.alpha_, 1 - share)
         with np.errstate(divide="ignore", invalid="ignore"):
             odds = np.where(p < 0.5, p / (1 - p), (1 - rest) / rest)
-        return np.asarray(self.scale_ * odds)
+            return np.asarray(self.scale_ * odds)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
         """`n` draws (n,)."""
         rng = generator(random_state)
-        return np.asarray(self.scale_ * rng.gamma(self.alpha_, size=n) / rng.gamma(self.beta_, size=n))
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.scale_ * (rng.gamma(self.alpha_, size=n) / rng.gamma(self.beta_, size=n)))
 
     def mean(self) -> float:
         """The mean, scale alpha / (beta - 1); needs beta > 1."""
@@ -94,8 +96,8 @@ class BetaPrime(GivenLaw):
             raise EstimateError(
                 f"The beta-prime law with beta = {self.beta_:g} has no variance; it needs beta above 2."
             )
-        spread = self.alpha_ * (self.alpha_ + self.beta_ - 1) / ((self.beta_ - 2) * (self.beta_ - 1) ** 2)
-        return float(self.scale_**2 * spread)
+        mean = self.mean()
+        return float(mean * mean * ((self.alpha_ + self.beta_ - 1) / self.alpha_ / (self.beta_ - 2)))
 
     def mode(self) -> float:
         """The mode, scale (alpha - 1) / (beta + 1); exists where alpha is at least 1."""

@@ -275,6 +275,10 @@ class Categorical(ExponentialFamily):
         gap = np.abs(slope) / np.where(used & (p < 1), np.sqrt(p * (1 - p)), 1.0)
         return float(gap.max()), math.sqrt(float((slope[used] ** 2 / p[used]).sum()))
 
+    def _shortfall(self, summary: Summary) -> float:
+        counts = self._counts(summary)
+        return relative_entropy(counts / counts.sum(), self.probabilities_)
+
     def _log_likelihood(self, summary: Summary) -> float:
         from scipy.special import xlogy
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import OptionError
-from suffice.families.base import Distribution
+from suffice.errors import OptionError, shortened
+from suffice.families.base import Distribution, as_numbers
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
@@ -47,6 +47,10 @@ class ConjugatePrior:
         """Slope of the log density at a point."""
         raise NotImplementedError
 
+    def below_mode(self, point: Any) -> float | None:
+        """How far the log density at a point is below that at the mode, by a formula; None where none is known."""
+        return None
+
     def intervals(self, level: float = 0.95) -> Any:
         """Central interval (low, high) of the law; arrays (..., 2) for vectors, a dict by name for joint laws."""
         raise NotImplementedError
@@ -69,7 +73,10 @@ class GivenLaw(Distribution):
 
 def as_point(point: Any, names: tuple[str, ...]) -> tuple[Floats, ...]:
     """The coordinates of a point given as a dict by name or as a sequence."""
-    values = [point[name] for name in names] if isinstance(point, dict) else list(point)
+    if isinstance(point, dict):
+        values = [point[name] for name in names if name in point]
+    else:
+        values = list(point) if np.iterable(point) else [point]
     if len(values) != len(names):
-        raise OptionError(f"A point has the coordinates {', '.join(names)}; found {len(values)} values.")
-    return tuple(np.asarray(value, dtype=np.float64) for value in values)
+        raise OptionError(f"A point has the coordinates {', '.join(names)}; found {shortened(point)}.")
+    return tuple(as_numbers(value, name) for name, value in zip(names, values, strict=True))

@@ -9,18 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable
-from suffice.errors import DataError, MissingValueError
-from suffice.families.base import as_shares, only_variable
+from suffice.errors import DataError, MissingValueError, SizeError
+from suffice.families.base import as_numbers, as_shares, only_variable
 from suffice.families.exponential import ExponentialFamily
-from suffice.families.gamma_function import log_gamma_ratio
+from suffice.families.gamma_function import rest
 from suffice.statistics import Patterns, Statistic, Summary
 
 Floats = NDArray[np.float64]
 
+#: Laws of counts are sampled up to this mean; draws are whole numbers of 64 bits.
+LARGEST_MEAN = 1e18
+
 
 def in_support(x: ArrayLike) -> NDArray[np.bool_]:
     """Whether each value is a whole number of at least 0."""
-    values = np.asarray(x, dtype=np.float64)
+    values = as_numbers(x)
     return np.asarray(np.isfinite(values) & (values >= 0) & (values == np.floor(values)))
 
 
@@ -32,12 +35,28 @@ def entropy_of_weights(weights: Floats) -> float:
 
 
 def log_choices(x: Floats, size: float) -> Floats:
-    """Log of ``Gamma(x + size) / (Gamma(size) x!)``, stepping from the larger argument so that digits are kept."""
-    from scipy.special import gammaln
+    """Log of ``Gamma(x + size) / (Gamma(size) x!)``, by terms that neither cancel nor overflow."""
+    some = np.maximum(x, 1.0)
+    with np.errstate(over="ignore"):
+        bulk = some * np.log1p(size / some) + size * np.log1p(some / size) - np.log(some)
+    return np.asarray(np.where(x > 0, bulk + rest(some + size) - rest(some) - rest(size), 0.0))
 
-    up_from_size = log_gamma_ratio(size, x) - gammaln(x + 1)
-    up_from_x = log_gamma_ratio(x + 1, size - 1) - gammaln(size)
-    return np.asarray(np.where(x < size, up_from_size, up_from_x))
+
+def weighted_sum(weights: Floats, values: Floats) -> float:
+    """The sum of w x, rounded once; +-inf beyond the range of numbers. Rows without weight count for nothing."""
+    used = weights > 0
+    with np.errstate(over="ignore"):
+        products = weights[used] * values[used]
+    try:
+        return math.fsum(products)
+    except OverflowError:
+        return float(np.sign(products[np.argmax(np.abs(products))])) * math.inf
+
+
+def refuse_long_draws(mean: float) -> None:
+    """Raise where counts are too large to be drawn as whole numbers of 64 bits."""
+    if not mean < LARGEST_MEAN:
+        raise SizeError(f"The law has a mean of {mean:g}; counts are drawn up to a mean of {LARGEST_MEAN:g}.")
 
 
 class CountFamily(ExponentialFamily):
@@ -53,7 +72,7 @@ class CountFamily(ExponentialFamily):
 
     def sufficient_statistics(self, x: ArrayLike) -> Floats:
         """X of each value, (n, 1)."""
-        return np.asarray(x, dtype=np.float64)[..., None]
+        return as_numbers(x)[..., None]
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -103,19 +122,25 @@ class CountFamily(ExponentialFamily):
     def _total(self, summary: Summary) -> float:
         """Weighted sum of the values."""
         values, weights = self._values(summary)
-        return math.fsum(weights * values)
+        total = weighted_sum(weights, values)
+        if not math.isfinite(total):
+            raise DataError(
+                f"Column {summary.domain.names[0]!r} holds {float(values.max())!r}, and the sum of its values is "
+                "beyond the largest number, 1.8e+308. Correct the values, or give the column in another unit."
+            )
+        return total
 
     def _observed(self, summary: Summary) -> Floats:
         return np.array([self._total(summary) / summary.weight])
 
     def _log_likelihood(self, summary: Summary) -> float:
         values, weights = self._values(summary)
-        return math.fsum(weights * self.log_prob(values))
+        return weighted_sum(weights, self.log_prob(values))
 
     def _log_base(self, summary: Summary) -> float:
         """Weighted sum of log h."""
         values, weights = self._values(summary)
-        return math.fsum(weights * self.log_base_measure(values))
+        return weighted_sum(weights, self.log_base_measure(values))
 
     def _empirical_entropy(self, summary: Summary) -> float | None:
         weights = self._values(summary)[1]

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
-from suffice.families.base import as_floats, generator, never_in, only_variable
+from suffice.families.base import are_shapes, as_floats, as_numbers, generator, never_in, only_variable
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.moments import read_moments
+from suffice.families.moments import read_moments, read_sums
 from suffice.families.vectors import VectorFamily
 from suffice.iteration import Outcome
 from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
@@ -76,7 +76,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         alpha = np.atleast_1d(as_floats(parameters["alpha"], "alpha"))
-        if alpha.ndim != 1 or len(alpha) == 0 or not (alpha > 0).all():
+        if alpha.ndim != 1 or len(alpha) == 0 or not are_shapes(alpha):
             raise OptionError(f"alpha is {parameters['alpha']!r}; expected one positive number for each state.")
         self._check_columns(len(alpha))
         return {"alpha": alpha}
@@ -196,7 +196,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         return (Sums.of(*((name, "log") for name in domain.names)), Moments(domain.names))
 
     def _observed(self, summary: Summary) -> Floats:
-        logs, moments = summary[self._ask(summary.domain)[0]].means, read_moments(summary)
+        logs, moments = read_sums(summary, self._ask(summary.domain)[0]).means, read_moments(summary)
         # The mean square of (sum of a row - 1) is the variance of the sums and the square of their mean less one.
         away = float(moments.mean.sum()) - 1
         if max(float(moments.covariance.sum()), 0.0) + away**2 > SUM_TOLERANCE**2:
@@ -219,6 +219,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
                 f"All {summary.rows} rows are alike: the likelihood grows without bound as alpha grows. "
                 "A Dirichlet law needs rows that differ."
             )
+        simplex.refuse_corner(self._observed(summary), summary.rows)
         return self._maximise_by_newton(summary)
 
     def _log_likelihood(self, summary: Summary) -> float:
@@ -253,11 +254,16 @@ class Dirichlet(VectorFamily, ConjugatePrior):
     def stationarity(self, point: Any) -> Floats:
         """Slope along the simplex: (alpha_k - 1) - x_k sum(alpha - 1), zero at the mode."""
         excess = self.alpha_ - 1
-        return np.asarray(excess - np.asarray(point) * excess.sum())
+        return np.asarray(excess - as_numbers(point) * excess.sum())
+
+    def below_mode(self, point: Any) -> float | None:
+        """``sum(alpha - 1)`` times the divergence of the mode from the point."""
+        return simplex.below_mode(self.alpha_, np.asarray(point))
 
     def intervals(self, level: float = 0.95) -> Any:
         """Central interval of each part (K, 2): each part is a Beta law."""
-        from scipy.special import betaincinv
-
+        if len(self.alpha_) == 1:
+            tails(level)
+            return np.ones((1, 2))
         rest = simplex.others(self.alpha_)
-        return np.stack([betaincinv(self.alpha_, rest, q) for q in tails(level)], axis=-1)
+        return np.stack([simplex.beta_quantile(self.alpha_, rest, q) for q in tails(level)], axis=-1)

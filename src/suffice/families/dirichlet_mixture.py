@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_floats, as_probabilities, generator
+from suffice.families.base import are_shapes, as_floats, as_numbers, as_probabilities, generator
 from suffice.families.conjugate import ConjugatePrior, GivenLaw, tails
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.simplex import others
@@ -43,7 +43,7 @@ class DirichletMixture(GivenLaw, ConjugatePrior):
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         weights, alphas = as_probabilities(parameters["weights"], "weights"), as_floats(parameters["alphas"], "alphas")
-        if alphas.ndim != 2 or len(alphas) != len(weights) or alphas.shape[1] == 0 or not (alphas > 0).all():
+        if alphas.ndim != 2 or len(alphas) != len(weights) or alphas.shape[1] == 0 or not are_shapes(alphas):
             raise OptionError(
                 f"alphas has shape {alphas.shape}; expected {len(weights)} rows (one a weight) of positive numbers."
             )
@@ -95,7 +95,7 @@ class DirichletMixture(GivenLaw, ConjugatePrior):
         """P(part k <= x_k) of each part by itself, (..., K): mixtures of beta laws."""
         from scipy.special import betainc
 
-        points = np.clip(np.asarray(x, dtype=np.float64), 0.0, 1.0)
+        points = np.clip(as_numbers(x), 0.0, 1.0)
         each = [betainc(alpha, others(alpha), points) for alpha in self.alphas_]
         return np.asarray(np.tensordot(self.weights_, np.stack(each), axes=1))
 

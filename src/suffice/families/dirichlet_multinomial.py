@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import OptionError
-from suffice.families.base import as_floats, generator
+from suffice.families.base import are_shapes, as_floats, as_numbers, generator
 from suffice.families.conjugate import GivenLaw
-from suffice.families.counting import in_support
+from suffice.families.counting import LARGEST_MEAN, in_support
 from suffice.families.gamma_function import log_gamma_ratio
 
 Floats = NDArray[np.float64]
@@ -37,9 +37,11 @@ class DirichletMultinomial(GivenLaw):
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         total, alpha = as_floats(parameters["total"], "total"), as_floats(parameters["alpha"], "alpha")
-        if total.ndim != 0 or not in_support(total):
-            raise OptionError(f"total is {parameters['total']!r}; expected a whole number of draws of at least 0.")
-        if alpha.ndim != 1 or len(alpha) == 0 or not (alpha > 0).all():
+        if total.ndim != 0 or not in_support(total) or total > LARGEST_MEAN:
+            raise OptionError(
+                f"total is {parameters['total']!r}; expected a whole number of draws from 0 to {LARGEST_MEAN:g}."
+            )
+        if alpha.ndim != 1 or len(alpha) == 0 or not are_shapes(alpha):
             raise OptionError(f"alpha is {parameters['alpha']!r}; expected one positive number for each state.")
         return {"total": int(total), "alpha": alpha}
 
@@ -47,7 +49,7 @@ class DirichletMultinomial(GivenLaw):
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log probability of each row of counts (n, K), or of one (K,); -inf where the sum is not the total."""
-        counts = np.asarray(x, dtype=np.float64)
+        counts = as_numbers(x)
         if counts.ndim == 0 or counts.shape[-1] != len(self.alpha_):
             raise OptionError(
                 f"The counts have shape {counts.shape}; expected {len(self.alpha_)} states in the last axis."

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, as_shares, generator, never_in
+from suffice.families.base import as_float, as_numbers, as_shares, generator, never_in
 from suffice.families.exponential import ExponentialFamily
-from suffice.families.gamma_function import excess
+from suffice.families.gamma_function import ratio_excess
+from suffice.families.gamma_shape import rate_of
 from suffice.families.lomax import Lomax
+from suffice.families.moments import read_sums
 from suffice.fitting import Solution
 from suffice.statistics import Statistic, Summary, Sums
 
@@ -63,11 +65,11 @@ class Exponential(ExponentialFamily):
 
     def sufficient_statistics(self, x: ArrayLike) -> Floats:
         """X of each value, (n, 1)."""
-        return np.asarray(x, dtype=np.float64)[..., None]
+        return as_numbers(x)[..., None]
 
     def log_base_measure(self, x: ArrayLike) -> Floats:
         """0 for each value; -inf below 0."""
-        return np.where(np.asarray(x, dtype=np.float64) >= 0, 0.0, -np.inf)
+        return np.where(as_numbers(x) >= 0, 0.0, -np.inf)
 
     def log_normalizer(self, eta: ArrayLike | None = None) -> float:
         """A = -log(-eta)."""
@@ -80,7 +82,7 @@ class Exponential(ExponentialFamily):
 
     def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
         """1 / rate^2."""
-        return np.array([[self._usual(eta) ** -2]])
+        return np.array([[1 / self._usual(eta) / self._usual(eta)]])
 
     def _cumulants(self, order: int, direction: Floats) -> Floats:
         """(s - 1)! (direction / rate)^s."""
@@ -105,12 +107,12 @@ class Exponential(ExponentialFamily):
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value; -inf below 0."""
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         return np.asarray(np.where(values >= 0, math.log(self.rate_) - self.rate_ * values, -np.inf))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """1 - exp(-rate x)."""
-        return np.asarray(-np.expm1(-self.rate_ * np.maximum(np.asarray(x, dtype=np.float64), 0.0)))
+        return np.asarray(-np.expm1(-self.rate_ * np.maximum(as_numbers(x), 0.0)))
 
     def quantile(self, q: ArrayLike) -> Floats:
         """-log(1 - q) / rate."""
@@ -119,7 +121,7 @@ class Exponential(ExponentialFamily):
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
         """`n` draws (n,)."""
-        return generator(random_state).exponential(1 / self.rate_, size=n)
+        return np.asarray(generator(random_state).standard_exponential(size=n) / self.rate_)
 
     def mean(self) -> float:
         """1 / rate."""
@@ -127,7 +129,7 @@ class Exponential(ExponentialFamily):
 
     def variance(self) -> float:
         """1 / rate^2."""
-        return float(self.rate_**-2)
+        return 1 / self.rate_ / self.rate_
 
     def mode(self) -> float:
         """0."""
@@ -141,7 +143,7 @@ class Exponential(ExponentialFamily):
         """KL is r - 1 - log r, with r = rate' / rate."""
         if type(other) is not type(self):
             return super().kl_divergence(other)
-        return float(excess((other.rate_ - self.rate_) / self.rate_))
+        return float(ratio_excess(other.rate_, self.rate_))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -150,7 +152,7 @@ class Exponential(ExponentialFamily):
 
     def _total(self, summary: Summary) -> float:
         """Sum of x over the rows."""
-        total = float(summary[self._ask(summary.domain)[0]].sums_pair[0, 0])
+        total = float(read_sums(summary, self._ask(summary.domain)[0]).sums_pair[0, 0])
         if total < 0:
             raise never_in(f"a sum of {total!r} of numbers of at least 0")
         return total
@@ -168,7 +170,13 @@ class Exponential(ExponentialFamily):
                 f"All {summary.rows} values are 0: the likelihood grows without bound as the rate grows. "
                 "Give a prior=Gamma(...)."
             )
-        super()._maximise(summary)
+        self._parameters = self._check({"rate": rate_of(1.0, float(self._observed(summary)[0]))})
+
+    def _shortfall(self, summary: Summary) -> float:
+        return float(ratio_excess(self._observed(summary)[0], self.mean()))
+
+    def _spread(self) -> Floats:
+        return self.expected_statistics()
 
     def _log_likelihood(self, summary: Summary) -> float:
         return float(summary.weight * math.log(self.rate_) - self.rate_ * self._total(summary))

@@ -12,19 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_shares, generator, only_variable
+from suffice.families.base import as_float, as_numbers, as_shape, as_shares, generator, only_variable
 from suffice.families.beta_prime import BetaPrime
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential import ExponentialFamily
-from suffice.families.gamma_function import excess, log_gamma_kernel, rest, rest_slope
+from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest, rest_slope
 from suffice.families.gamma_shape import (
     check_possible,
     gamma_cumulants,
     gamma_divergence,
     log_gap,
     match_shape,
+    rate_of,
+    shortfall,
     standardised_gap,
 )
+from suffice.families.moments import read_sums
 from suffice.fitting import Solution
 from suffice.iteration import Control, Outcome, fingerprint
 from suffice.statistics import Statistic, Summary, Sums
@@ -85,7 +88,8 @@ class Gamma(ExponentialFamily, ConjugatePrior):
     # -- parameters --------------------------------------------------------------------------------------------------
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: as_float(parameters[name], name, above=0) for name in self.parameter_names}
+        rate = as_float(parameters["rate"], "rate", above=0)
+        return {"shape": as_shape(parameters["shape"], "shape"), "rate": rate}
 
     @property
     def n_params_(self) -> int:
@@ -96,13 +100,13 @@ class Gamma(ExponentialFamily, ConjugatePrior):
 
     def sufficient_statistics(self, x: ArrayLike) -> Floats:
         """(log x, x) of each value, (n, 2)."""
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.stack([np.log(values), values], axis=-1)
 
     def log_base_measure(self, x: ArrayLike) -> Floats:
         """0 for each value; -inf below 0."""
-        return np.where(np.asarray(x, dtype=np.float64) >= 0, 0.0, -np.inf)
+        return np.where(as_numbers(x) >= 0, 0.0, -np.inf)
 
     def log_normalizer(self, eta: ArrayLike | None = None) -> float:
         """A = log Gamma(shape) - shape log(rate), with shape = eta1 + 1 and rate = -eta2."""
@@ -121,7 +125,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         from scipy.special import polygamma
 
         shape, rate = self._usual(eta)
-        return np.array([[float(polygamma(1, shape)), 1 / rate], [1 / rate, shape / rate**2]])
+        return np.array([[float(polygamma(1, shape)), 1 / rate], [1 / rate, shape / rate / rate]])
 
     def _cumulants(self, order: int, direction: Floats) -> Floats:
         return gamma_cumulants(order, self.shape_, self.rate_, direction)
@@ -153,10 +157,9 @@ class Gamma(ExponentialFamily, ConjugatePrior):
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value; -inf below 0, and at 0 its limit."""
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         inside = np.where((values > 0) & (values < np.inf), values, 1.0)
-        with np.errstate(over="ignore"):
-            value = log_gamma_kernel(self.shape_, self.rate_ * inside) - np.log(inside)
+        value = log_gamma_kernel(self.shape_, self.rate_ * inside) - np.log(inside)
         at_zero = math.log(self.rate_) if self.shape_ == 1 else math.copysign(math.inf, 1 - self.shape_)
         edge = np.where(values == 0, at_zero, -np.inf)
         return np.asarray(np.where((values > 0) & (values < np.inf), value, edge))
@@ -165,7 +168,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         """P(X <= x), the incomplete gamma function."""
         from scipy.special import gammainc
 
-        return np.asarray(gammainc(self.shape_, self.rate_ * np.maximum(np.asarray(x, dtype=np.float64), 0.0)))
+        return np.asarray(gammainc(self.shape_, self.rate_ * np.maximum(as_numbers(x), 0.0)))
 
     def quantile(self, q: ArrayLike) -> Floats:
         """The value below which a share q of the mass lies."""
@@ -175,7 +178,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
         """`n` draws (n,)."""
-        return generator(random_state).gamma(self.shape_, 1 / self.rate_, size=n)
+        return np.asarray(generator(random_state).gamma(self.shape_, size=n) / self.rate_)
 
     def mean(self) -> float:
         """The mean, shape / rate."""
@@ -183,7 +186,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
 
     def variance(self) -> float:
         """The variance, shape / rate^2."""
-        return float(self.shape_ / self.rate_**2)
+        return float(self.shape_ / self.rate_ / self.rate_)
 
     def mode(self) -> float:
         """(shape - 1) / rate; exists where the shape is at least 1."""
@@ -197,7 +200,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
     def entropy(self) -> float:
         """Entropy: shape - log(rate) + log Gamma(shape) + (1 - shape) digamma(shape), without what cancels."""
         remainder = rest(self.shape_) + (1 - self.shape_) * rest_slope(self.shape_)
-        return math.log(self.shape_ / self.rate_) + float(remainder)
+        return math.log(self.shape_) - math.log(self.rate_) + float(remainder)
 
     def kl_divergence(self, other: Gamma) -> float:
         """Closed form as a sum of two terms that are never negative: one for the mean, one for the shape."""
@@ -212,7 +215,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         return (Sums.of((name, "log"), (name, "x")),)
 
     def _observed(self, summary: Summary) -> Floats:
-        means = np.asarray(summary[self._ask(summary.domain)[0]].means)
+        means = np.asarray(read_sums(summary, self._ask(summary.domain)[0]).means)
         check_possible(means[0], means[1])
         return means
 
@@ -226,7 +229,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         mean_log, mean = map(float, self._observed(summary))
         known = self._options["shape"]
         if known is not None:
-            self._parameters = self._check({"shape": known, "rate": float(known) / mean})
+            self._parameters = self._check({"shape": known, "rate": rate_of(float(known), mean)})
             return None
         gap = log_gap(mean_log, mean)
         if not gap > 0:
@@ -236,23 +239,27 @@ class Gamma(ExponentialFamily, ConjugatePrior):
             )
         outcome = match_shape(gap, self._control(), fingerprint("Gamma", gap))
         shape = float(outcome.state.parameters[0])
-        self._parameters = self._check({"shape": shape, "rate": shape / mean})
+        self._parameters = self._check({"shape": shape, "rate": rate_of(shape, mean)})
         return outcome
 
     def _gap(self, summary: Summary) -> tuple[float, float]:
         mean_log, mean = self._observed(summary)
-        away = float(mean * self.rate_ - self.shape_) / self.shape_
+        ratio = float(mean / self.mean())
         if self._options["shape"] is not None:
-            return (abs(away) * math.sqrt(self.shape_),) * 2
-        return standardised_gap(self.shape_, away, log_gap(mean_log, mean))
+            return (abs(ratio - 1) * math.sqrt(self.shape_),) * 2
+        return standardised_gap(self.shape_, ratio, log_gap(mean_log, mean))
+
+    def _shortfall(self, summary: Summary) -> float:
+        mean_log, mean = map(float, self._observed(summary))
+        known = self._options["shape"] is not None
+        return shortfall(self.shape_, mean, self.mean(), None if known else log_gap(mean_log, mean))
 
     def _log_likelihood(self, summary: Summary) -> float:
         """N times the mean of ``-shape (r - 1 - log r) - rest(shape) - log x`` with r = x rate / shape."""
         if not summary.weight > 0:
             return 0.0
         mean_log, mean = map(float, self._observed(summary))
-        away = (mean * self.rate_ - self.shape_) / self.shape_
-        bulk = self.shape_ * (float(excess(away)) + log_gap(mean_log, mean))
+        bulk = self.shape_ * (float(ratio_excess(mean, self.shape_ / self.rate_)) + log_gap(mean_log, mean))
         return float(summary.weight * (-bulk - float(rest(self.shape_)) - mean_log))
 
     # -- with a prior on the rate ------------------------------------------------------------------------------------
@@ -266,7 +273,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
     def _update(self, prior: Any, summary: Summary) -> Any:
         if summary.weight > 0:
             self._observed(summary)  # Says so where no rows have these sums.
-        total = float(summary[self._ask(summary.domain)[0]].sums_pair[0, 1])
+        total = float(read_sums(summary, self._ask(summary.domain)[0]).sums_pair[0, 1])
         return prior._updated(float(self._options["shape"]) * summary.weight, total)
 
     def _from_point(self, point: Any) -> dict[str, Any]:
@@ -312,9 +319,16 @@ class Gamma(ExponentialFamily, ConjugatePrior):
 
     def stationarity(self, point: Any) -> Floats:
         """Slope (shape - 1) / x - rate of the log density; at x = 0 only a rise inwards counts."""
-        x = np.atleast_1d(np.asarray(point, dtype=np.float64))
+        x = np.atleast_1d(as_numbers(point))
         inner = (self.shape_ - 1) / np.where(x > 0, x, 1.0) - self.rate_
         return np.asarray(np.where(x > 0, inner, 0.0 if self.shape_ == 1 else np.inf))
+
+    def below_mode(self, point: Any) -> float | None:
+        """With a = shape - 1 and r = rate x / a it is a (r - 1 - log r)."""
+        excess = self.shape_ - 1
+        if excess <= 0:
+            return float(self.rate_ * point) if excess == 0 else None
+        return float(excess * ratio_excess(self.rate_ * point, excess))
 
     def intervals(self, level: float = 0.95) -> Any:
         """The central interval."""

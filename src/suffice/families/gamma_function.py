@@ -32,6 +32,19 @@ def excess(d: ArrayLike) -> Floats:
         return np.asarray(np.where(np.abs(d) < NEAR_ONE, series, d - np.log1p(d)))
 
 
+def ratio_excess(t: ArrayLike, a: ArrayLike, away: ArrayLike | None = None) -> Floats:
+    """The function r - 1 - log r of the ratio r = t / a, for t >= 0 and a > 0: at least 0, and 0 only for t = a.
+
+    `away` is t - a, where it is known to more digits than the subtraction leaves. Far from t = a the logarithm is that
+    of two numbers, so that r may be smaller than the rounding of 1.
+    """
+    t, a = np.asarray(t, dtype=np.float64), np.asarray(a, dtype=np.float64)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        d = (t - a if away is None else np.asarray(away)) / a
+        far = d - (np.log(t) - np.log(a))
+        return np.asarray(np.where(np.abs(d) < 0.5, excess(d), far))
+
+
 def _branches(a: ArrayLike) -> tuple[Floats, Floats, Any]:
     """The argument where it is small and where it is large (a harmless number elsewhere), and where it is large."""
     a = np.asarray(a, dtype=np.float64)
@@ -90,7 +103,8 @@ def log_gamma_ratio(a: ArrayLike, step: ArrayLike) -> Floats:
     a, step = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(step, dtype=np.float64))
     large = np.minimum(a, a + step) >= LARGE
     big, move = np.where(large, a, LARGE), np.where(large, step, 0.0)
-    series = move * np.log(big + move) - big * excess(move / big) + rest(big + move) - rest(big)
+    with np.errstate(over="ignore"):
+        series = move * np.log(big + move) - big * excess(move / big) + rest(big + move) - rest(big)
     small, move = np.where(large, 1.0, a), np.where(large, 0.0, step)
     return np.asarray(np.where(large, series, gammaln(small + move) - gammaln(small)))
 

@@ -11,8 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.families.base import never_in
-from suffice.families.gamma_function import excess, rest, rest_curvature, rest_divergence, rest_slope
+from suffice.errors import EstimateError
+from suffice.families.base import SMALLEST_NORMAL, never_in
+from suffice.families.gamma_function import ratio_excess, rest, rest_curvature, rest_divergence, rest_slope
 from suffice.iteration import Control, Outcome
 from suffice.solvers.newton import newton
 
@@ -42,6 +43,17 @@ def check_possible(mean_log: float, mean: float) -> None:
         raise never_in(f"a mean of logarithms of {float(mean_log)!r}, above the logarithm {log_mean!r} of the mean")
 
 
+def rate_of(shape: float, mean: float) -> float:
+    """The rate shape / mean of a gamma variable; a mean so small or large that it is no number is an error."""
+    rate = shape / mean
+    if not SMALLEST_NORMAL <= rate < math.inf:
+        raise EstimateError(
+            f"The mean of the values is {mean!r}, and {shape:g} over it is {rate!r}: beyond the numbers of float64. "
+            "Rescale the column: use another unit."
+        )
+    return rate
+
+
 def match_shape(gap: float, control: Control, problem: str = "") -> Outcome:
     """Solve ``log(shape) - digamma(shape) = gap`` for the shape.
 
@@ -59,17 +71,42 @@ def match_shape(gap: float, control: Control, problem: str = "") -> Outcome:
     return newton(function, np.array([start]), control, problem=problem)
 
 
-def standardised_gap(shape: float, away: float, gap: float) -> tuple[float, float]:
+def standardised_gap(shape: float, ratio: float, gap: float) -> tuple[float, float]:
     """How far the statistics (log y, y) of a gamma law are from those observed.
 
-    `away` is the observed mean over the expected one, less 1; `gap` is the observed `log_gap`. Returns the largest gap
+    `ratio` is the observed mean over the expected one; `gap` is the observed `log_gap`. Returns the largest gap
     in standard deviations and the Newton decrement. The parts ``y`` and ``log y - y / mean`` are uncorrelated, with
     variances ``1 / shape`` (of y / mean) and ``trigamma(shape) - 1 / shape``.
     """
-    logs = -gap - float(rest_slope(shape)) + math.log1p(away)
+    away = ratio - 1
+    logs = -gap - float(rest_slope(shape)) + (math.log(ratio) if ratio > 0 else -math.inf)
     curvature = float(rest_curvature(shape))
     largest = max(abs(logs) / math.sqrt(curvature + 1 / shape), abs(away) * math.sqrt(shape))
     return largest, math.hypot(away * math.sqrt(shape), (logs - away) / math.sqrt(curvature))
+
+
+def shortfall(shape: float, mean: float, expected: float, gap: float | None) -> float:
+    """How far the mean log-likelihood of gamma rows is below its maximum, at most; `gap` is None for a known shape.
+
+    With the rate at its best value it is concave in the shape, so it rises by at most its slope times the way to a
+    shape where the slope has turned.
+    """
+    lost = shape * float(ratio_excess(mean, expected))
+    if gap is None:
+        return lost
+
+    def slope(at: float) -> float:
+        return -float(rest_slope(at)) - gap
+
+    here = slope(shape)
+    # What rounding may hide of the slope: a difference of two numbers of its size.
+    here += math.copysign(8 * ROUNDING * abs(gap), here)
+    factor = ROUNDING
+    while slope(moved := shape * (1 + factor) ** math.copysign(1, here)) * here > 0:
+        factor *= 4
+        if not 0 < moved < math.inf:
+            return math.inf
+    return lost + abs(here * (moved - shape))
 
 
 def gamma_cumulants(order: int, shape: float, rate: float, direction: Floats) -> Floats:
@@ -82,7 +119,10 @@ def gamma_cumulants(order: int, shape: float, rate: float, direction: Floats) ->
     u, v = direction
     logs = [-math.log(rate), *(math.factorial(s - 1) * (v / rate) ** s for s in range(1, order + 1))]
     return np.array(
-        [u**s * float(polygamma(s - 1, shape)) + shape * logs[s] + s * u * logs[s - 1] for s in range(1, order + 1)]
+        [
+            shape * logs[s] + (u**s * float(polygamma(s - 1, shape)) + s * u * logs[s - 1] if u else 0.0)
+            for s in range(1, order + 1)
+        ]
     )
 
 
@@ -94,4 +134,4 @@ def gamma_divergence(mine: tuple[float, float], theirs: tuple[float, float]) -> 
     """
     (shape, rate), (other_shape, other_rate) = mine, theirs
     mean, other_mean = shape / rate, other_shape / other_rate
-    return other_shape * float(excess((mean - other_mean) / other_mean)) + rest_divergence(shape, other_shape)
+    return other_shape * float(ratio_excess(mean, other_mean)) + rest_divergence(shape, other_shape)

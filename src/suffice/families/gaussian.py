@@ -58,10 +58,15 @@ def quadratic_cumulants(mean: Floats, covariance: Floats, vector: Floats, matrix
     factor = root(covariance)
     curves, axes = np.linalg.eigh(factor.T @ matrix @ factor)
     slopes = axes.T @ (factor.T @ (vector + 2 * matrix @ mean))
+    largest = float(np.abs(curves).max()) or 1.0
     found = []
     for s in range(2, order + 1):
-        square = 2.0 ** (s - 1) * math.factorial(s - 1) * (curves**s).sum()
-        found.append(square + 2.0 ** (s - 3) * math.factorial(s) * (slopes**2 * curves ** (s - 2)).sum())
+        # In units of the largest curve: powers beyond float64 of opposite signs have no difference.
+        total = ((curves / largest) ** s).sum()
+        square = 2.0 ** (s - 1) * math.factorial(s - 1) * (total * np.float64(largest) ** s if total else 0.0)
+        steep = (slopes**2 * (curves / largest) ** (s - 2)).sum()
+        rise = steep * np.float64(largest) ** (s - 2) if steep else 0.0
+        found.append(square + 2.0 ** (s - 3) * math.factorial(s) * rise)
     return np.array(found)
 
 
@@ -84,8 +89,9 @@ def mean_gap(away: Floats, covariance: Floats) -> tuple[float, float]:
 
 def spread_gap(observed: Floats, covariance: Floats) -> tuple[float, float]:
     """Gap of the observed cross-products a row (d, d) about the law's mean: largest and decrement, as `mean_gap`."""
-    away, variance = observed - covariance, np.diag(covariance)
-    largest = float(np.max(np.abs(away) / np.sqrt(np.outer(variance, variance) + covariance**2)))
+    away, units = observed - covariance, np.sqrt(np.diag(covariance))
+    correlations = covariance / units[:, None] / units
+    largest = float(np.max(np.abs(away / units[:, None] / units) / np.sqrt(1 + correlations**2)))
     return largest, float(np.linalg.norm(relative(root(covariance), away))) / math.sqrt(2)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.families.base import generator
-from suffice.families.counting import in_support
+from suffice.families.base import as_numbers, generator
+from suffice.families.counting import in_support, refuse_long_draws
 from suffice.families.negative_binomial import NegativeBinomial
 
 Floats = NDArray[np.float64]
@@ -71,11 +71,12 @@ class Geometric(NegativeBinomial):
         """1 - (1 - probability)^(x + 1)."""
         from scipy.special import xlog1py
 
-        trials = np.maximum(np.floor(np.asarray(x, dtype=np.float64)) + 1, 0.0)
+        trials = np.maximum(np.floor(as_numbers(x)) + 1, 0.0)
         return np.asarray(-np.expm1(xlog1py(trials, -self.probability_)))
 
     def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
+        refuse_long_draws(self.mean())
         return generator(random_state).geometric(self.probability_, size=n) - 1
 
     def entropy(self) -> float:

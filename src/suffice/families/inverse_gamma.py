@@ -12,17 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_shares, generator
+from suffice.families.base import as_float, as_numbers, as_shape, as_shares, generator
 from suffice.families.exponential import ExponentialFamily
-from suffice.families.gamma_function import excess, log_gamma_kernel, rest, rest_slope
+from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest, rest_slope
 from suffice.families.gamma_shape import (
     check_possible,
     gamma_cumulants,
     gamma_divergence,
     log_gap,
     match_shape,
+    rate_of,
+    shortfall,
     standardised_gap,
 )
+from suffice.families.moments import read_sums
 from suffice.fitting import Solution
 from suffice.iteration import Control, Outcome, fingerprint
 from suffice.statistics import Statistic, Summary, Sums
@@ -75,7 +78,8 @@ class InverseGamma(ExponentialFamily):
     # -- parameters --------------------------------------------------------------------------------------------------
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: as_float(parameters[name], name, above=0) for name in self.parameter_names}
+        scale = as_float(parameters["scale"], "scale", above=0)
+        return {"shape": as_shape(parameters["shape"], "shape"), "scale": scale}
 
     @property
     def n_params_(self) -> int:
@@ -86,13 +90,13 @@ class InverseGamma(ExponentialFamily):
 
     def sufficient_statistics(self, x: ArrayLike) -> Floats:
         """(log x, 1/x) of each value, (n, 2)."""
-        values = np.asarray(x, dtype=np.float64)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        values = as_numbers(x)
+        with np.errstate(divide="ignore", invalid="ignore"):
             return np.stack([np.log(values), 1 / values], axis=-1)
 
     def log_base_measure(self, x: ArrayLike) -> Floats:
         """0 for each value; -inf at 0 and below."""
-        return np.where(np.asarray(x, dtype=np.float64) > 0, 0.0, -np.inf)
+        return np.where(as_numbers(x) > 0, 0.0, -np.inf)
 
     def log_normalizer(self, eta: ArrayLike | None = None) -> float:
         """A = log Gamma(shape) - shape log(scale), with shape = -eta1 - 1 and scale = -eta2."""
@@ -111,7 +115,7 @@ class InverseGamma(ExponentialFamily):
         from scipy.special import polygamma
 
         shape, scale = self._usual(eta)
-        return np.array([[float(polygamma(1, shape)), -1 / scale], [-1 / scale, shape / scale**2]])
+        return np.array([[float(polygamma(1, shape)), -1 / scale], [-1 / scale, shape / scale / scale]])
 
     def _cumulants(self, order: int, direction: Floats) -> Floats:
         """Those of the gamma variable 1/x, whose log has the other sign."""
@@ -145,17 +149,16 @@ class InverseGamma(ExponentialFamily):
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value; -inf at 0 and below."""
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         inside = (values > 0) & (values < np.inf)
         some = np.where(inside, values, 1.0)
-        with np.errstate(over="ignore"):
-            value = log_gamma_kernel(self.shape_, self.scale_ / some) - np.log(some)
+        value = log_gamma_kernel(self.shape_, self.scale_ / some) - np.log(some)
         return np.asarray(np.where(inside, value, -np.inf))
 
     def _reciprocal(self, x: ArrayLike) -> Floats:
         """The gamma variable scale / x, inf at 0 and below."""
         with np.errstate(divide="ignore", over="ignore"):
-            return np.asarray(self.scale_ / np.maximum(np.asarray(x, dtype=np.float64), 0.0))
+            return np.asarray(self.scale_ / np.maximum(as_numbers(x), 0.0))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x), the upper incomplete gamma function at scale / x."""
@@ -171,7 +174,7 @@ class InverseGamma(ExponentialFamily):
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
         """`n` draws (n,)."""
-        return np.asarray(self.scale_ / generator(random_state).gamma(self.shape_, size=n))
+        return self._reciprocal(generator(random_state).gamma(self.shape_, size=n))
 
     def mean(self) -> float:
         """The mean, scale / (shape - 1); needs shape > 1."""
@@ -187,7 +190,8 @@ class InverseGamma(ExponentialFamily):
             raise EstimateError(
                 f"The inverse-gamma law of shape {self.shape_:g} has no variance; it needs a shape above 2."
             )
-        return float(self.scale_**2 / ((self.shape_ - 1) ** 2 * (self.shape_ - 2)))
+        mean = self.mean()
+        return float(mean / (self.shape_ - 2) * mean)
 
     def mode(self) -> float:
         """The mode, scale / (shape + 1)."""
@@ -196,7 +200,7 @@ class InverseGamma(ExponentialFamily):
     def entropy(self) -> float:
         """Entropy: shape + log(scale Gamma(shape)) - (1 + shape) digamma(shape), without what cancels."""
         remainder = rest(self.shape_) - (1 + self.shape_) * rest_slope(self.shape_)
-        return math.log(self.scale_ / self.shape_) + float(remainder)
+        return math.log(self.scale_) - math.log(self.shape_) + float(remainder)
 
     def kl_divergence(self, other: InverseGamma) -> float:
         """That of the gamma laws of 1/x: a one-to-one map changes no divergence."""
@@ -211,7 +215,7 @@ class InverseGamma(ExponentialFamily):
         return (Sums.of((name, "log"), (name, "reciprocal")),)
 
     def _observed(self, summary: Summary) -> Floats:
-        means = np.asarray(summary[self._ask(summary.domain)[0]].means)
+        means = np.asarray(read_sums(summary, self._ask(summary.domain)[0]).means)
         check_possible(-means[0], means[1])
         return means
 
@@ -233,19 +237,21 @@ class InverseGamma(ExponentialFamily):
             )
         outcome = match_shape(gap, self._control(), fingerprint("InverseGamma", gap))
         shape = float(outcome.state.parameters[0])
-        self._parameters = self._check({"shape": shape, "scale": shape / mean})
+        self._parameters = self._check({"shape": shape, "scale": rate_of(shape, mean)})
         return outcome
 
     def _gap(self, summary: Summary) -> tuple[float, float]:
         mean_log, mean = self._observed(summary)
-        away = float(mean * self.scale_ - self.shape_) / self.shape_
-        return standardised_gap(self.shape_, away, log_gap(-mean_log, mean))
+        return standardised_gap(self.shape_, float(mean) / (self.shape_ / self.scale_), log_gap(-mean_log, mean))
+
+    def _shortfall(self, summary: Summary) -> float:
+        mean_log, mean = map(float, self._observed(summary))
+        return shortfall(self.shape_, mean, self.shape_ / self.scale_, log_gap(-mean_log, mean))
 
     def _log_likelihood(self, summary: Summary) -> float:
         """N times the mean of ``-shape (r - 1 - log r) - rest(shape) - log x`` with r = scale / (shape x)."""
         if not summary.weight > 0:
             return 0.0
         mean_log, mean = map(float, self._observed(summary))
-        away = (mean * self.scale_ - self.shape_) / self.shape_
-        bulk = self.shape_ * (float(excess(away)) + log_gap(-mean_log, mean))
+        bulk = self.shape_ * (float(ratio_excess(mean, self.shape_ / self.scale_)) + log_gap(-mean_log, mean))
         return float(summary.weight * (-bulk - float(rest(self.shape_)) - mean_log))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import OptionError
-from suffice.families.base import Distribution, as_floats, generator
+from suffice.families.base import Distribution, as_floats, as_numbers, generator
 
 Floats = NDArray[np.float64]
 
@@ -50,9 +50,8 @@ class Laplace(Distribution):
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value."""
-        return np.asarray(
-            -np.abs(np.asarray(x, dtype=np.float64) - self.mean_) / self.scale_ - np.log(2.0 * np.asarray(self.scale_))
-        )[()]
+        far = np.abs(as_numbers(x) - self.mean_) / self.scale_
+        return np.asarray(-far - np.log(2.0) - np.log(self.scale_))[()]
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
         """`n` independent draws."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, as_shares, generator
+from suffice.families.base import as_float, as_numbers, as_shape, as_shares, generator
 from suffice.families.conjugate import GivenLaw
 
 Floats = NDArray[np.float64]
@@ -32,26 +32,26 @@ class Lomax(GivenLaw):
     # -- parameters --------------------------------------------------------------------------------------------------
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: as_float(parameters[name], name, above=0) for name in self.parameter_names}
+        scale = as_float(parameters["scale"], "scale", above=0)
+        return {"shape": as_shape(parameters["shape"], "shape"), "scale": scale}
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value; -inf below 0."""
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         tail = np.log1p(np.where(values >= 0, values, 0.0) / self.scale_)
-        return np.asarray(
-            np.where(values >= 0, math.log(self.shape_ / self.scale_) - (self.shape_ + 1) * tail, -np.inf)
-        )
+        front = math.log(self.shape_) - math.log(self.scale_)
+        return np.asarray(np.where(values >= 0, front - (self.shape_ + 1) * tail, -np.inf))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """1 - (1 + x / scale)^-shape."""
-        values = np.maximum(np.asarray(x, dtype=np.float64), 0.0)
+        values = np.maximum(as_numbers(x), 0.0)
         return np.asarray(-np.expm1(-self.shape_ * np.log1p(values / self.scale_)))
 
     def quantile(self, q: ArrayLike) -> Floats:
         """The value scale ((1 - q)^(-1 / shape) - 1)."""
-        with np.errstate(divide="ignore", over="ignore"):
+        with np.errstate(divide="ignore"):
             return np.asarray(self.scale_ * np.expm1(-np.log1p(-as_shares(q, "q")) / self.shape_))
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
@@ -68,7 +68,7 @@ class Lomax(GivenLaw):
         """scale^2 shape / ((shape - 1)^2 (shape - 2)); needs shape > 2."""
         if not self.shape_ > 2:
             raise EstimateError(f"The Lomax law of shape {self.shape_:g} has no variance; it needs a shape above 2.")
-        return float(self.scale_**2 * self.shape_ / ((self.shape_ - 1) ** 2 * (self.shape_ - 2)))
+        return self.mean() * (self.shape_ / (self.shape_ - 2)) * self.mean()
 
     def mode(self) -> float:
         """0."""
@@ -76,4 +76,4 @@ class Lomax(GivenLaw):
 
     def entropy(self) -> float:
         """log(scale / shape) + 1 + 1 / shape."""
-        return float(math.log(self.scale_ / self.shape_) + 1 + 1 / self.shape_)
+        return float(math.log(self.scale_) - math.log(self.shape_) + 1 + 1 / self.shape_)

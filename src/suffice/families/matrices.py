@@ -14,6 +14,8 @@ Floats = NDArray[np.float64]
 
 #: Entries above and below the diagonal may differ by this share of the size of their row and column (rounding).
 ASYMMETRY = 1e-9
+#: Up to this size substitution is quicker than a call of LAPACK, whose threads wait for one another.
+SMALL = 6
 
 
 def as_positive_definite(values: ArrayLike, name: str, size: int | None = None) -> Floats:
@@ -29,7 +31,7 @@ def as_positive_definite(values: ArrayLike, name: str, size: int | None = None) 
     size_of = np.sqrt(diagonal)
     if (np.abs(matrix - matrix.T) > ASYMMETRY * np.outer(size_of, size_of)).any():
         raise OptionError(f"{name} is not symmetric.")
-    matrix = (matrix + matrix.T) / 2
+    matrix = matrix / 2 + matrix.T / 2
     try:
         root(matrix)
     except np.linalg.LinAlgError:
@@ -40,7 +42,7 @@ def as_positive_definite(values: ArrayLike, name: str, size: int | None = None) 
 def root(matrix: Floats) -> Floats:
     """The lower triangular factor L with ``L L' = matrix``, by way of unit diagonal so that units do not matter."""
     units = np.sqrt(np.diag(matrix))
-    return np.asarray(units[:, None] * np.linalg.cholesky(matrix / np.outer(units, units)))
+    return np.asarray(units[:, None] * np.linalg.cholesky(matrix / units[:, None] / units))
 
 
 def log_determinant(matrix: Floats) -> float:
@@ -50,6 +52,11 @@ def log_determinant(matrix: Floats) -> float:
 
 def whiten(factor: Floats, vectors: Floats) -> Floats:
     """``L^-1 v`` for a lower triangular L (d, d) and v (d,) or (d, n)."""
+    if len(factor) <= SMALL:
+        found = np.zeros(np.shape(vectors))
+        for row, line in enumerate(factor):
+            found[row] = (vectors[row] - line[:row] @ found[:row]) / line[row]
+        return found
     from scipy.linalg import solve_triangular
 
     return np.asarray(solve_triangular(factor, vectors, lower=True))

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import precise
-from suffice.answers import MomentSums
+from suffice.answers import MomentSums, TermSums
 from suffice.errors import EstimateError, listing
 from suffice.families.base import never_in
-from suffice.statistics import Moments, Summary
+from suffice.statistics import Moments, Statistic, Summary
 
 Floats = NDArray[np.float64]
 
@@ -20,6 +20,7 @@ RESIDUE = 1e-12
 #: The same for the smallest variance among d columns of unit variance, whose products may be good to float64 only.
 LOOSE_RESIDUE = 1e-6
 #: What a square may lose when it falls below the smallest number.
+_SQUARES = {"large": "beyond about 1e154", "small": "differences below about 1e-157"}
 SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
 
@@ -38,6 +39,17 @@ def read_moments(summary: Summary) -> MomentSums:
         if (spread < -RESIDUE * np.abs(square)).any() or _is_indefinite(moments.scatter):
             raise never_in("a negative sum of squares about the mean")
     return moments
+
+
+def read_sums(summary: Summary, question: Statistic) -> TermSums:
+    """The sums asked for; those that overflowed where batches or summaries were added are an error."""
+    sums: TermSums = summary[question]
+    if not np.isfinite(sums.sums_pair).all():
+        raise EstimateError(
+            f"The values of {listing(question.variables)} have a sum beyond the largest number, 1.8e+308. "
+            "Rescale the column: use another unit."
+        )
+    return sums
 
 
 def _is_indefinite(scatter: Floats) -> bool:
@@ -64,5 +76,5 @@ def _refuse(size: str, names: Sequence[Hashable], wrong: NDArray[np.bool_]) -> N
         found = [name for name, bad in zip(names, wrong, strict=True) if bad]
         raise EstimateError(
             f"Column{'' if len(found) == 1 else 's'} {listing(found)} hold{'s' if len(found) == 1 else ''} values too "
-            f"{size} to square in float64. Rescale the column: use another unit."
+            f"{size} to square in float64 ({_SQUARES[size]}). Rescale the column: use another unit."
         )

@@ -17,7 +17,7 @@ from suffice.families.base import as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.gaussian import LOG_2PI
 from suffice.families.matrices import as_positive_definite, flat, inverse, log_determinant, root, solve, unflat, whiten
-from suffice.families.moments import read_moments, refuse_small
+from suffice.families.moments import SMALLEST, read_moments, refuse_small
 from suffice.families.student import MultivariateStudentT
 from suffice.families.vectors import VectorFamily
 from suffice.fitting import Solution
@@ -112,7 +112,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
 
     def log_base_measure(self, x: Any) -> Floats:
         """-d log(2 pi)/2 for each row."""
-        rows = self._rows(x)
+        rows = np.atleast_1d(self._rows(x))
         return np.full(rows.shape[:-1], -0.5 * rows.shape[-1] * LOG_2PI)
 
     def log_normalizer(self, eta: ArrayLike | None = None) -> float:
@@ -292,6 +292,20 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
             gaps.append(gaussian.spread_gap(moments.scatter_about(self.mean_) / moments.weight, self.covariance_))
         return max(gap for gap, _ in gaps), math.hypot(*(decrement for _, decrement in gaps))
 
+    def _shortfall(self, summary: Summary) -> float:
+        moments = self._moments(summary)
+        known, best = self._options, moments.mean if self._options["mean"] is None else self.mean_
+        covariance = self.covariance_
+        if known["covariance"] is None:
+            covariance = moments.scatter_about(best) / moments.weight
+        return gaussian.divergence((best, covariance), (self.mean_, self.covariance_))
+
+    def _rounding(self) -> float:
+        """Magnified by the condition of the correlations, in whose directions the rows are measured."""
+        units = np.sqrt(np.diag(self.covariance_))
+        values = np.linalg.eigvalsh(self.covariance_ / units[:, None] / units)
+        return super()._rounding() * len(units) * float(values[-1] / max(values[0], SMALLEST))
+
     def _log_likelihood(self, summary: Summary) -> float:
         moments = self._moments(summary)
         if not moments.weight > 0:
@@ -370,9 +384,14 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
 
     # -- as a prior on a mean ----------------------------------------------------------------------------------------
 
+    def below_mode(self, point: Any) -> float | None:
+        """Half the square of the distance, in standard deviations."""
+        away = whiten(root(self.covariance_), as_floats(point, "point") - self.mean_)
+        return 0.5 * float(away @ away)
+
     def stationarity(self, point: Any) -> Floats:
         """Slope of the log density, ``precision (mean - point)``."""
-        return solve(self.covariance_, self.mean_ - np.asarray(point, dtype=np.float64))
+        return solve(self.covariance_, self.mean_ - as_floats(point, "point"))
 
     def intervals(self, level: float = 0.95) -> Any:
         """Central interval of each column (d, 2)."""

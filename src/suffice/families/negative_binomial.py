@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, generator
+from suffice.families.base import as_float, as_numbers, as_shape, generator
 from suffice.families.beta_negative_binomial import BetaNegativeBinomial
-from suffice.families.counting import CountFamily, in_support, log_choices
+from suffice.families.counting import CountFamily, in_support, log_choices, refuse_long_draws
+from suffice.families.gamma_function import ratio_excess, rest
 from suffice.families.simplex import odds_cumulants, relative_entropy
 from suffice.statistics import Summary
 
@@ -61,14 +62,14 @@ class NegativeBinomial(CountFamily):
         probability = as_float(parameters["probability"], "probability", above=0)
         if probability > 1:
             raise OptionError(f"probability is {parameters['probability']!r}; expected a number above 0 and at most 1.")
-        return {"size": as_float(parameters["size"], "size", above=0), "probability": probability}
+        return {"size": as_shape(parameters["size"], "size"), "probability": probability}
 
     def _known_size(self) -> float:
         """The size, which must be given."""
         size = self._options["size"]
         if size is None:
             raise OptionError(f"{type(self).__name__} needs a known size=: the number of successes to wait for.")
-        return as_float(size, "size", above=0)
+        return as_shape(size, "size")
 
     @property
     def n_params_(self) -> int:
@@ -79,6 +80,7 @@ class NegativeBinomial(CountFamily):
 
     def log_base_measure(self, x: ArrayLike) -> Floats:
         """``log C(x + size - 1, x)`` for each value; -inf off 0, 1, 2, ..."""
+        x = as_numbers(x)
         inside = in_support(x)
         return np.asarray(np.where(inside, log_choices(np.where(inside, x, 0.0), self._known_size()), -np.inf))
 
@@ -121,30 +123,44 @@ class NegativeBinomial(CountFamily):
 
     def _from_mean(self, mean: Floats) -> dict[str, Any]:
         size = self._known_size()
-        return self._from_point(size / (size + float(mean[0])))
+        probability = size / (size + float(mean[0]))
+        if not (probability > 0 and math.isfinite(1 / probability)):
+            raise EstimateError(
+                f"The mean of the counts is {float(mean[0])!r}: with size = {size!r} the probability of a success, "
+                f"{probability!r}, has no odds within float64. Give the counts in a larger unit."
+            )
+        return self._from_point(probability)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: ArrayLike) -> Floats:
-        """Log probability of each value; -inf off 0, 1, 2, ..."""
-        from scipy.special import xlog1py
+        """Log probability of each value; -inf off 0, 1, 2, ...
 
+        With n = x + size it is ``-n KL(x / n || failure) - log x + rest(n) - rest(x) - rest(size)``: nothing large
+        cancels, however large the count.
+        """
+        x = as_numbers(x)
         inside = in_support(x)
-        values = np.where(inside, x, 0.0)
-        known = self._known_size() * math.log(self.probability_) + xlog1py(values, -self.probability_)
-        return np.asarray(np.where(inside, log_choices(values, self._known_size()) + known, -np.inf))
+        size, success = self._known_size(), float(self.probability_)
+        some = np.where(inside & (x > 0), x, 1.0)
+        value = rest(some + size) - rest(some) - rest(size) - np.log(some) - self._divergence(some)
+        return np.asarray(np.where(inside, np.where(x > 0, value, size * math.log(success)), -np.inf))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x), the regularised incomplete beta function."""
-        from scipy.special import betainc
+        from scipy.special import betainc, gammainc
 
-        values = np.floor(np.asarray(x, dtype=np.float64))
+        values = np.floor(as_numbers(x))
         # Adding one to a count must not be rounded away, and infinity is no argument of the function.
         value = betainc(self._known_size(), np.clip(values, 0.0, 1e300) + 1, self.probability_)
+        # Out of SciPy's reach the probability is so small that its product with x is a gamma variable.
+        limit = gammainc(self._known_size(), self.probability_ * np.maximum(values, 0.0))
+        value = np.where(np.isnan(value), limit, value)
         return np.asarray(np.where(values < 0, 0.0, np.where(values == np.inf, 1.0, value)))
 
     def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
+        refuse_long_draws(self.mean() + 10 * math.sqrt(self.variance()))
         return generator(random_state).negative_binomial(self._known_size(), self.probability_, size=n)
 
     def mean(self) -> float:
@@ -177,7 +193,24 @@ class NegativeBinomial(CountFamily):
         mine, theirs = float(self.probability_), float(other.probability_)
         return self._known_size() / mine * relative_entropy([1 - mine, mine], [1 - theirs, theirs])
 
+    def _divergence(self, x: ArrayLike) -> Floats:
+        """``n KL(x / n || failure)`` of n = x + size trials with x > 0 failures, by terms that are never negative."""
+        x, size, success = np.asarray(x), self._known_size(), float(self.probability_)
+        away = x * success - size * (1 - success)
+        trials = x + size
+        with np.errstate(over="ignore"):
+            failures = x * ratio_excess(trials * (1 - success), x, -away)
+            return np.asarray(failures + size * ratio_excess(trials * success, size, away))
+
     # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _shortfall(self, summary: Summary) -> float:
+        (mean,) = self._observed(summary)
+        return float(self._divergence(mean)) if mean > 0 else -self._known_size() * math.log(self.probability_)
+
+    def _spread(self) -> Floats:
+        odds = self._odds(None)
+        return np.array([math.sqrt(self._known_size()) * math.sqrt(odds) * math.sqrt(1 + odds)])
 
     def _maximise(self, summary: Summary) -> None:
         self._refuse_given()

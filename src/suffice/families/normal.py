@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_shares, generator
+from suffice.families.base import as_float, as_floats, as_numbers, as_shares, generator
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential import ExponentialFamily
-from suffice.families.gamma_function import excess
+from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import read_moments, refuse_small
 from suffice.iteration import Outcome
 from suffice.statistics import Moments, Statistic, Summary
@@ -65,17 +65,11 @@ class Normal(ExponentialFamily, ConjugatePrior):
         return None if variance is None else {"mean": 0.0 if mean is None else mean, "variance": variance}
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        if np.ndim(parameters["mean"]) or np.ndim(parameters["variance"]):
-            mean = np.asarray(parameters["mean"], dtype=np.float64)
-            variance = np.asarray(parameters["variance"], dtype=np.float64)
-            if not (
-                mean.size
-                and variance.size
-                and np.isfinite(mean).all()
-                and np.isfinite(variance).all()
-                and (variance > 0).all()
-            ):
-                raise OptionError("mean must be finite and variance positive in every entry.")
+        mean, variance = as_floats(parameters["mean"], "mean"), as_floats(parameters["variance"], "variance")
+        if mean.ndim or variance.ndim:
+            alike = mean.ndim == 0 or variance.ndim == 0 or mean.shape == variance.shape
+            if not (alike and mean.size and variance.size and (variance > 0).all()):
+                raise OptionError("mean must be finite and variance positive in every entry, of the same shape.")
             return {"mean": mean, "variance": variance}
         return {
             "mean": as_float(parameters["mean"], "mean"),
@@ -91,30 +85,30 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def sufficient_statistics(self, x: ArrayLike) -> Floats:
         """(x, x^2) of each value, (n, 2)."""
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         return np.stack([values, values**2], axis=-1)
 
     def log_base_measure(self, x: ArrayLike) -> Floats:
         """-log(2 pi)/2 for each value."""
-        return np.full(np.shape(x), -0.5 * LOG_2PI)
+        return np.full(as_numbers(x).shape, -0.5 * LOG_2PI)
 
     def log_normalizer(self, eta: ArrayLike | None = None) -> float:
         """A = -eta1^2 / (4 eta2) - log(-2 eta2)/2."""
         first, second = self._eta(eta)
         if not second < 0:
             return math.inf
-        return float(-(first**2) / (4 * second) - 0.5 * math.log(-2 * second))
+        return float(-float(first) / float(4 * second) * float(first) - 0.5 * math.log(-2 * second))
 
     def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
         """(mean, mean^2 + variance)."""
         mean, variance = self._usual(eta)
-        return np.array([mean, mean**2 + variance])
+        return np.array([mean, mean * mean + variance])
 
     def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
         """Cov[(x, x^2)]."""
         mean, variance = self._usual(eta)
         mixed = 2 * mean * variance
-        return np.array([[variance, mixed], [mixed, 2 * variance**2 + 4 * mean**2 * variance]])
+        return np.array([[variance, mixed], [mixed, 2 * variance * variance + 4 * mean * mean * variance]])
 
     def _cumulants(self, order: int, direction: Floats) -> Floats:
         """With z = x - mean, direction . T is a quadratic in z, whose cumulants are elementary."""
@@ -123,14 +117,18 @@ class Normal(ExponentialFamily, ConjugatePrior):
         found = [direction @ self.expected_statistics()]
         for s in range(2, order + 1):
             square = 2.0 ** (s - 1) * math.factorial(s - 1) * curve**s
-            found.append(square + 2.0 ** (s - 3) * math.factorial(s) * slope**2 * variance * curve ** (s - 2))
+            steep = slope**2 * variance * curve ** (s - 2) if slope else 0.0
+            found.append(square + 2.0 ** (s - 3) * math.factorial(s) * steep)
         return np.array(found)
 
     # -- maps --------------------------------------------------------------------------------------------------------
 
     def _usual(self, eta: ArrayLike | None) -> tuple[float, float]:
         if eta is None:
-            return self.parameters_["mean"], self.parameters_["variance"]
+            mean, variance = self.parameters_["mean"], self.parameters_["variance"]
+            if np.ndim(mean) or np.ndim(variance):
+                raise OptionError("This Normal holds several laws, one for each entry of mean and variance: take one.")
+            return mean, variance
         found = self._from_natural(self._eta(eta))
         return found["mean"], found["variance"]
 
@@ -148,16 +146,15 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value."""
-        values = np.asarray(x, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            square = ((values - self.mean_) / np.sqrt(self.variance_)) ** 2
+        values = as_numbers(x)
+        square = ((values - self.mean_) / np.sqrt(self.variance_)) ** 2
         return np.asarray(np.where(np.isnan(values), -np.inf, -0.5 * (LOG_2PI + np.log(self.variance_) + square)))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x)."""
         from scipy.special import ndtr
 
-        return np.asarray(ndtr((np.asarray(x, dtype=np.float64) - self.mean_) / np.sqrt(self.variance_)))
+        return np.asarray(ndtr((as_numbers(x) - self.mean_) / np.sqrt(self.variance_)))
 
     def quantile(self, q: ArrayLike) -> Floats:
         """The value below which a share q of the mass lies."""
@@ -183,14 +180,15 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def entropy(self) -> float:
         """(1 + log(2 pi variance))/2."""
-        return 0.5 * (1 + LOG_2PI + math.log(self.variance_))
+        return 0.5 * (1 + LOG_2PI + math.log(self._usual(None)[1]))
 
     def kl_divergence(self, other: Normal) -> float:
         """Closed form, without the cancellation of the general one."""
         if type(other) is not type(self):
             return super().kl_divergence(other)
-        away = (self.variance_ - other.variance_) / other.variance_
-        return 0.5 * float(excess(away) + (self.mean_ - other.mean_) ** 2 / other.variance_)
+        (mean, variance), (other_mean, other_variance) = self._usual(None), other._usual(None)
+        away = (mean - other_mean) / math.sqrt(other_variance)
+        return 0.5 * (float(ratio_excess(variance, other_variance)) + away * away)
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -206,7 +204,7 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def _observed(self, summary: Summary) -> Floats:
         weight, mean, scatter = self._moments(summary)
-        return np.array([mean, mean**2 + scatter / weight])
+        return np.array([mean, mean * mean + scatter / weight])
 
     def _maximise(self, summary: Summary) -> Outcome | None:
         weight, average, scatter = self._moments(summary)
@@ -237,6 +235,16 @@ class Normal(ExponentialFamily, ConjugatePrior):
             spread = scatter / weight + (average - mean) ** 2
             gaps.append((spread - variance) / (math.sqrt(2) * variance))
         return max(map(abs, gaps)), math.hypot(*gaps)
+
+    def _shortfall(self, summary: Summary) -> float:
+        weight, average, scatter = self._moments(summary)
+        away = (average - self.mean_) / math.sqrt(self.variance_)
+        if self._options["variance"] is not None:
+            return 0.5 * away * away
+        if self._options["mean"] is None:
+            return 0.5 * (float(ratio_excess(scatter / weight, self.variance_)) + away * away)
+        known = average - self.mean_
+        return 0.5 * float(ratio_excess(scatter / weight + known * known, self.variance_))
 
     def _log_likelihood(self, summary: Summary) -> float:
         weight, average, scatter = self._moments(summary)
@@ -297,7 +305,13 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def stationarity(self, point: Any) -> Floats:
         """Slope of the log density."""
-        return np.atleast_1d((self.mean_ - np.asarray(point, dtype=np.float64)) / self.variance_)
+        return np.atleast_1d((self.mean_ - as_numbers(point)) / self.variance_)
+
+    def below_mode(self, point: Any) -> float | None:
+        """Half the square of the distance, in standard deviations."""
+        mean, variance = self._usual(None)
+        away = (float(point) - mean) / math.sqrt(variance)
+        return 0.5 * away * away
 
     def intervals(self, level: float = 0.95) -> Any:
         """The central interval."""

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, generator, only_variable
+from suffice.families.base import as_float, as_shape, generator, only_variable
 from suffice.families.conjugate import ConjugatePrior, GivenLaw, as_point, tails
+from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import read_moments
 from suffice.families.student import StudentT
 from suffice.statistics import Summary
@@ -41,7 +42,8 @@ class NormalInverseGamma(GivenLaw, ConjugatePrior):
         super().__init__(alpha=alpha, beta=beta, gamma=gamma, delta=delta)
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        positive = {name: as_float(parameters[name], name, above=0) for name in ("alpha", "beta", "gamma")}
+        positive = {name: as_float(parameters[name], name, above=0) for name in ("beta", "gamma")}
+        positive = {"alpha": as_shape(parameters["alpha"], "alpha"), **positive}
         return {**positive, "delta": as_float(parameters["delta"], "delta")}
 
     # -- evaluation --------------------------------------------------------------------------------------------------
@@ -111,6 +113,12 @@ class NormalInverseGamma(GivenLaw, ConjugatePrior):
         square = 2 * self.beta_ + self.gamma_ * (self.delta_ - mean) ** 2
         slope = -(self.alpha_ + 1.5) / variance + square / (2 * variance**2)
         return np.array([self.gamma_ * (self.delta_ - mean) / variance, slope])
+
+    def below_mode(self, point: Any) -> float | None:
+        """In the variance a (r - 1 - log r) with a = alpha + 3/2 and r the mode over it; a square in the mean."""
+        mean, variance = map(float, as_point(point, ("mean", "variance")))
+        free, away = self.alpha_ + 1.5, (mean - self.delta_) / math.sqrt(variance)
+        return float(free * ratio_excess(self.beta_ / variance, free) + 0.5 * self.gamma_ * away * away)
 
     def intervals(self, level: float = 0.95) -> Any:
         """The mean is Student-t, the variance inverse-gamma."""

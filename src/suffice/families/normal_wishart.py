@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import as_float, as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, GivenLaw, as_point, tails
+from suffice.families.gamma_function import ratio_excess
 from suffice.families.matrices import as_positive_definite, inverse, log_determinant, root, whiten
 from suffice.families.moments import read_moments
 from suffice.families.student import MultivariateStudentT, StudentT
@@ -199,6 +200,18 @@ class NormalWishart(GivenLaw, ConjugatePrior):
         spread = self.inverse_scale_ + self.strength_ * np.outer(away, away)
         slope = 0.5 * ((self.dof_ - len(mean)) * inverse(precision) - spread)
         return np.concatenate([self.strength_ * precision @ away, slope.ravel()])
+
+    def below_mode(self, point: Any) -> float | None:
+        """Terms r - 1 - log r of the eigenvalues r of the precision in units of its mode, and a square in the mean."""
+        mean, precision = as_point(point, ("mean", "precision"))
+        free = self.dof_ - len(mean)
+        if not free > 0:
+            return None
+        factor = root(precision)
+        values = np.linalg.eigvalsh(factor.T @ self.inverse_scale_ @ factor)
+        away = factor.T @ (mean - self.mean_)
+        spread = 0.5 * free * float(ratio_excess(np.maximum(values, 0.0), free).sum())
+        return spread + 0.5 * self.strength_ * float(away @ away)
 
     def intervals(self, level: float = 0.95) -> Any:
         """Of each mean, which is Student-t, and of each variance, which is inverse-gamma: (n, 2) by name."""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.families.base import as_float, generator
-from suffice.families.counting import CountFamily, in_support
-from suffice.families.gamma_function import excess, log_gamma_kernel
+from suffice.families.base import as_float, as_numbers, generator
+from suffice.families.counting import CountFamily, in_support, refuse_long_draws
+from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
 from suffice.families.negative_binomial import NegativeBinomial
 from suffice.fitting import Solution
 from suffice.statistics import Summary
@@ -72,6 +72,7 @@ class Poisson(CountFamily):
         """-log x! for each value; -inf off the counts."""
         from scipy.special import gammaln
 
+        x = as_numbers(x)
         inside = in_support(x)
         return np.asarray(np.where(inside, -gammaln(np.where(inside, x, 0.0) + 1), -np.inf))
 
@@ -113,6 +114,7 @@ class Poisson(CountFamily):
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log probability of each value; -inf off the counts."""
+        x = as_numbers(x)
         inside = in_support(x)
         values = np.where(inside, x, 0.0)
         some = np.maximum(values, 1.0)
@@ -121,13 +123,17 @@ class Poisson(CountFamily):
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x)."""
-        from scipy.special import gammaincc
+        from scipy.special import gammaincc, ndtr
 
-        values = np.floor(np.asarray(x, dtype=np.float64))
-        return np.asarray(np.where(values >= 0, gammaincc(np.maximum(values, 0) + 1, self.rate_), 0.0))
+        values = np.floor(as_numbers(x))
+        found = gammaincc(np.maximum(values, 0) + 1, self.rate_)
+        # Out of SciPy's reach the rate is so large that the law is normal.
+        found = np.where(np.isnan(found), ndtr((values - self.rate_) / math.sqrt(self.rate_ or 1.0)), found)
+        return np.asarray(np.where(values >= 0, found, 0.0))
 
     def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.int64]:
         """`n` draws (n,)."""
+        refuse_long_draws(self.rate_)
         return generator(random_state).poisson(self.rate_, size=n)
 
     def mean(self) -> float:
@@ -158,13 +164,17 @@ class Poisson(CountFamily):
             return super().kl_divergence(other)
         if self.rate_ == 0:
             return float(other.rate_)
-        return float(self.rate_ * excess((other.rate_ - self.rate_) / self.rate_))
+        return float(self.rate_ * ratio_excess(other.rate_, self.rate_))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def _solve(self, summary: Summary) -> Solution:
         self._refuse_given()
         return super()._solve(summary)
+
+    def _shortfall(self, summary: Summary) -> float:
+        (mean,) = self._observed(summary)
+        return float(mean * ratio_excess(self.rate_, mean)) if mean > 0 else float(self.rate_)
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 

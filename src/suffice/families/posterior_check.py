@@ -45,10 +45,14 @@ class Path:
 
 @dataclass(frozen=True)
 class PosteriorCheck:
-    """Gaps in posterior standard deviations, and how much the log posterior could rise by the quadratic estimate."""
+    """Gaps in posterior standard deviations, and how much the log posterior could rise by the quadratic estimate.
+
+    `bayes` is the part of the gap by which Bayes' theorem fails, wherever the parameters may be.
+    """
 
     gap: float
     rise: float | None
+    bayes: float = math.inf
 
 
 def on_edge(parameters: Parameters) -> bool:
@@ -87,7 +91,7 @@ def check_posterior(law: Any, prior: Any, summary: Summary, *, mode: bool) -> Po
         # Without a path nothing was free to learn (one state); with paths off the support nothing is proved.
         return PosteriorCheck(math.inf if paths else 0.0, None)
     rise = 0.5 * math.fsum(slope**2 for slope in steepness) if mode else None
-    return PosteriorCheck(float(np.max(np.abs(gaps + steepness))), rise)
+    return PosteriorCheck(float(np.max(np.abs(gaps + steepness))), rise, float(np.max(np.abs(gaps))))
 
 
 class _Densities:

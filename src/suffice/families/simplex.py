@@ -12,16 +12,33 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.errors import OptionError
+from suffice.errors import EstimateError, OptionError
 from suffice.families.gamma_function import excess, log_gamma_ratio, rest, rest_divergence, rest_slope
 
 Floats = NDArray[np.float64]
+
+#: Rows that are nearer to a corner have parameters whose squares are beyond float64.
+NEAREST = 1e-150
 
 
 def others(alpha: Floats) -> Floats:
     """The sum of all entries but the k-th, for each k (K,), without subtracting."""
     padded = np.concatenate([[0.0], alpha, [0.0]])
     return np.asarray(np.cumsum(padded)[:-2] + np.cumsum(padded[::-1])[::-1][2:])
+
+
+def beta_quantile(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Floats:
+    """The inverse of the regularised incomplete beta function; where that is out of SciPy's reach, its gamma limit.
+
+    A beta variable with b far above a is a gamma variable of shape a over b, to a relative error of a / b.
+    """
+    from scipy.special import betaincinv, gammainccinv, gammaincinv
+
+    found = np.asarray(betaincinv(a, b, q))
+    if not np.isnan(found).any():
+        return found
+    near = np.where(np.greater(b, a), gammaincinv(a, q) / b, 1 - gammainccinv(b, q) / a)
+    return np.asarray(np.where(np.isnan(found), near, found))
 
 
 def log_beta(alpha: Floats) -> float:
@@ -88,13 +105,18 @@ def _log_over_mean(alpha: Floats, x: Floats, rest_of_x: Floats) -> Floats:
         return np.asarray(np.where(np.abs(away) < 0.5, np.log1p(away), np.log(x) - np.log(mean)))
 
 
-def log_density(alpha: Floats, points: Floats) -> Floats:
-    """Log density at points (..., K) of the simplex; the edge follows the limit of each factor x^(alpha - 1)."""
+def log_density(alpha: Floats, points: Floats, lacking: Floats | None = None) -> Floats:
+    """Log density at points (..., K) of the simplex; the edge follows the limit of each factor x^(alpha - 1).
+
+    `lacking` is 1 - points, where it is known to more digits than the subtraction leaves.
+    """
     from scipy.special import xlogy
 
     interior = (points > 0).all(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        inside = (alpha * _log_over_mean(alpha, points, 1 - points) - np.log(points)).sum(axis=-1)
+        inside = (
+            alpha * _log_over_mean(alpha, points, 1 - points if lacking is None else lacking) - np.log(points)
+        ).sum(axis=-1)
         factors = xlogy(alpha - 1, points)
         # A factor of zero on the edge wins over an unbounded one: the limit depends on the path, the mass is none.
         edge = np.where((factors == -np.inf).any(axis=-1), -np.inf, factors.sum(axis=-1) - log_beta(alpha))
@@ -139,6 +161,16 @@ def are_possible(logs: Floats, tolerance: float) -> bool:
     return bool((logs < tolerance).all()) and not _gap(logs)[0] < -2 * tolerance
 
 
+def refuse_corner(logs: Floats, rows: int) -> None:
+    """Raise where all rows lie so near a corner of the simplex that the law, in its limit, is no law of float64."""
+    nearest = int(np.argmax(logs))
+    if logs[nearest] > -NEAREST:
+        raise EstimateError(
+            f"The {rows} rows lie within {-float(logs[nearest])!r} of the end where part {nearest} is 1: no law of "
+            "float64 has its parameters. Describe the small parts by a law of positive numbers, such as Gamma."
+        )
+
+
 def check_mean_logs(logs: Floats) -> None:
     """Raise where no law has E[log x] = logs."""
     if len(logs) < 2 or not (np.isfinite(logs) & (logs < 0)).all() or are_alike(logs):
@@ -169,6 +201,15 @@ def divergence(alpha: Floats, other: Floats) -> float:
     return max(0.0, shares + parts - rest_divergence(total, total_other))
 
 
+def below_mode(alpha: Floats, point: Floats) -> float | None:
+    """How far the log density at a point (K,) is below that at the mode; None where there is no mode."""
+    excess = alpha - 1
+    total = float(excess.sum())
+    if (excess < 0).any() or not total > 0:
+        return None
+    return total * relative_entropy(excess / total, point)
+
+
 def log_evidence(alpha: Floats, counts: Floats) -> float:
     """``log B(alpha + counts) - log B(alpha)``, the log probability of a sequence of draws with these counts (K,).
 
@@ -178,7 +219,8 @@ def log_evidence(alpha: Floats, counts: Floats) -> float:
     total, total_after = float(alpha.sum()), float(after.sum())
     shares = after / total_after
     # A share near one has lost the digits of its logarithm; the other shares still have them.
-    logs = np.where(shares > 0.5, np.log1p(-others(after) / total_after), np.log(shares))
+    with np.errstate(divide="ignore"):
+        logs = np.where(shares > 0.5, np.log1p(-others(after) / total_after), np.log(shares))
     bulk = float(counts @ logs) - total * relative_entropy(alpha / total, shares)
     return bulk + float((rest(after) - rest(alpha)).sum() - (rest(total_after) - rest(total)))
 
@@ -202,7 +244,8 @@ def odds_cumulants(order: int, x: float, sign: int) -> Floats:
     polynomial = np.polynomial.Polynomial([0.0, 1.0])
     step = np.polynomial.Polynomial([0.0, 1.0, sign])
     found = []
-    for _ in range(order):
-        found.append(float(polynomial(x)))
-        polynomial = step * polynomial.deriv()
+    with np.errstate(over="ignore"):
+        for _ in range(order):
+            found.append(float(polynomial(x)) if math.isfinite(x) else math.inf)
+            polynomial = step * polynomial.deriv()
     return np.array(found)

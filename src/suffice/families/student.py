@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_floats, as_shares, generator
+from suffice.families.base import as_float, as_floats, as_numbers, as_shape, as_shares, generator
 from suffice.families.conjugate import GivenLaw
 from suffice.families.gamma_function import log_gamma_ratio
 from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
@@ -34,14 +34,14 @@ class StudentT(GivenLaw):
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            "df": as_float(parameters["df"], "df", above=0),
+            "df": as_shape(parameters["df"], "df"),
             "location": as_float(parameters["location"], "location"),
             "scale": as_float(parameters["scale"], "scale", above=0),
         }
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value."""
-        values = np.asarray(x, dtype=np.float64)
+        values = as_numbers(x)
         z = (np.where(np.isfinite(values), values, 0.0) - self.location_) / self.scale_
         value = log_constant(self.df_, 1) - math.log(self.scale_) - 0.5 * (self.df_ + 1) * log_tail(np.abs(z), self.df_)
         return np.asarray(np.where(np.isfinite(values), value, -np.inf))
@@ -50,7 +50,7 @@ class StudentT(GivenLaw):
         """P(X <= x)."""
         from scipy.special import stdtr
 
-        return np.asarray(stdtr(self.df_, (np.asarray(x, dtype=np.float64) - self.location_) / self.scale_))
+        return np.asarray(stdtr(self.df_, (as_numbers(x) - self.location_) / self.scale_))
 
     def quantile(self, q: ArrayLike) -> Floats:
         """The value below which a share q of the mass lies."""
@@ -107,11 +107,11 @@ class MultivariateStudentT(GivenLaw):
         if location.ndim != 1:
             raise OptionError(f"location has shape {location.shape}; expected one number for each dimension.")
         shape = as_positive_definite(parameters["shape"], "shape", len(location))
-        return {"df": as_float(parameters["df"], "df", above=0), "location": location, "shape": shape}
+        return {"df": as_shape(parameters["df"], "df"), "location": location, "shape": shape}
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each row of x (n, d), or of one row (d,)."""
-        rows = np.asarray(x, dtype=np.float64)
+        rows = as_numbers(x)
         d = len(self.location_)
         if rows.ndim == 0 or rows.shape[-1] != d:
             raise OptionError(f"The rows have shape {rows.shape}; expected {d} numbers in each.")

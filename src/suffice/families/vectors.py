@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Variable
 from suffice.errors import MergeError, MissingColumnError, OptionError, listing
+from suffice.families.base import as_numbers
 from suffice.families.exponential import ExponentialFamily
 from suffice.statistics import Summary
 
@@ -61,9 +62,9 @@ class VectorFamily(ExponentialFamily):
             missing = [name for name in names if name not in found]
             if missing:
                 raise MissingColumnError(f"The rows lack {listing(missing)}; this law describes {listing(names)}.")
-            rows = np.stack([np.asarray(x[name], dtype=np.float64) for name in names], axis=-1)
+            rows = np.stack([as_numbers(x[name]) for name in names], axis=-1)
         else:
-            rows = np.asarray(x, dtype=np.float64)
+            rows = as_numbers(x)
         if "_parameters" in self.__dict__ and rows.shape[-1:] != (self._size,):
             raise OptionError(
                 f"The rows have shape {rows.shape}; expected {self._size} numbers in each, along the last axis."

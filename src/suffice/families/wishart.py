@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, generator
+from suffice.families.base import as_float, as_numbers, generator
 from suffice.families.conjugate import ConjugatePrior, GivenLaw, tails
 from suffice.families.matrices import as_positive_definite, inverse, log_determinant, root, whiten
 from suffice.families.moments import read_moments
@@ -53,7 +53,7 @@ class Wishart(GivenLaw, ConjugatePrior):
         """Log density at precisions (..., n, n); -inf where one is not symmetric and positive definite."""
         from scipy.special import multigammaln
 
-        precision, scale = np.asarray(x, dtype=np.float64), self.inverse_scale_
+        precision, scale = as_numbers(x), self.inverse_scale_
         n = len(scale)
         if precision.shape[-2:] != (n, n):
             raise OptionError(f"The precision has shape {precision.shape}; expected (..., {n}, {n}).")
@@ -105,7 +105,9 @@ class Wishart(GivenLaw, ConjugatePrior):
 
     def stationarity(self, point: Any) -> Floats:
         """Slope of the log density in the precision (n^2), row by row."""
-        precision = np.asarray(point["precision"] if isinstance(point, Mapping) else point, dtype=np.float64)
+        precision = as_numbers(point.get("precision") if isinstance(point, Mapping) else point, "precision")
+        if precision.shape != self.inverse_scale_.shape:
+            raise OptionError(f"The precision has shape {precision.shape}; expected {self.inverse_scale_.shape}.")
         slope = 0.5 * ((self.dof_ - len(precision) - 1) * inverse(precision) - self.inverse_scale_)
         return np.asarray(slope.ravel())
 

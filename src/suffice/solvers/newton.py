@@ -51,7 +51,10 @@ def newton(
         value, gradient, information = function(x)
         if not np.isfinite(value):
             return None
-        direction = np.linalg.solve(information, gradient)
+        try:
+            direction = np.linalg.solve(information, gradient)
+        except np.linalg.LinAlgError:
+            return None
         slope = float(gradient @ direction)
         gap = math.sqrt(slope) if slope > unseen(x, information) else 0.0
         return State(x, value, gap, memory={"direction": direction, "slope": slope})
@@ -74,7 +77,9 @@ def newton(
     with np.errstate(all="ignore"):
         first = evaluate(np.asarray(start, dtype=np.float64))
         if first is None:
-            raise EstimateError(f"The objective is not finite at the start {start!r}; choose another start.")
+            raise EstimateError(
+                f"The objective is not finite at the start {start!r}, or its curvature singular; choose another start."
+            )
         return iterate(step, first, control, problem=problem)
 
 

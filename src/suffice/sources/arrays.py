@@ -97,7 +97,8 @@ class NumberColumn(Column):
 
     def _code_floats(self) -> Coded:
         """Floats that are whole numbers (often integers that a gap has widened) are coded as such."""
-        values = self.values.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):
+            values = self.values.astype(np.float64, copy=False)
         gaps = np.isnan(values) if self.gaps is None else self.gaps | np.isnan(values)
         filled = np.where(gaps, 0.0, values)
         if np.abs(filled).max(initial=0.0) < 2**53 and np.array_equal(whole := filled.astype(np.int64), filled):
@@ -107,7 +108,8 @@ class NumberColumn(Column):
 
     def floats(self, rows: slice) -> Floats:
         """As float64."""
-        values = self.values[rows].astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):  # Wider floats beyond float64, which are refused as infinite.
+            values = self.values[rows].astype(np.float64, copy=False)
         return values if self.gaps is None else np.where(self.gaps[rows], np.nan, values)
 
 

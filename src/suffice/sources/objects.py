@@ -113,7 +113,8 @@ class ObjectColumn(Column):
                 if not isinstance(value, (*_NUMBERS, *_TRUTHS)) and not is_gap(value):
                     raise self.not_a_number(value, (rows.start or 0) + row)
         try:
-            return np.array([np.nan if is_gap(value) else value for value in values], dtype=np.float64)
+            with np.errstate(over="ignore"):  # Wider floats beyond float64, which are refused as infinite.
+                return np.array([np.nan if is_gap(value) else value for value in values], dtype=np.float64)
         except OverflowError:
             raise self._too_large(values, rows.start or 0) from None
 

@@ -334,8 +334,24 @@ def _sums(rows: _Rows, statistic: Sums) -> TermSums:
                 f"Column {name!r} holds {float(column[row])!r} (row {number}); expected {condition} values. "
                 "Correct the value, or choose a family that allows it."
             )
-        terms[at] = compute(column)
-    return TermSums(_weight_pair(weights, values.shape[1]), column_sums(terms, weights))
+        with np.errstate(over="ignore"):
+            terms[at] = compute(column)
+        finite = np.isfinite(terms[at])
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise DataError(
+                f"Column {name!r} holds {float(column[row])!r}, and one over it is beyond the largest number, "
+                "1.8e+308. Correct the value, or give the column in another unit."
+            )
+    sums = column_sums(terms, weights)
+    if not np.isfinite(sums).all():
+        name = statistic.terms[int(np.argmin(np.isfinite(sums).all(axis=0)))][0]
+        largest = float(np.max(values[statistic.variables.index(name)]))
+        raise DataError(
+            f"Column {name!r} holds {largest!r}, and the sum of its values is beyond the largest number, 1.8e+308. "
+            "Correct the values, or give the column in another unit."
+        )
+    return TermSums(_weight_pair(weights, values.shape[1]), sums)
 
 
 # --------------------------------------------------------------------------------------------------------------------
