@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import suffice as sf
 from suffice import storage
 from suffice.errors import FileFormatError, OptionError
 
@@ -45,6 +46,7 @@ def test_what_cannot_be_saved_is_refused_before_a_file_is_touched(tmp_path: Path
 INTERRUPTED = """
 import os, sys, time
 import numpy as np
+import suffice as sf
 from suffice import storage
 
 def wait(*_):
@@ -70,6 +72,32 @@ def test_a_killed_process_leaves_the_old_file(tmp_path: Path, call: str) -> None
     assert storage.load(path) == "old"
     # The half-written file has another name, and does not stand in the way of the next one.
     storage.save(path, "new")
+    assert storage.load(path) == "new"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_what_a_killed_writer_left_is_removed_by_the_next_one_unless_it_is_in_use(tmp_path: Path) -> None:
+    path = tmp_path / "m.suffice"
+    command = [sys.executable, "-c", INTERRUPTED, str(path), "fsync"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == "writing\n"
+        killed.send_signal(signal.SIGKILL)
+    (left,) = tmp_path.glob(".suffice-*.tmp")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as busy:
+        assert busy.stdout is not None
+        assert busy.stdout.readline() == "writing\n"
+        (held,) = set(tmp_path.glob(".suffice-*.tmp")) - {left}
+        storage.save(path, "just now")
+        assert left.exists()  # It may belong to a writer that has only begun.
+        for old in (left, held):
+            os.utime(old, (0, 0))
+        storage.save(tmp_path / "other.suffice", "another file")
+        assert left.exists()
+        storage.save(path, "new")
+        assert not left.exists()
+        assert held.exists()
+        busy.kill()
     assert storage.load(path) == "new"
 
 
@@ -113,6 +141,10 @@ def test_paths_that_cannot_be_used(tmp_path: Path) -> None:
         storage.save(tmp_path / "m.pkl", 1)
     with pytest.raises(OptionError, match=r"'\.json'.*'\.suffice'"):
         storage.load(str(tmp_path / "m"))
+    for wrong in (5, None, 1.5, b"m.json", ["m.json"]):
+        for call in (sf.read, sf.Normal(0, 1).write, storage.load, lambda path: storage.save(path, 1)):
+            with pytest.raises(OptionError, match="expected the path of a file"):
+                call(wrong)  # type: ignore[operator]
     with pytest.raises(FileNotFoundError, match=r"nowhere"):
         storage.save(tmp_path / "nowhere" / "m.json", 1)
     with pytest.raises(FileNotFoundError, match=r"missing\.json"):

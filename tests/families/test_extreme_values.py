@@ -6,6 +6,7 @@ Any warning is an error here, as everywhere in the tests: none of NumPy's may le
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ def asked(law: Any, column: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
             yield name, getattr(law, name)
     for name in ("log_prob", "prob", "cdf"):
         for points in (column, *POINTS) if hasattr(type(law), name) else ():
-            yield f"{name}({shortened(points)})", lambda name=name, points=points: getattr(law, name)(points)
+            yield f"{name}({shortened(points)})", partial(getattr(law, name), points)
     if hasattr(type(law), "quantile"):
         yield "quantile", lambda: law.quantile([0.0, 0.1, 0.9, 1.0])
     yield "sample", lambda: law.sample(2, 0)
@@ -177,13 +178,18 @@ CLOSED: dict[str, tuple[Callable[[], Any], str, Callable[[Fraction], Fraction]]]
     "gamma of known shape": (lambda: sf.Gamma(shape=2.0), "rate", lambda mean: 2 / mean),
     "normal of known variance": (lambda: sf.Normal(variance=1.0), "mean", lambda mean: mean),
 }
-WHOLE = {
+WHOLE: dict[str, Any] = {
     "large": [1e200, 2e200, 1.0],
     "2^63": [2**63, 1, 2],
     "beyond 2^53": [2**53 + 1, 2**53, 3],
     "alike": [1e150, 3e150],
 }
-REAL = {**WHOLE, "small": [1e-300, 3e-300, 2e-300], "denormal and usual": [5e-324, 0.5, 0.25], "ends": [1e307, 5e-324]}
+REAL: dict[str, Any] = {
+    **WHOLE,
+    "small": [1e-300, 3e-300, 2e-300],
+    "denormal and usual": [5e-324, 0.5, 0.25],
+    "ends": [1e307, 5e-324],
+}
 
 
 @pytest.mark.parametrize("law", CLOSED)
@@ -285,10 +291,10 @@ def test_parameters_and_points_that_are_no_numbers_are_named(law: str) -> None:
     given = [0.5] * size
     for wrong in (5e-324, SMALLEST_NORMAL / 2):
         # The first parameter that must be positive.
-        place = {"Normal": 1, "Bernoulli": None, "Poisson": None, "Laplace": None}.get(law, 0)
-        if place is not None:
+        first = {"Normal": 1, "Bernoulli": None, "Poisson": None, "Laplace": None}.get(law, 0)
+        if first is not None:
             with pytest.raises(sf.OptionError, match=r"2\.23e-308"):
-                make(*[wrong if at == place else 0.5 for at in range(size)])
+                make(*[wrong if at == first else 0.5 for at in range(size)])
     fitted = make(*given)
     for points in (*WRONG[:4], ["a", "b"], [1 + 1j, 2]):
         with pytest.raises(sf.SufficeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -274,3 +275,23 @@ def test_rows_that_were_learned_can_be_unlearned(parents: list[str], offset: flo
     expected = sf.BayesianNetwork({"y": parents}).fit(rest).node("y")
     np.testing.assert_allclose(found.weights_, expected.weights_, rtol=1e-12)
     np.testing.assert_allclose(found.variance_, expected.variance_, rtol=1e-12)
+
+
+# -- pseudo-counts at the ends of float64 -----------------------------------------------------------------------------
+
+
+def test_pseudo_counts_that_no_sum_can_hold_are_named() -> None:
+    rows = {"a": [0, 1, 1, 0], "b": [0, 1, 0, 0]}
+    for prior, found in ((1e308, r"1e\+308"), (5e-324, "5e-324"), (10**400, "inf"), (math.inf, "inf")):
+        with pytest.raises(sf.OptionError, match=found):
+            sf.BayesianNetwork([("a", "b")], prior=prior).fit(rows)
+        with pytest.raises(sf.OptionError, match="equivalent_sample_size"):
+            sf.BayesianNetwork([("a", "b")], prior="bdeu", equivalent_sample_size=prior).fit(rows)
+    for cell in (1e308, 5e-324):
+        with pytest.raises(sf.OptionError, match=re.escape(repr(cell))):
+            sf.BayesianNetwork([("a", "b")], prior={"b": np.full((2, 2), cell)}).fit(rows)
+    heavy = sf.BayesianNetwork([("a", "b")], prior=1e300).fit(rows)
+    assert heavy.table("b").values.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert math.isfinite(heavy.report_.log_likelihood)
+    light = sf.BayesianNetwork([("a", "b")], prior=1e-300).fit(rows)
+    np.testing.assert_allclose(light.table("b").values, [[1.0, 0.0], [0.5, 0.5]], atol=1e-15)

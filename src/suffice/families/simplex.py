@@ -27,14 +27,14 @@ def others(alpha: Floats) -> Floats:
     return np.asarray(np.cumsum(padded)[:-2] + np.cumsum(padded[::-1])[::-1][2:])
 
 
-def beta_quantile(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Floats:
+def beta_quantile(a: Floats | float, b: Floats | float, q: Floats | float) -> Floats:
     """The inverse of the regularised incomplete beta function; where that is out of SciPy's reach, its gamma limit.
 
     A beta variable with b far above a is a gamma variable of shape a over b, to a relative error of a / b.
     """
     from scipy.special import betaincinv, gammainccinv, gammaincinv
 
-    found = np.asarray(betaincinv(a, b, q))
+    found = np.asarray(betaincinv(a, b, q), dtype=np.float64)
     if not np.isnan(found).any():
         return found
     near = np.where(np.greater(b, a), gammaincinv(a, q) / b, 1 - gammainccinv(b, q) / a)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from suffice.domain import Domain, Variable
-from suffice.errors import FileFormatError, OptionError, listing
+from suffice.errors import FileFormatError, OptionError, listing, shortened
 from suffice.formats.networks import FactorNetwork, TableNetwork
 from suffice.models.bayesian.network import BayesianNetwork
 
@@ -121,7 +121,9 @@ def _reader_of(path: FilePath) -> Any:
 
 
 def _format_of(path: FilePath) -> Any:
-    name = os.path.basename(os.fspath(path)).lower()
+    if not isinstance(path, str | os.PathLike):
+        raise OptionError(f"path is {shortened(path)} ({type(path).__name__}); expected the path of a file, as text.")
+    name = os.path.basename(str(os.fspath(path))).lower()
     for ending in sorted(FORMATS, key=len, reverse=True):
         if name.endswith(ending):
             return importlib.import_module(FORMATS[ending])

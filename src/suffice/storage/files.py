@@ -7,13 +7,15 @@ import errno
 import math
 import os
 import stat
+import time
+import zlib
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import FileFormatError, MissingExtraError, OptionError
+from suffice.errors import FileFormatError, MissingExtraError, OptionError, shortened
 from suffice.storage.document import dumps, loads, read_text, write_text
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ ENDINGS = (".json", ".suffice")
 FilePath = str | os.PathLike[str]
 
 TEXT, ARRAYS = "model.json", "arrays.npy"
+STALE_SECONDS = 60.0  #: A temporary file that has rested so long, and that nobody holds, is left from a kill.
 WORD = 8  # Bytes of a float64, the unit in which places are counted.
 
 
@@ -63,7 +66,9 @@ def load(path: FilePath, *, ending: str | None = None) -> Any:
 
 def ending_of(path: FilePath) -> str:
     """The ending of a path, in small letters; an unknown one is an error that lists the known ones."""
-    ending = os.path.splitext(os.fspath(path))[1].lower()
+    if not isinstance(path, str | os.PathLike):
+        raise OptionError(f"path is {shortened(path)} ({type(path).__name__}); expected the path of a file, as text.")
+    ending = os.path.splitext(str(os.fspath(path)))[1].lower()
     if ending not in ENDINGS:
         raise OptionError(
             f"{os.fspath(path)!r} ends in {ending!r}; expected '.json' (one readable text) or '.suffice' (a zip, for "
@@ -87,11 +92,14 @@ def replacing(path: FilePath) -> Iterator[IO[bytes]]:
     mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else None
     if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, "The file may not be written", target)
-    temporary = os.path.join(folder, f".suffice-{os.urandom(8).hex()}.tmp")
+    start = f".suffice-{zlib.crc32(os.fsencode(os.path.basename(target))):08x}-"
+    _remove_stale(folder, start)
+    temporary = os.path.join(folder, f"{start}{os.urandom(8).hex()}.tmp")
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
     handle = os.open(temporary, flags, 0o666 if mode is None else mode & 0o700)
     try:
         with os.fdopen(handle, "w+b") as stream:
+            _hold(stream.fileno())
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -103,6 +111,45 @@ def replacing(path: FilePath) -> Iterator[IO[bytes]]:
             os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+def _remove_stale(folder: str, start: str) -> None:
+    """Remove what writers of the same file left behind when they were killed.
+
+    Such a file has not been touched for a while and no process holds it. Where one cannot be told, it stays.
+    """
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(start) and name.endswith(".tmp"):
+                path = os.path.join(folder, name)
+                with contextlib.suppress(OSError):
+                    if time.time() - os.stat(path).st_mtime > STALE_SECONDS and not _is_held(path):
+                        os.unlink(path)
+
+
+def _hold(handle: int) -> None:
+    """Show other processes that someone writes here; the system lets go when the process ends, however it ends."""
+    if os.name == "posix":
+        import fcntl
+
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_held(path: str) -> bool:
+    """Whether a living process writes here; other systems refuse to remove a file that is open."""
+    if os.name != "posix":
+        return False
+    import fcntl
+
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def _sync_folder(folder: str) -> None:

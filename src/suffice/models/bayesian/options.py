@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -57,7 +56,7 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
         raise OptionError(f"n_init is {options['n_init']!r}; expected a whole number of at least 1.")
     # What is plainly right is not sent to those who know all that may be given: they load with what they serve.
     size = options["equivalent_sample_size"]
-    if type(size) is not float or not 0 < size < math.inf:
+    if type(size) is not float or not 1e-300 <= size <= 1e300:
         from suffice.models.bayesian.priors import check_sample_size
 
         check_sample_size(size)

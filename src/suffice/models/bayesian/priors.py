@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from suffice.domain import Domain
-from suffice.errors import OptionError, listing
+from suffice.errors import OptionError, listing, shortened
+from suffice.families.base import SMALLEST_NORMAL, as_numbers
 from suffice.families.linear_gaussian_prior import LinearGaussianPrior
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.families.normal_wishart import NormalWishart
@@ -23,6 +24,8 @@ NAMED: dict[str, Callable[[float, int, int], float]] = {
     "k2": lambda size, q, r: 1.0,
     "jeffreys": lambda size, q, r: 0.5,
 }
+#: Pseudo-counts whose sums over a table, and the log-gamma functions of those, are numbers.
+MOST_COUNTS = 1e300
 #: Priors of regressions, which say nothing about tables.
 OF_REALS = (LinearGaussianPrior, NormalWishart, NormalInverseGamma)
 
@@ -35,8 +38,8 @@ OF_REALS = (LinearGaussianPrior, NormalWishart, NormalInverseGamma)
 def check_sample_size(size: Any) -> None:
     """Refuse an equivalent sample size that is not a positive number, whether a prior uses it or not."""
     number = isinstance(size, int | float | np.number) and not isinstance(size, bool)
-    if not (number and math.isfinite(size) and size > 0):
-        raise OptionError(f"equivalent_sample_size is {size!r}; expected a positive number.")
+    if not (number and 1 / MOST_COUNTS <= size <= MOST_COUNTS):
+        raise OptionError(f"equivalent_sample_size is {shortened(size)}; expected a positive number up to 1e+300.")
 
 
 def check_prior(prior: Any, domain: Domain) -> None:
@@ -53,7 +56,7 @@ def check_prior(prior: Any, domain: Domain) -> None:
     if isinstance(prior, str):
         _known_name(prior)
     elif _is_number(prior):
-        _checked(np.asarray(float(prior)), "the network")
+        _checked(as_numbers(prior, "prior"), "the network")
     elif not hasattr(prior, "joint_marginal") and len(domain) > 1:
         raise OptionError(
             f"prior is {_short(prior)}, for all nodes; expected a number, {', '.join(map(repr, NAMED))}, a fitted "
@@ -110,7 +113,7 @@ def table_prior(prior: Any, domain: Domain, sample_size: float) -> DirichletRows
     if hasattr(prior, "joint_marginal"):
         return DirichletRows(_from_network(prior, domain, sample_size))
     if _is_number(prior):
-        return DirichletRows(_checked(np.asarray(float(prior)), repr(name)))
+        return DirichletRows(_checked(as_numbers(prior, "prior"), repr(name)))
     array = np.asarray(prior if isinstance(prior, OF_REALS) else by_label(prior, domain, "prior"))
     if array.dtype.kind in "iuf" and array.shape == domain.shape(domain.names):
         return DirichletRows(_checked(array.astype(np.float64), repr(name)))
@@ -176,7 +179,7 @@ def noisy_or_prior(prior: Any, domain: Domain) -> float | None:
     if isinstance(prior, str) and prior.lower() in ("k2", "jeffreys"):
         return NAMED[prior.lower()](1.0, 1, 2)
     if _is_number(prior):
-        return float(_checked(np.asarray(float(prior)), repr(name)))
+        return float(_checked(as_numbers(prior, "prior"), repr(name)))
     raise OptionError(
         f"The prior of the noisy-OR node {name!r} is {_short(prior)}; expected a number of pseudo-counts, 'k2' or "
         "'jeffreys'. Give the priors of the nodes apart, in a dict by node."
@@ -184,6 +187,13 @@ def noisy_or_prior(prior: Any, domain: Domain) -> float | None:
 
 
 def _checked(alpha: Any, of: str) -> Any:
-    if not (np.isfinite(alpha).all() and (alpha > 0).all()):
-        raise OptionError(f"The prior of {of} holds pseudo-counts that are not positive; expected numbers above 0.")
+    wrong = ~(np.isfinite(alpha) & (alpha >= SMALLEST_NORMAL) & (alpha <= MOST_COUNTS))
+    if wrong.any():
+        found = float(np.asarray(alpha)[wrong].ravel()[0])
+        if not found > 0:
+            raise OptionError(f"The prior of {of} holds {found!r}, which is not positive; expected numbers above 0.")
+        raise OptionError(
+            f"The prior of {of} holds {found!r}; expected pseudo-counts from {SMALLEST_NORMAL:.3g} to {MOST_COUNTS:g}, "
+            "whose sums are numbers of float64."
+        )
     return alpha
