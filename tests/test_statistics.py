@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -253,3 +254,45 @@ def test_patterns_of_codes() -> None:
 
 def test_moments_of_statistics_names() -> None:
     assert Moments(["a", "b"]).variables == ("a", "b")  # type: ignore[arg-type]
+
+
+# -- rows inside a summary -------------------------------------------------------------------------------------------
+
+HOLDERS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
+    "counts": (sf.BayesianNetwork([("a", "b")]), {"a": [0, 1, 1], "b": [1, 1, 0]}, ()),
+    "gaps": (sf.BayesianNetwork([("a", "b")]), {"a": [0, None, 1], "b": [1, 1, 0]}, ("a", "b")),
+    "hidden": (
+        sf.BayesianNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}),
+        {"a": [0, 1, 1], "b": [1, 1, 0]},
+        ("a", "b"),
+    ),
+    "regression": (
+        sf.BayesianNetwork([("u", "n")], nodes={"n": sf.GLM(family=sf.Poisson())}),
+        {"u": [0.5, 1.5, 2.5], "n": [0, 1, 4]},
+        ("u", "n"),
+    ),
+    "moments": (sf.MultivariateNormal(), {"u": [0.5, 1.5, 3.5], "v": [0.5, 1.0, -1.0]}, ()),
+    "one column of counts": (sf.Poisson(), [0, 1, 4], ()),
+    "one column of reals": (sf.Patterns(("u",)), {"u": [0.5, 1.5, 2.5]}, ("u",)),
+}
+
+
+@pytest.mark.parametrize(("asked", "rows", "columns"), HOLDERS.values(), ids=HOLDERS)
+def test_a_summary_says_whether_rows_can_be_read_from_it(asked: Any, rows: Any, columns: Any, tmp_path: Path) -> None:
+    summary = sf.summarize(asked, rows)
+    assert set(summary.row_columns) == set(columns)
+    assert summary.holds_rows == bool(columns)
+    assert ("holds_rows=True" in repr(summary)) == bool(columns)
+    summary.write(tmp_path / "s.json")
+    text = (tmp_path / "s.json").read_text(encoding="utf-8")
+    said = f'"holds_rows": {str(bool(columns)).lower()}'
+    assert said in text
+    assert sf.read(tmp_path / "s.json") == summary
+    # Files of older versions do not say; one that says the opposite is no summary of ours.
+    (tmp_path / "old.json").write_text(text.replace(said + ",", ""), encoding="utf-8")
+    assert sf.read(tmp_path / "old.json").holds_rows == bool(columns)
+    (tmp_path / "lie.json").write_text(
+        text.replace(said, f'"holds_rows": {str(not columns).lower()}'), encoding="utf-8"
+    )
+    with pytest.raises(sf.FileFormatError, match="holds_rows"):
+        sf.read(tmp_path / "lie.json")

@@ -269,11 +269,31 @@ class Summary:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @property
+    def row_columns(self) -> tuple[Hashable, ...]:
+        """The columns whose values are kept together, row by row, in the order of the first question that keeps them.
+
+        Gaps, hidden variables and GLM nodes need the distinct rows, with their weights. A single column of states or of
+        counts is none: its distinct values and their weights are a table of frequencies.
+        """
+        kept = (
+            key.columns
+            for key in self.answers
+            if isinstance(key, Patterns) and (len(key.columns) > 1 or self.domain[key.columns[0]].kind == "real")
+        )
+        return tuple(dict.fromkeys(name for names in kept for name in names))
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether the rows can be read from the summary, all but their order: it is then as private as they are."""
+        return bool(self.row_columns)
+
     def __repr__(self) -> str:
-        """Size and questions in one line."""
+        """Size, questions, and whether rows can be read from it, in one line."""
         asked = ", ".join(f"{type(key).__name__}{key.columns!r}" for key in list(self.answers)[:4])
         more = "" if len(self.answers) <= 4 else f", ... ({len(self.answers)} in all)"
-        return f"Summary(rows={self.rows}, weight={self.weight:g}, {asked}{more})"
+        rows = ", holds_rows=True" if self.holds_rows else ""
+        return f"Summary(rows={self.rows}, weight={self.weight:g}, {asked}{more}{rows})"
 
     def align(self, domain: Domain) -> Summary:
         """The same answers laid out for another domain that covers every state of this one."""
@@ -308,7 +328,8 @@ class Summary:
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a file."""
         answers = [{**key.describe(), "answer": answer.to_plain()} for key, answer in self.answers.items()]
-        return {"domain": self.domain, "answers": answers, "rows": self.rows, "weight": self.weight}
+        size = {"rows": self.rows, "weight": self.weight}
+        return {"holds_rows": self.holds_rows, "domain": self.domain, "answers": answers, **size}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Summary:
@@ -326,7 +347,11 @@ class Summary:
             answers[key] = key.answer_type.from_plain(entry["answer"], key.columns, domain, size)
         if len(answers) != len(plain["answers"]):
             raise FileFormatError("A summary answers a question twice.")
-        return cls(domain, answers, rows, float(weight))
+        found = cls(domain, answers, rows, float(weight))
+        # Files of older versions do not say.
+        if plain.get("holds_rows", found.holds_rows) is not found.holds_rows:
+            raise FileFormatError(f"A summary says holds_rows: {plain['holds_rows']!r}, and its answers say otherwise.")
+        return found
 
 
 def empty_summary(domain: Domain, statistics: Sequence[Statistic]) -> Summary:

@@ -126,7 +126,8 @@ def test_summaries_stand_for_rows_and_add_up(good: Command, place: Path) -> None
     said = good("summarize", TEXT, "north.csv", "-o", "north.json").out
     assert said == "50 rows in 3 statistics, written to north.json\n"
     found = good("summarize", TEXT, "south.csv", "-o", "south.suffice", "--json").json
-    assert found == {"rows": 70, "weight": 70.0, "statistics": 3, "file": "south.suffice"}
+    said_all = {"rows": 70, "weight": 70.0, "statistics": 3, "holds_rows": False, "file": "south.suffice"}
+    assert found == said_all
     assert good("merge", "north.json", "south.suffice", "-o", "all.json", "--json").json["rows"] == 120
     net = sf.BayesianNetwork(EDGES, prior=1.0).fit("rows.csv")
     for data in (["all.json"], ["north.json", "south.suffice"]):
@@ -139,6 +140,33 @@ def test_summaries_stand_for_rows_and_add_up(good: Command, place: Path) -> None
     good("fit", "x--z", "numbers.json", "-o", "graph.json")
     weighted = sf.GaussianGraph([("x", "z")]).fit("rows.csv", "weight")
     np.testing.assert_array_equal(sf.read("graph.json").precision_, weighted.precision_)
+
+
+def test_a_summary_of_rows_is_written_only_when_rows_are_asked_for(
+    command: Command, good: Command, place: Path
+) -> None:
+    Path("site.csv").write_text("sex,income\nf,51234.5\nm,48000\n,73111.25\nf,20500\n", encoding="utf-8")
+    refused = command("summarize", "sex -> income", "site.csv", "-o", "site.json")
+    assert refused.code != 0
+    assert "the distinct rows of 'sex', 'income'" in refused.err
+    assert "--with-rows" in refused.err
+    assert not Path("site.json").exists()
+    said = good("summarize", "sex -> income", "site.csv", "--with-rows", "-o", "site.json").out
+    assert said.endswith("it holds the distinct rows of 'sex', 'income'\n")
+    assert '"holds_rows": true' in Path("site.json").read_text(encoding="utf-8")
+    assert sf.read("site.json").holds_rows
+    merged = good("merge", "site.json", "site.json", "-o", "two.json", "--json").json
+    assert merged["holds_rows"]
+    # Complete rows become counts and sums: nothing to ask for, and no income in the file.
+    Path("whole.csv").write_text("sex,income\nf,51234.5\nm,48000\nm,73111.25\nf,20500\n", encoding="utf-8")
+    good("summarize", "sex -> income", "whole.csv", "-o", "whole.json")
+    text = Path("whole.json").read_text(encoding="utf-8")
+    assert '"holds_rows": false' in text
+    assert "73111.25" not in text
+    Path("items.csv").write_text("a,b\n0,1\n1,1\n0,0\n", encoding="utf-8")
+    latent = ("summarize", "class -> a; class -> b", "items.csv", "--hidden", "class=2", "-o", "items.json")
+    assert "the distinct rows of 'a', 'b'" in command(*latent).err
+    good(*latent, "--with-rows")
 
 
 def test_a_report_is_a_page(good: Command, place: Path) -> None:

@@ -113,7 +113,7 @@ def test_summaries_of_sequences_add_up(good: Command, command: Command, place: P
 
 def test_sites_with_a_hidden_variable_share_patterns(good: Command, rain: Path) -> None:
     edges, absent = "h -> rain; h -> wet", ("--hidden", "h=2")
-    good("summarize", edges, "six.csv", *absent, "-o", "s.json")
+    good("summarize", edges, "six.csv", *absent, "--with-rows", "-o", "s.json")
     one = good("fit", edges, "s.json", *absent, "--seed", "1", "--json").json
     two = good("fit", edges, "six.csv", *absent, "--seed", "1", "--json").json
     assert one["log_likelihood"] == pytest.approx(two["log_likelihood"], rel=1e-12)

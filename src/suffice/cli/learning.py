@@ -171,15 +171,18 @@ def summarize(
     order: Order = None,
     column: Column = None,
     option: Annotated[list[str] | None, typer.Option(help="Option of a chain, as NAME=VALUE: order, ...")] = None,
+    with_rows: Annotated[bool, typer.Option("--with-rows", help="Write the file even if it holds rows.")] = False,
     json: Json = False,
 ) -> None:
     """Write the statistics that a fit needs.
 
-    Sites can share them in place of rows; `merge` adds them up, and `fit` takes them as data.
+    Sites can share them in place of rows; `merge` adds them up, and `fit` takes them as data. Gaps, hidden variables
+    and GLM nodes need the distinct rows themselves: such a file is written with --with-rows only.
     """
     from suffice.cli.building import Wish, pairs, read_states
     from suffice.cli.showing import say
     from suffice.cli.ways import Form
+    from suffice.errors import OptionError, listing
     from suffice.formats import write
 
     wish = Wish(
@@ -190,11 +193,24 @@ def summarize(
         progress=sys.stderr.isatty(),
     )
     summary = _summary(files, wish, Form(weight=weight, group=group, order=order, columns=tuple(column or ())))
+    if summary.holds_rows and not with_rows:
+        raise OptionError(
+            f"The file would hold the distinct rows of {listing(summary.row_columns)}: gaps, hidden variables and GLM "
+            "nodes are learned from them. Nothing was written. Give --with-rows to write them, or leave out what needs "
+            "rows."
+        )
     write(summary, output)
     answers = len(summary.answers)
-    said = {"rows": summary.rows, "weight": summary.weight, "statistics": answers, "file": str(output)}
+    said = {"rows": summary.rows, "weight": summary.weight, "statistics": answers, "holds_rows": summary.holds_rows}
     kept = f"{summary.rows:,} rows in {answers} statistic{'s' * (answers != 1)}, written to {output}"
-    say(said, as_json=json, text=kept)
+    say({**said, "file": str(output)}, as_json=json, text=kept + _warned(summary))
+
+
+def _warned(summary: Any) -> str:
+    """What to know before a file of statistics leaves the house."""
+    from suffice.errors import listing
+
+    return f"\nit holds the distinct rows of {listing(summary.row_columns)}" if summary.holds_rows else ""
 
 
 def _summary(files: list[str], wish: Any, form: Any) -> Any:
@@ -234,8 +250,9 @@ def merge(
 
     total = summed(summaries)
     write(total, output)
-    said = {"rows": total.rows, "weight": total.weight, "file": str(output)}
-    say(said, as_json=json, text=f"{total.rows:,} rows of {len(summaries)} summaries, written to {output}")
+    said = {"rows": total.rows, "weight": total.weight, "holds_rows": total.holds_rows, "file": str(output)}
+    text = f"{total.rows:,} rows of {len(summaries)} summaries, written to {output}"
+    say(said, as_json=json, text=text + _warned(total))
 
 
 @app.command()
