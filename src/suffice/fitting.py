@@ -365,8 +365,8 @@ class Estimator(Optioned):
 
             if not isinstance(plain["summary"], Summary):
                 raise FileFormatError(f"The summary of the {cls.__name__} is a {type(plain['summary']).__name__}.")
-            model._restore(plain["fitted"])
             model.summary_ = plain["summary"]
+            model._restore(plain["fitted"])
             model.report_ = Report.from_plain(plain["report"])
         return model
 

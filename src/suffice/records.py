@@ -8,8 +8,10 @@ NumPy's. `record` is the same decorator with methods that all classes share. Typ
 
 from __future__ import annotations
 
+import sys
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as record
@@ -41,7 +43,86 @@ else:
         return replaced(instance, **changes)
 
 
-__all__ = ["record", "replace"]
+__all__ = ["checked", "record", "replace"]
+
+Record = TypeVar("Record")
+
+
+def checked(instance: Record) -> Record:
+    """The instance of a record or data class, as it came from a file, if every field holds what its annotation says.
+
+    Files are read field by field, and what a damaged one holds may be of any type: better to say so at once than to
+    fail when the field is used.
+    """
+    from suffice.errors import FileFormatError, shortened
+
+    for cls in type(instance).__mro__:
+        for name, note in get_annotations(cls).items():
+            value = getattr(instance, name, None)
+            if not _fits(value, _meant(note, sys.modules[cls.__module__].__dict__)):
+                what = type(instance).__name__
+                raise FileFormatError(f"{name} of this {what} is {shortened(value)}; expected {note}.")
+    return instance
+
+
+def _meant(note: Any, names: dict[str, Any]) -> Any:
+    """The type that an annotation names; Any where it cannot be had while the program runs."""
+    if not isinstance(note, str):
+        return note
+    try:
+        return eval(note, names)
+    except (NameError, TypeError):  # Imported for type checkers only.
+        return Any
+
+
+def _fits(value: Any, meant: Any) -> bool:
+    """Whether a value is of a type; of containers the members are looked at too."""
+    origin, inner = get_origin(meant), get_args(meant)
+    if meant is Any or origin is ClassVar or isinstance(meant, TypeVar):
+        return True
+    if meant is None or meant is NoneType:
+        return value is None
+    if origin in (Union, UnionType):
+        return any(_fits(value, one) for one in inner)
+    if origin is Literal:
+        return any(value is one or (type(value) is type(one) and value == one) for one in inner)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        kinds = [inner[0]] * len(value) if inner[1:] == (Ellipsis,) else inner
+        return len(kinds) == len(value) and all(map(_fits, value, kinds))
+    if getattr(origin, "__name__", "") == "ndarray":
+        return _is_array_of(value, inner[1])
+    if origin in (list, frozenset, set):
+        return isinstance(value, origin) and all(_fits(one, inner[0]) for one in value)
+    if origin is dict or getattr(origin, "__name__", "") == "Mapping":
+        return hasattr(value, "items") and all(_fits(k, inner[0]) and _fits(v, inner[1]) for k, v in value.items())
+    kind = origin or meant
+    if kind is float:
+        return isinstance(value, float | int) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if getattr(kind, "__name__", "") == "Hashable":
+        return _can_be_hashed(value)
+    return isinstance(value, kind) if isinstance(kind, type) and not getattr(kind, "_is_protocol", False) else True
+
+
+def _is_array_of(value: Any, dtype: Any) -> bool:
+    """Whether a value is an array of the type of `NDArray[type]`: floats, whole numbers or truth values."""
+    if type(value).__name__ != "ndarray":
+        return False
+    (member,) = get_args(dtype) or (Any,)
+    kinds = {"float64": "f", "floating": "f", "bool": "b", "generic": "biufOUS"}
+    name = getattr(member, "__name__", "Any")
+    return member is Any or value.dtype.kind in kinds.get(name, "iu")
+
+
+def _can_be_hashed(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 class _LaterFields:

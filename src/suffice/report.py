@@ -378,6 +378,8 @@ class Report:
         directions = tuple(held.pop("directions"))
         certificate = Certificate(**held, directions=directions, monte_carlo=chains, curvature=curved)
         tuples = {key: tuple(plain[key]) for key in ("history", "warnings")}
+        if not all(type(text) is str for text in (*tuples["warnings"], *certificate.directions)):
+            raise FileFormatError("The report holds a warning or a direction that is no text.")
         found = cls(**{**plain, **tuples, "certificate": certificate})
         for record in (found, certificate):
             for name, kinds in _KINDS.items():

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.engines.calibration import IMPOSSIBLE, Calibration
-from suffice.engines.memory import default_limit, in_words
+from suffice.engines.memory import check_limit, default_limit, in_words
 from suffice.engines.space import Floats, Scope, Space
 from suffice.errors import DataError, OptionError, SizeError, listing
 from suffice.graphs.clique_tree import CliqueTree, clique_tree
@@ -57,6 +57,7 @@ def plan_tree(
     numbers = [space.numbers(scope) for scope in checked]
     sizes: dict[Node, int] = dict(enumerate(space.sizes))
     tree = clique_tree(best_triangulation(graph_of_scopes(numbers, sizes), sizes, tries=tries))
+    check_limit(limit_bytes)
     plan = TreePlan(space, checked, tuple(numbers), tree, default_limit() if limit_bytes is None else limit_bytes)
     if plan.bytes > plan.limit_bytes:
         raise SizeError(plan.refusal())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from suffice.errors import OptionError
+
 _UNKNOWN = 8 << 30  # Taken for the memory of a machine that does not tell.
 
 
@@ -38,3 +40,9 @@ def in_words(count: int) -> str:
         if value < 999.5:
             return f"{value:.1f} {unit}"
     return f"{value:,.0f} PB" if value < 1e15 else f"10^{len(str(count)) - 1} B"
+
+
+def check_limit(limit_bytes: object) -> None:
+    """Refuse a limit that is neither a number of bytes nor None."""
+    if limit_bytes is not None and (isinstance(limit_bytes, bool) or not isinstance(limit_bytes, int | float)):
+        raise OptionError(f"limit_bytes is {limit_bytes!r}; expected a number of bytes, or None.")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from suffice.engines.junction_tree import TreePlan, plan_tree
+from suffice.engines.memory import check_limit
 from suffice.graphs.decomposition import Decomposition, decompose
 from suffice.graphs.nodes import Node
 
@@ -59,6 +60,7 @@ def _key(cards: Mapping[Any, int], scopes: Sequence[Sequence[Node]]) -> Any:
 
 def plan_once(cards: Mapping[Any, int], scopes: Sequence[Sequence[Node]], limit_bytes: int | None = None) -> TreePlan:
     """The plan of `plan_tree`. It holds where tables lie and what happens to them, and none of their numbers."""
+    check_limit(limit_bytes)
     key = *_key(cards, scopes), limit_bytes
     return _plans.answer(
         key, lambda: plan_tree(cards, scopes, limit_bytes=limit_bytes), keep=lambda plan: plan.cells <= CELLS

@@ -36,6 +36,8 @@ def read_moments(summary: Summary) -> MomentSums:
         large = ~np.isfinite(square) | ~np.isfinite(moments.cross_pair[0]).all(axis=0)
         _refuse("large", names, large)
         spread = np.diag(moments.scatter)
+        if not np.isfinite(moments.scatter).all():
+            raise never_in("cross-products beyond those of its squares")
         if (spread < -RESIDUE * np.abs(square)).any() or _is_indefinite(moments.scatter):
             raise never_in("a negative sum of squares about the mean")
     return moments

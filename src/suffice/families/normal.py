@@ -76,6 +76,10 @@ class Normal(ExponentialFamily, ConjugatePrior):
             "variance": as_float(parameters["variance"], "variance", above=0),
         }
 
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        super()._restore(state)
+        self._usual(None)  # One law was fitted, not several.
+
     @property
     def n_params_(self) -> int:
         """Free parameters: those that are not known."""
@@ -248,7 +252,8 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def _log_likelihood(self, summary: Summary) -> float:
         weight, average, scatter = self._moments(summary)
-        square = scatter + weight * (average - self.mean_) ** 2
+        away = average - self.mean_
+        square = scatter + weight * away * away
         return float(-0.5 * (weight * (LOG_2PI + math.log(self.variance_)) + square / self.variance_))
 
     # -- with a prior ------------------------------------------------------------------------------------------------

@@ -52,6 +52,12 @@ class VectorFamily(ExponentialFamily):
         known = self._known_columns()
         return tuple(range(self._size)) if known is None else known
 
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        super()._restore(state)
+        names = self._known_columns()
+        if names is not None and len(names) != self._size:
+            raise OptionError(f"The parameters are those of {self._size} columns, and there are {listing(names)}.")
+
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def _rows(self, x: Any) -> Floats:

@@ -18,6 +18,7 @@ from suffice.models.chain_crf.features import FeatureSpace, Sequences, read_sequ
 from suffice.models.chain_crf.labels import code_of, listed_labels, read_labels, sequence_weights
 from suffice.models.chain_crf.structure import Structure, check_lengths
 from suffice.models.labelled import Labelled, read_walk, whole_number
+from suffice.records import checked
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -87,7 +88,7 @@ class Trained:
             len(labels),
         )
         structure = Structure(
-            FeatureSpace(str(space["kind"]), int(space["width"]), tuple(space["names"]), bool(space["bias"])),
+            checked(FeatureSpace(space["kind"], space["width"], tuple(space["names"]), space["bias"])),
             labels,
             packing,
             np.asarray(plain["free"], np.bool_),

@@ -375,6 +375,8 @@ class GaussianGraph(GraphAnswers, Estimator):
         mean, precision = (np.asarray(state[name], dtype=np.float64) for name in ("mean", "precision"))
         if mean.shape != (p,) or precision.shape != (p, p) or not np.isfinite(mean).all():
             raise FileFormatError(f"The file holds a mean of shape {mean.shape} for {p} nodes.")
+        if not np.array_equal(precision, precision.T):
+            raise FileFormatError("The precision in the file is not symmetric.")
         try:
             np.linalg.cholesky(precision)
         except np.linalg.LinAlgError:

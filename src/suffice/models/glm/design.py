@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from suffice.domain import Domain, Variable
 from suffice.engines.linear_predictor import Block, Layout
 from suffice.errors import FileFormatError, UnknownStateError
+from suffice.records import checked
 
 Floats = NDArray[np.float64]
 Codes = NDArray[Any]
@@ -252,9 +253,8 @@ class Design(Placed):
             if shares.shape != (variable.card,):
                 raise FileFormatError(f"The factor {variable.name!r} has {variable.card} levels, {len(shares)} shares.")
             columns.append(Factor(variable, shares, bool(entry["full"])))
-        return cls(
-            bool(plain["constant"]), tuple(columns), tuple(map(str, plain["sparse"])), bool(plain.get("blocked", True))
-        )
+        sparse, blocked = tuple(map(str, plain["sparse"])), bool(plain.get("blocked", True))
+        return checked(cls(bool(plain["constant"]), tuple(columns), sparse, blocked))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
+from suffice.families.base import as_numbers
 from suffice.iteration import Control
 from suffice.models.glm.conjugate import conjugate_fit
 from suffice.models.glm.design import Design
@@ -83,7 +84,7 @@ class Fitter:
         """The coefficients asked for, else zero where that is a point of a well-scaled model, else least squares."""
         size = problem.layout.size
         if self.wishes.start is not None:
-            given = np.asarray(self.wishes.start, dtype=np.float64).ravel()
+            given = as_numbers(self.wishes.start, "start").ravel()
             if given.shape != (size,):
                 raise EstimateError(f"start has {len(given)} numbers for {size} coefficients, intercept first.")
             inner = self.design.internal(given)

@@ -27,6 +27,7 @@ from suffice.models.glm.rows import Read, threshold_names
 from suffice.models.glm.separation import sentences
 from suffice.models.glm.several import SeveralFit, kept_places
 from suffice.models.glm.softmax import SoftmaxLaw
+from suffice.records import checked
 from suffice.report import Certificate
 from suffice.solvers.information import Information
 from suffice.solvers.irls import irls
@@ -184,7 +185,7 @@ class Learned:
             **{name: tuple(plain[name]) for name in ("dropped", "iterates", "warnings")},
             **{name: math.nan if plain[name] is None else float(plain[name]) for name in _NUMBERS},
         }
-        return cls(**{**plain, **changed})
+        return checked(cls(**{**plain, **changed}))
 
 
 def filled(inner: Floats, dropped: tuple[int, ...], outputs: int = 1) -> Floats:

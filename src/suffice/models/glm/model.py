@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Variable
 from suffice.engines.linear_predictor import with_one_blas_thread
-from suffice.errors import NotFittedError, OptionError, listing
+from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
 from suffice.families.base import Distribution
 from suffice.fitting import Estimator
 from suffice.iteration import Control
@@ -146,6 +146,8 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         for name, allowed in _CHOICES.items():
             if self._options[name] not in allowed:
                 raise OptionError(f"{name} is {self._options[name]!r}; expected one of {listing(allowed)}.")
+        if not isinstance(fit_intercept, bool):
+            raise OptionError(f"fit_intercept is {fit_intercept!r}; expected True or False.")
         if states is not None:
             self._check_states()
         known = isinstance(dispersion, int | float | np.number) and not isinstance(dispersion, bool) and dispersion > 0
@@ -401,6 +403,14 @@ class GLM(Reading, Estimator):  # type: ignore[misc]
         self.__dict__["_pairs"] = Later.from_plain(state.get("moments"), self._learned_state.values.shape)
         self.__dict__["_specification"] = None if plain is None else specification_from_plain(plain)
         self.__dict__["_response"] = state.get("response")
+        formula, family = self._options["formula"], self._learned_state.family
+        if (formula is None) != (plain is None) or family != self._law_name():
+            raise FileFormatError(
+                f"The file holds a fit of the family {family!r}, and options for {self._law_name()!r} and the formula "
+                f"{formula!r}."
+            )
+        if not isinstance(self._response, str | None):
+            raise FileFormatError(f"The response is {self._response!r}; expected the name of a column.")
 
 
 #: Options that do not change what is fitted.

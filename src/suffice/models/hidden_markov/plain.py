@@ -68,6 +68,10 @@ class HiddenMarkovFile(Estimator):
         emission = {name: np.asarray(array, dtype=np.float64) for name, array in fitted["emission"].items()}
         if set(emission) != set(self._emission.kinds) or not self._emission.inside(emission):
             raise FileFormatError("The parameters of the emissions are not those of the laws that the model has.")
+        # Arrays of another shape cannot give the densities of no steps, nor the prior of each law.
+        shapes = self._emission.log_densities(self._emission.read(none), emission).shape
+        if shapes != (0, size) or self._emission.log_prior(emission).shape != (size,):
+            raise FileFormatError(f"The parameters of the emissions are not those of {size} states.")
         self._values = Parameters(initial, transitions, emission)
         self._scores = tuple(fitted["scores"])
         self._statistics = _counts(fitted["counts"])

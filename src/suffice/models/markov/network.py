@@ -16,6 +16,7 @@ from suffice.domain import Domain
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
 from suffice.errors import EstimateError, MergeError, OptionError, SizeError, listing, require
+from suffice.families.base import as_numbers
 from suffice.fitting import Estimator, Solution
 from suffice.models.markov.approximate.options import APPROXIMATE, read_batch, read_sampling
 from suffice.models.markov.certificate import Standing, certify, find_face, find_standing
@@ -309,13 +310,13 @@ class MarkovNetwork(MarkovLatent):
         given = self._options["start"]
         if given is None:
             return np.zeros(model.n_weights)
-        start = np.array(given, dtype=np.float64)
+        start = as_numbers(given, "start")
         if start.shape != (model.n_weights,) or not np.isfinite(start).all():
             raise OptionError(
                 f"start has shape {start.shape}; expected {model.n_weights} finite weights, in the order of "
                 "weight_names_."
             )
-        return start
+        return np.array(start)
 
     # -- certificate -------------------------------------------------------------------------------------------------
 

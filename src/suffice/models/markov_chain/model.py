@@ -20,6 +20,7 @@ from suffice.models.markov_chain.rows import RowPrior
 from suffice.models.markov_chain.sampling import ChainSamples
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Interpolation, Katz, KneserNey, Smoothing
 from suffice.models.markov_chain.solve import Solved, Wishes, solve
+from suffice.records import checked
 from suffice.report import Certificate, CountedRows, MatchedStatistics, Report
 from suffice.sources.ngrams import Layout, check_marks
 from suffice.statistics import Statistic, Summary
@@ -349,9 +350,11 @@ class MarkovChain(ChainSamples, ChainAnalysis, Estimator):
         from suffice.models.markov_chain.levels import Levels
 
         self._law = law_from_plain(state["law"])
-        self._words = Vocabulary(tuple(state["states"]), *state["marks"])
+        self._words = checked(Vocabulary(tuple(state["states"]), *state["marks"]))
         if self._words.card != self._law.card:
             raise FileFormatError(f"The chain has {self._words.card} states and a law of {self._law.card}.")
+        if self._law.order != self._options["order"]:
+            raise FileFormatError(f"The chain is of order {self._options['order']!r}, its law of {self._law.order}.")
         held = state["prior"]
         self._prior = None if held is None else RowPrior(held["weights"], held["alphas"], held["first"], held["each"])
         self._weights, self._background = tuple(state["weights"]), state["background"]

@@ -21,6 +21,7 @@ from suffice.errors import EstimateError, FileFormatError, OptionError, SizeErro
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, OfFamily, UnitFree
 from suffice.models.bayesian.nodes.glm_rows import places_of, rows_of, table_of
 from suffice.models.bayesian.nodes.regressions import fresh_name
+from suffice.records import checked
 from suffice.report import Report
 from suffice.statistics import Summary
 from suffice.table import Table
@@ -407,7 +408,8 @@ class GLMNode(OfFamily, UnitFree):
         if not isinstance(plain["domain"], Domain) or not isinstance(plain["model"], GLM):
             raise FileFormatError("A GLM node needs a domain and a model.")
         report = None if plain["report"] is None else Report.from_plain(plain["report"])
-        node = cls(**options, model=plain["model"], learned=Learned.from_plain(plain["learned"]), report=report)
+        learned = Learned.from_plain(plain["learned"])
+        node = checked(cls(**options, model=plain["model"], learned=learned, report=report))
         check_fits(node)
         return node
 

@@ -21,6 +21,7 @@ from suffice.families.regression_law import PseudoRows, RegressionLaw, variance_
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
 from suffice.models.bayesian.nodes.posterior import RegressionTable, RowLaws
 from suffice.models.bayesian.nodes.regressions import LOG_2PI, Codes, Floats, Regressions, named
+from suffice.records import checked
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 from suffice.table import Table
 
@@ -338,7 +339,7 @@ class LinearGaussianNode(Regressions):
         options = {key: value for key, value in plain.items() if key != "kind"}
         if options["prior"] is not None:
             options["prior"] = PseudoRows(**options["prior"])
-        node = cls(**options)
+        node = checked(cls(**options))
         what = (
             f"The linear-Gaussian node {node.name!r}" if isinstance(node.domain, Domain) and node.domain else "A node"
         )

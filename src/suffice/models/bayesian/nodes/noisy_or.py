@@ -29,6 +29,7 @@ from suffice.models.bayesian.nodes.noisy_or_chain import (
 )
 from suffice.models.bayesian.nodes.noisy_or_trials import Trials
 from suffice.models.bayesian.nodes.regressions import fresh_name
+from suffice.records import checked
 from suffice.statistics import Counts, Summary
 from suffice.table import Table
 
@@ -302,7 +303,7 @@ class NoisyOrNode(OfFamily, UnitFree):
         options = {key: value for key, value in plain.items() if key != "kind"}
         for key in ("inactive", "notes", "directions"):
             options[key] = tuple(options[key])
-        node = cls(**options)
+        node = checked(cls(**options))
         cards = node.domain.shape(node.domain.names) if isinstance(node.domain, Domain) and node.domain else ()
         codes = (*node.inactive, node.present)
         sound = len(codes) == len(cards) and cards[-1] == 2

@@ -18,7 +18,7 @@ from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import default_limit, in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, OfFamily, UnitFree
-from suffice.records import record, replace
+from suffice.records import checked, record, replace
 from suffice.table import Table
 
 if TYPE_CHECKING:
@@ -426,17 +426,27 @@ class TableNode(OfFamily, UnitFree):
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data, checking shapes and probabilities."""
-        node = cls(**{key: value for key, value in plain.items() if key != "kind"})
+        node = checked(cls(**{key: value for key, value in plain.items() if key != "kind"}))
         arrays = (node.rows, node.counts)
         if any(a.dtype != np.float64 or a.ndim != 2 or a.shape[1] != node.card for a in arrays):
             raise FileFormatError(f"The table of {node.name!r} does not have rows of {node.card} probabilities.")
         kept = node.n_configurations if node.configurations is None else len(node.configurations)
         if len(node.rows) != kept or node.counts.shape != node.rows.shape:
             raise FileFormatError(f"The table of {node.name!r} has {len(node.rows)} rows; expected {kept}.")
+        if node.default.shape != (node.card,) or (node.alpha is not None and not _fits_rows(node.alpha, node.rows)):
+            raise FileFormatError(f"The table of {node.name!r} has a default row or a prior of another shape.")
+        codes, cards = node.configurations, node.domain.shape(node.parents)
+        if codes is not None and (codes.shape != (kept, len(cards)) or ((codes < 0) | (codes >= cards)).any()):
+            raise FileFormatError(f"The table of {node.name!r} lists configurations that its parents do not have.")
         sums = node.rows.sum(axis=1)
         if (node.rows < 0).any() or not (np.isnan(sums) | (np.abs(sums - 1) < 1e-9)).all():
             raise FileFormatError(f"The table of {node.name!r} holds a row that is not a distribution.")
         return node
+
+
+def _fits_rows(alpha: Floats, rows: Floats) -> bool:
+    """Whether pseudo-counts belong to the rows of a table: one for all, or one for each cell."""
+    return alpha.shape in ((), rows.shape) and bool((np.isfinite(alpha) & (alpha > 0)).all())
 
 
 def keeps_all(table: CountTable) -> bool:
