@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError, listing
 from suffice.fitting import Estimator
@@ -68,14 +69,18 @@ class HiddenMarkovFile(Estimator):
         emission = {name: np.asarray(array, dtype=np.float64) for name, array in fitted["emission"].items()}
         if set(emission) != set(self._emission.kinds) or not self._emission.inside(emission):
             raise FileFormatError("The parameters of the emissions are not those of the laws that the model has.")
-        # Arrays of another shape cannot give the densities of no steps, nor the prior of each law.
-        shapes = self._emission.log_densities(self._emission.read(none), emission).shape
-        if shapes != (0, size) or self._emission.log_prior(emission).shape != (size,):
+        if not all(_belongs(array, self._emission.kinds[name], size) for name, array in emission.items()):
             raise FileFormatError(f"The parameters of the emissions are not those of {size} states.")
         self._values = Parameters(initial, transitions, emission)
         self._scores = tuple(fitted["scores"])
         self._statistics = _counts(fitted["counts"])
         self._expected = self._statistics or _counts(fitted.get("expected"))
+
+
+def _belongs(array: NDArray[np.float64], kind: str, size: int) -> bool:
+    """Whether an array has rows, or matrices, for each of so many states; those of mixtures have several for each."""
+    axes = 2 if kind in ("simplex", "real") else max(array.ndim, 2)
+    return array.ndim == axes and (kind == "shared" or (len(array) > 0 and len(array) % size == 0))
 
 
 def _plain_counts(sums: Statistics | None) -> dict[str, Any] | None:
