@@ -68,6 +68,11 @@ def test_huge_observations_have_no_density() -> None:
             model.posteriors([huge])
 
 
+def test_a_whole_number_beyond_floats_is_named() -> None:
+    with pytest.raises(sf.DataError, match="about 401 digits"):
+        HMM(2, sf.Normal()).fit([[1.0, 10**400, 2.0]])
+
+
 # -- labels ----------------------------------------------------------------------------------------------------------
 
 

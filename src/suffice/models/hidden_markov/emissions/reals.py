@@ -43,10 +43,15 @@ def _s(title: Any) -> str:
 def _real(value: Any, title: Any) -> float:
     if is_gap(value):
         return np.nan
-    if isinstance(value, int | float | np.number | bool | np.bool_) and not isinstance(value, np.complexfloating):
-        return float(value)
-    if type(value).__name__ in ("Decimal", "Fraction"):
-        return float(value)
+    real = isinstance(value, int | float | np.number | bool | np.bool_) and not isinstance(value, np.complexfloating)
+    if real or type(value).__name__ in ("Decimal", "Fraction"):
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise DataError(
+                f"{called(title)} hold{_s(title)} a number of about {len(str(abs(int(value))))} digits, beyond "
+                "float64. Give the column in other units, or leave the value out."
+            ) from error
     raise DataError(
         f"{called(title)} hold{_s(title)} {value!r} ({type(value).__name__}); the laws of the states take numbers. "
         "Correct the value, or choose a law of symbols such as Categorical()."
