@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy import sparse
 
 from joint_tables import DECOMPOSABLE, SCOPES, Scope, design, margin, positive_states, scale, sparse_tables, spread
 from suffice.errors import EstimateError, OptionError
+from suffice.solvers import faces
 from suffice.solvers.faces import Face, smallest_face
+from suffice.solvers.local_faces import local_face
 
 PAIRS: list[Scope] = [(0, 1), (1, 2), (0, 2)]
 
@@ -243,3 +246,41 @@ def test_variables_in_no_scope_and_constants() -> None:
 def test_a_design_of_the_wrong_height_is_refused() -> None:
     with pytest.raises(OptionError, match="3 rows; the scopes have 4 cells"):
         smallest_face({0: 2, 1: 2}, [(0, 1)], np.ones(1), 4.0, design=np.ones((3, 1)))
+
+
+# -- what the scopes say by themselves -------------------------------------------------------------------------------
+
+
+def test_scopes_by_themselves_find_cells_that_vanish_together() -> None:
+    """Spins a, b with a, b and a b: (-1, 1) never seen means -1{a = -1, b = 1} = (-1 + a - b + a b) / 4 + const."""
+    cards: dict[Any, int] = {"a": 2, "b": 2}
+    scopes: list[tuple[Any, ...]] = [("a",), ("b",), ("a", "b")]
+    rows = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0], *([0, 0, sign] for sign in (1, -1, -1, 1))]
+    shares = np.array([0.3, 0.7, 0.6, 0.4, 0.3, 0.0, 0.3, 0.4])
+    found = local_face(cards, scopes, sparse.csr_array(np.array(rows, float)), shares)
+    assert found is not None
+    left, direction = found
+    assert left.tolist() == [True] * 5 + [False] + [True] * 2
+    np.testing.assert_allclose(direction / np.abs(direction).max(), [1.0, -1.0, 1.0], atol=1e-9)
+
+
+def test_a_tied_weight_runs_only_where_all_scopes_let_it() -> None:
+    cards: dict[Any, int] = dict.fromkeys("abc", 2)
+    scopes: list[tuple[Any, ...]] = [("a", "b"), ("b", "c")]
+    tied = sparse.csr_array(np.array([[1.0], [-1], [-1], [1]] * 2))
+    always, mixed = np.array([0.5, 0, 0, 0.5]), np.array([0.4, 0.1, 0, 0.5])
+    for second, expected in ((always, [True, False, False, True] * 2), (mixed, [True] * 8)):
+        found = local_face(cards, scopes, tied, np.concatenate([always, second]))
+        assert found is not None
+        assert found[0].tolist() == expected
+        assert bool(found[1].any()) is (second is always)
+
+
+def test_a_programme_that_gives_up_leaves_the_question_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the solver of the programme says never leaves: the answer is then not decided."""
+    monkeypatch.setattr(faces, "SECONDS", 0.0)
+    counts = np.array([0.0, 3, 2, 4, 5, 1, 6, 0]).reshape(2, 2, 2)
+    margins = np.concatenate([counts.sum(axis=2).ravel(), counts.sum(axis=1).ravel(), counts.sum(axis=0).ravel()])
+    face = smallest_face(dict.fromkeys("ABC", 2), [("A", "B"), ("A", "C"), ("B", "C")], margins, counts.sum())
+    assert face.exists is None
+    assert "gave up" in face.reason

@@ -26,10 +26,13 @@ import numpy as np
 from suffice.errors import EstimateError
 from suffice.graphs.decomposition import decompose
 from suffice.graphs.nodes import Node
+from suffice.solvers.local_faces import local_face
 from suffice.solvers.polytope import Bools, Floats, MarginalPolytope, Scopes
 
 #: A linear programme with more cells of the junction tree than this is not tried.
 MOST_CELLS = 10_000
+#: A linear programme that has not ended then is given up, and the question is left open.
+SECONDS = 20.0
 #: Totals to which margins are scaled to find a law: the solver's tolerance is 1e-7 whatever they are. The second is for
 #: margins that agree only to fewer digits. Cells below the share of the total that comes with it count as zero.
 SCALES = ((1e6, 1e-11), (1.0, 1e-6))
@@ -111,6 +114,7 @@ def smallest_face(
     *,
     design: Any = None,
     margin: Callable[[tuple[Node, ...]], Floats | None] | None = None,
+    shares: Floats | None = None,
     names: Sequence[object] | None = None,
     most_cells: int = MOST_CELLS,
 ) -> Face:
@@ -120,18 +124,26 @@ def smallest_face(
     (or shares, and 1). design: (cells of all scopes one after another, weights), sparse or dense, the map from weights
     to log-potentials; None means one weight for each cell, and `observed` is then all margins one after another.
     `margin(scope)`, if given, returns the observed table of a scope, None or zeros where it is not known: with those of
-    all clusters of the junction tree the answer does not depend on the size of the counts, and comes faster. Raises
+    all clusters of the junction tree the answer does not depend on the size of the counts, and comes faster. shares
+    (cells of all scopes,): the observed share of each cell; in large models the scopes are judged by themselves first,
+    which finds what runs to infinity alone or with few others, and makes the rest of the programme easier. Raises
     NoJointLawError where no law at all has the observed statistics, with an inequality that they break; `names` of the
     weights make it readable.
     """
     polytope = MarginalPolytope.of(cards, scopes, design)
     target = np.asarray(observed, dtype=np.float64) / total
     never = _never_seen(polytope, target)
-    alive = _scope_cells(polytope, never)
-    n_cells = sum(polytope.tree.sizes)
+    alive, n_cells = _scope_cells(polytope, never), sum(polytope.tree.sizes)
+    away = -never / _least(polytope, never)  # Along it the cells that are not alive fall by 1 or more.
+    if shares is not None and design is not None and most_cells and n_cells > READABLE_CELLS:
+        found = local_face(cards, polytope.scopes, polytope.matrix, shares)
+        if found is not None and not found[0].all():
+            alive = [known & found[0][a:b] for known, (a, b) in zip(alive, pairwise(polytope.ends), strict=True)]
+            away = away + found[1]
     decomposable = _is_decomposable(polytope)
+    large = f"the junction tree has {n_cells:,} cells, and the linear programme takes at most {most_cells:,}"
     if n_cells > (most_cells if margin is None else max(most_cells, SEEN_CELLS)) and not decomposable:
-        return _undecided(polytope, target, never, alive, most_cells)
+        return _undecided(polytope, target, away, alive, large)
     possible = polytope.spread(alive)
     if len(possible) and not possible.any():
         raise NoJointLawError(
@@ -141,24 +153,24 @@ def smallest_face(
     nowhere = np.zeros(polytope.n_weights)
     if decomposable:
         reason = "a decomposable model: the maximum exists if and only if no margin is zero"
-        return _face(polytope, target, never, possible, nowhere, reason)
+        return _face(polytope, target, away, possible, nowhere, reason)
     seen = None if margin is None else _seen(polytope, margin)
     if seen is None and n_cells <= most_cells:
         seen = _some_law(polytope, target, possible, names)
     if seen is not None and seen[possible].all():
         reason = "every cell that the zero margins leave is positive in a law with these margins"
-        return _face(polytope, target, never, possible, nowhere, reason)
-    if seen is None or n_cells > most_cells:
-        return _undecided(polytope, target, never, alive, most_cells)
-    return _by_programme(polytope, target, never, possible, seen & possible)
-
-
-def _by_programme(polytope: MarginalPolytope, target: Floats, never: Floats, possible: Bools, seen: Bools) -> Face:
-    support, direction = _programme(polytope, possible, seen)
+        return _face(polytope, target, away, possible, nowhere, reason)
+    if n_cells > most_cells:
+        return _undecided(polytope, target, away, alive, large)
+    found = None if seen is None else _programme(polytope, possible, seen & possible)
+    if found is None:
+        return _undecided(polytope, target, away, alive, "the solver of the linear programme gave up")
+    support, direction = found
     if not support[possible].all() and len(possible) <= READABLE_CELLS:
-        direction = _shortest(polytope, target, possible, support)
+        shortest = _shortest(polytope, target, possible, support)
+        direction = direction if shortest is None else shortest
     reason = f"a linear programme on {int(possible.sum()):,} cells of the junction tree"
-    return _face(polytope, target, never, support, direction, reason)
+    return _face(polytope, target, away, support, direction, reason)
 
 
 def _no_law(target: Floats, direction: Floats, names: Sequence[object] | None) -> str:
@@ -221,43 +233,43 @@ def _seen(polytope: MarginalPolytope, margin: Callable[[tuple[Node, ...]], Float
     return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
 
-def _undecided(
-    polytope: MarginalPolytope, target: Floats, never: Floats, alive: Sequence[Bools], most_cells: int
-) -> Face:
-    cells = sum(polytope.tree.sizes)
-    size = f"the junction tree has {cells:,} cells, and the linear programme takes at most {most_cells:,}"
+def _undecided(polytope: MarginalPolytope, target: Floats, away: Floats, alive: Sequence[Bools], why: str) -> Face:
     tables = tuple(
         cells.reshape([polytope.cards[node] for node in scope])
         for scope, cells in zip(polytope.scopes, alive, strict=True)
     )
     if all(cells.all() for cells in alive):
-        return Face(None, size, np.zeros(polytope.n_weights), tables, None, polytope, complete=False)
-    reason = f"statistics observed as zero; whether that is all is not decided: {size}"
-    direction = _with_zeros(polytope, target, never, np.zeros(polytope.n_weights))
+        return Face(None, why, np.zeros(polytope.n_weights), tables, None, polytope, complete=False)
+    reason = f"statistics observed as zero; whether that is all is not decided: {why}"
+    direction = _with_zeros(polytope, target, away, np.zeros(polytope.n_weights))
     return Face(False, reason, direction, tables, None, polytope, complete=False)
 
 
 def _face(
-    polytope: MarginalPolytope, target: Floats, never: Floats, support: Bools, direction: Floats, reason: str
+    polytope: MarginalPolytope, target: Floats, away: Floats, support: Bools, direction: Floats, reason: str
 ) -> Face:
     exists = bool(support.all())
-    direction = np.zeros(polytope.n_weights) if exists else _with_zeros(polytope, target, never, direction)
+    direction = np.zeros(polytope.n_weights) if exists else _with_zeros(polytope, target, away, direction)
     return Face(exists, reason, direction, tuple(polytope.scope_support(support)), support, polytope)
 
 
-def _with_zeros(polytope: MarginalPolytope, target: Floats, never: Floats, direction: Floats) -> Floats:
-    """Let the weights of statistics never seen run fast enough to beat whatever the direction adds in their cells.
+def _least(polytope: MarginalPolytope, never: Floats) -> float:
+    """The least size of the statistics that were never seen, in the cells where they act."""
+    if polytope.design is None or not never.any():
+        return 1.0
+    return float(np.abs(polytope.matrix[:, never != 0.0].data).min())
+
+
+def _with_zeros(polytope: MarginalPolytope, target: Floats, away: Floats, direction: Floats) -> Floats:
+    """Go away from cells that are known to vanish fast enough to beat whatever the direction adds in them.
 
     Along the direction d the log of a cell moves by a_x'd, at most the sum of the largest parts of the scopes, and on
     the face by the observed t'd.
     """
-    if not direction.any() and polytope.design is None:
-        return -never
-    if not never.any():
-        return direction
+    if not (direction.any() and away.any()):
+        return direction + away
     most = sum(float((design @ direction).max()) for design in polytope.designs)
-    least = float(np.abs(polytope.matrix[:, never != 0.0].data).min())
-    return direction - never * (1.0 + max(0.0, most - float(target @ direction))) / least
+    return direction + away * (1.0 + max(0.0, most - float(target @ direction)))
 
 
 # -- the linear programme --------------------------------------------------------------------------------------------
@@ -270,8 +282,13 @@ def _equations(polytope: MarginalPolytope) -> Any:
     return sparse.vstack([polytope.agreement, polytope.totals, polytope.moments], format="csc")
 
 
-def _some_law(polytope: MarginalPolytope, target: Floats, possible: Bools, names: Sequence[object] | None) -> Bools:
-    """Cells that are positive in some law with these statistics; an error if there is no such law."""
+def _some_law(
+    polytope: MarginalPolytope, target: Floats, possible: Bools, names: Sequence[object] | None
+) -> Bools | None:
+    """Cells that are positive in some law with these statistics; an error if there is no such law.
+
+    None where the programme finds neither a law nor an inequality that the statistics break.
+    """
     from scipy import optimize
 
     right = np.concatenate([np.zeros(polytope.agreement.shape[0]), np.ones(polytope.totals.shape[0]), target])
@@ -279,17 +296,27 @@ def _some_law(polytope: MarginalPolytope, target: Floats, possible: Bools, names
     seen = np.zeros_like(possible)
     for total, zero in SCALES:
         answer = optimize.linprog(
-            np.zeros(matrix.shape[1]), A_eq=matrix, b_eq=total * right, bounds=(0.0, None), method="highs-ipm"
+            np.zeros(matrix.shape[1]),
+            A_eq=matrix,
+            b_eq=total * right,
+            bounds=(0.0, None),
+            method="highs-ipm",
+            options={"time_limit": SECONDS},
         )
-        if answer.x is not None:
+        if answer.success:
             seen[possible] = answer.x > zero * total
             return seen
     direction = _shortest(polytope, target, possible, seen)
+    if direction is None:
+        return None
     raise NoJointLawError(_no_law(target, direction, names))
 
 
-def _programme(polytope: MarginalPolytope, possible: Bools, seen: Bools) -> tuple[Bools, Floats]:
-    """Cells of the face, and a direction (weights,) that leaves them and lowers every other possible cell."""
+def _programme(polytope: MarginalPolytope, possible: Bools, seen: Bools) -> tuple[Bools, Floats] | None:
+    """Cells of the face, and a direction (weights,) that leaves them and lowers every other possible cell.
+
+    None where the solver of the programme gives up, as it may for numbers of very different size.
+    """
     from scipy import optimize, sparse
 
     matrix = _equations(polytope)
@@ -301,21 +328,22 @@ def _programme(polytope: MarginalPolytope, possible: Bools, seen: Bools) -> tupl
         b_eq=np.zeros(matrix.shape[0]),
         bounds=[(0.0, 1.0)] * n_asked + [(0.0, None)] * n_asked + [(None, None)] * n_seen,
         method="highs",
+        options={"time_limit": SECONDS},
     )
-    if answer.x is None:
-        raise EstimateError(f"The linear programme of the marginal polytope failed: {answer.message}")
+    if not answer.success:
+        return None
     support = seen.copy()
     support[asked] = answer.x[:n_asked] > 0.5
     multipliers = np.asarray(answer.eqlin.marginals, dtype=np.float64)
     return support, multipliers[matrix.shape[0] - polytope.n_weights :]
 
 
-def _shortest(polytope: MarginalPolytope, target: Floats, possible: Bools, support: Bools) -> Floats:
+def _shortest(polytope: MarginalPolytope, target: Floats, possible: Bools, support: Bools) -> Floats | None:
     """The direction with the least sum of |weights| that is 0 on the face and at most -1 on every other cell.
 
     Cells are those of the clusters, with free messages on the separators: some messages make every cluster cell off
     the face at most -1. The average of the observed statistics is not below 0, which says something new only where no
-    law has them and the face is empty.
+    law has them and the face is empty. None where the solver of the programme gives up.
     """
     from scipy import optimize, sparse
 
@@ -334,7 +362,8 @@ def _shortest(polytope: MarginalPolytope, target: Floats, possible: Bools, suppo
         b_eq=np.zeros(int(support.sum())),
         bounds=[(0.0, None)] * (2 * n_weights) + [(None, None)] * n_free,
         method="highs",
+        options={"time_limit": SECONDS},
     )
-    if answer.x is None:
-        raise EstimateError(f"The linear programme of the direction failed: {answer.message}")
+    if not answer.success:
+        return None
     return np.asarray(answer.x[:n_weights] - answer.x[n_weights : 2 * n_weights], dtype=np.float64)
