@@ -124,22 +124,31 @@ def scaled_inverse(information: Floats) -> Floats:
     cents weigh the same. With a generalised inverse G from there and the projector P on the range, the pseudo-inverse
     is P G P; where nothing counts as zero it is G itself, the inverse.
     """
+    return inverse_and_flat(information)[0]
+
+
+def inverse_and_flat(information: Floats) -> tuple[Floats, Floats]:
+    """The pseudo-inverse of `scaled_inverse`, and orthonormal directions (k, f) along which the matrix is 0."""
     scale = np.sqrt(np.clip(np.diagonal(information), 0.0, None))
     varies = scale > 0.0
     found = np.zeros_like(information)
+    flat = np.eye(len(scale))[:, ~varies]
     if not varies.any():
-        return found
+        return found, flat
     sizes = scale[varies]
     values, vectors = np.linalg.eigh(information[np.ix_(varies, varies)] / np.outer(sizes, sizes))
-    curved = values > CORRELATION * values[-1]
+    curved = values > CORRELATION * max(values[-1], 0.0)
     inverse = (vectors[:, curved] / values[curved]) @ vectors[:, curved].T / np.outer(sizes, sizes)
     if not curved.all():
         lost = vectors[:, ~curved] / sizes[:, None]
         basis, _ = np.linalg.qr(lost / np.abs(lost).max(axis=0))
         inverse -= basis @ (basis.T @ inverse)
         inverse -= (inverse @ basis) @ basis.T
+        wide = np.zeros((len(scale), basis.shape[1]))
+        wide[varies] = basis
+        flat = np.hstack([flat, wide])
     found[np.ix_(varies, varies)] = inverse
-    return found
+    return found, flat
 
 
 def dimensions(face: Face) -> tuple[int | None, int | None]:

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,14 @@ from numpy.typing import NDArray
 
 from suffice.models.markov.contingency import observed_margin
 from suffice.models.markov.existence import shown_to_exist
-from suffice.models.markov.feature import Feature
-from suffice.models.markov.feature_spread import feature_units, standardised, variances
+from suffice.models.markov.feature_spread import at_ends, feature_units, features_of, standardised, variances
 from suffice.models.markov.law import LawFamily, Masks, limit_masks
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.report import Certificate
 from suffice.solvers.faces import MOST_CELLS, Face, smallest_face
 from suffice.solvers.gradient import pseudo_gradient
+from suffice.solvers.local_faces import settled
 from suffice.solvers.newton import solve_truncated
 from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
@@ -34,8 +33,6 @@ FORCING = 1e-2
 HIDDEN = 1e-14
 #: A variance below this, in the same units squared, is that of a feature that does not vary.
 CONSTANT = 1e-20
-#: A mean this near to the end of a feature, relative to its range, lies at its end.
-EDGE = 1e-12
 #: Parts of a direction below this share of its largest one are rounding of the linear programme.
 MOVES = 1e-9
 
@@ -43,7 +40,7 @@ _UNITS = "largest difference of an observed and an expected mean of a feature"
 _SLOPES = "largest slope of the objective, a row"
 _NOT_ATTAINED = "the maximum is not attained: the law returned is its limit"
 _NOT_COMPLETE = (
-    "the maximum is not attained: the cells of margins that are 0 have been left out of the law, but whether further "
+    "the maximum is not attained: the cells of terms that vanish have been left out of the law, but whether further "
     "joint states vanish in its limit was not decided"
 )
 
@@ -90,13 +87,15 @@ def find_standing(
     nothing = np.zeros(model.n_weights)
     if penalty is not None:
         return Standing(True, (), (), nothing, nothing)
-    if most_cells == 0 and (model.expected(margins) != 0.0).all():
+    if most_cells == 0 and not own_limits(model, margins).any():
         return Standing.undecided(model.n_weights)
     # A decomposable model is settled by its zero margins alone, without any sweep or programme.
     if most_cells and family is not None and model.is_tables and model.decomposition.tree is None:
         if shown_to_exist(family, margins):
             return Standing(True, (), (), nothing, nothing)
     face = find_face(model, margins, summary, most_cells)
+    if not face.complete and not model.is_tables:
+        face = _by_weights(model, margins, face)
     if face.exists is True:
         return Standing(True, (), (), nothing, nothing)
     notes = () if face.exists is None else (_NOT_ATTAINED if face.complete else _NOT_COMPLETE,)
@@ -137,7 +136,7 @@ def find_face(model: LogLinear, margins: Floats, summary: Summary, most_cells: i
 
     Its direction is that of the weights times their units, in which the linear programmes are solved.
     """
-    model = standardised(model, feature_units(model, margins))
+    model = standardised(model, feature_units(model, margins), margins)
 
     def margin(scope: tuple[Hashable, ...]) -> Floats:
         found = observed_margin(summary, scope)
@@ -150,9 +149,29 @@ def find_face(model: LogLinear, margins: Floats, summary: Summary, most_cells: i
         1.0,
         design=None if model.is_identity else model.matrix,
         margin=margin,
+        shares=margins,
         names=_Names(model),
         most_cells=most_cells,
     )
+
+
+def _by_weights(model: LogLinear, margins: Floats, face: Face) -> Face:
+    """The face with the cells left out that weights lose which run by themselves, of whatever size the model is."""
+    limits = own_limits(model, margins)
+    left = _left_by(model, limits)
+    if left.all():
+        return face
+    parts = enumerate(face.scope_support)
+    direction = np.where(face.direction == 0.0, np.sign(limits), face.direction)
+    tables = tuple(table & model.part(left, place) for place, table in parts)
+    return replace(face, exists=False, scope_support=tables, direction=direction)
+
+
+def _left_by(model: LogLinear, limits: Floats) -> NDArray[np.bool_]:
+    """The cells of all scopes (n_cells,) that weights leave which run by themselves."""
+    masks = dict(limit_masks(model, limits))
+    tables = [masks[s] == 0.0 if s in masks else np.ones(model.domain.shape(s), bool) for s in model.scopes]
+    return np.concatenate([np.zeros(0, bool), *(table.ravel() for table in tables)])
 
 
 def weight_limits(model: LogLinear, margins: Floats, face: Face) -> Floats:
@@ -162,31 +181,25 @@ def weight_limits(model: LogLinear, margins: Floats, face: Face) -> Floats:
     of a table where it was never seen: whatever all others do, the states where it has not are lost. If that leaves
     more than the face, the weights that the direction moves beside them run together.
     """
-    lowest, highest = feature_ends(model)
-    observed, slack = model.expected(margins), EDGE * (highest - lowest)
-    limits = np.where(observed <= lowest + slack, -np.inf, 0.0)
-    for term, place in zip(model.terms, model.weight_slices, strict=True):
-        if isinstance(term, Feature):
-            limits[place][observed[place] >= highest[place] - slack[place]] = np.inf
-    limits[highest == lowest] = 0.0
-    masks = dict(limit_masks(model, limits))
-    alive = [masks[s] == 0.0 if s in masks else np.ones(model.domain.shape(s), bool) for s in model.scopes]
+    limits = own_limits(model, margins)
+    alive = _left_by(model, limits)
     moving = np.abs(face.direction) > MOVES * np.abs(face.direction).max(initial=0.0)
-    if face.support is None:  # The law is put on what was never seen, and on nothing else.
-        return np.where(moving, limits, 0.0)
-    if np.array_equal(face.polytope.spread(alive), face.support):
+    if face.support is None:
+        known = np.concatenate([np.zeros(0, bool), *(table.ravel() for table in face.scope_support)])
+        same = np.array_equal(*(settled(model.cards, model.scopes, cells) for cells in (alive, known)))
+    else:
+        parts = [model.part(alive, place) for place in range(len(model.scopes))]
+        same = np.array_equal(face.polytope.spread(parts), face.support)
+    if same:
         return limits
     return np.where(moving & (limits == 0.0), np.nan, limits)
 
 
-def feature_ends(model: LogLinear) -> tuple[Floats, Floats]:
-    """The least and the largest value of each feature (n_weights,), on each of its scopes by itself."""
-    ends = np.zeros(model.n_weights), np.zeros(model.n_weights)
-    for start, stop in pairwise(model.starts):
-        part = model.matrix[start:stop].tocsc()
-        ends[0][:] += part.min(axis=0).toarray().ravel()
-        ends[1][:] += part.max(axis=0).toarray().ravel()
-    return ends
+def own_limits(model: LogLinear, margins: Floats) -> Floats:
+    """Where each weight runs by itself (n_weights,): -inf, inf, or 0 for nowhere, by what was seen on its places."""
+    least, most = at_ends(model, margins)
+    limits = np.where(least, -np.inf, np.where(most & features_of(model), np.inf, 0.0))
+    return np.where(least & most, 0.0, limits)
 
 
 def certify(
@@ -205,7 +218,7 @@ def certify(
     gap, in seconds of `time.monotonic`.
     """
     units = feature_units(family.model, margins)
-    family, weights = family.over(standardised(family.model, units)), weights * units
+    family, weights = family.over(standardised(family.model, units, margins)), weights * units
     penalty = None if penalty is None else penalty.in_units(units)
     log_z, marginals = family.margins(weights)
     observed = family.model.expected(margins)

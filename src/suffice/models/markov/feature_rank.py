@@ -11,12 +11,17 @@ import math
 from collections.abc import Hashable, Iterator
 from itertools import combinations
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.errors import listing
 from suffice.models.markov.feature import Feature
-from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.feature_spread import constant_features
+from suffice.models.markov.log_linear import ROUNDING, LogLinear
+from suffice.models.markov.priors import Penalty
+from suffice.solvers.rank import TOLERANCE as MATRIX_TOLERANCE
 from suffice.solvers.rank import matrix_rank, table_rank
 
 Floats = NDArray[np.float64]
@@ -24,6 +29,8 @@ Names = tuple[Hashable, ...]
 
 #: A part whose size is below this share of its feature is rounding.
 TOLERANCE = 1e-12
+#: A feature takes part in a combination where its share of it is above this.
+TAKES_PART = 1e-6
 
 
 def parameter_count(model: LogLinear) -> int:
@@ -31,14 +38,68 @@ def parameter_count(model: LogLinear) -> int:
     cards = {variable.name: variable.card for variable in model.domain.variables}
     tables = [frozenset(term) for term in model.terms if not isinstance(term, Feature)]
     found = table_rank([tuple(clique) for clique in tables], cards)
+    coordinates = _coordinates_of(model)
+    blocks = _blocks(coordinates)
+    return found + sum(1 if len(block) == 1 else matrix_rank(coordinates[block]) for block in blocks)
+
+
+def untold_features(model: LogLinear) -> list[Feature]:
+    """The features whose weights no data can tell: constants, what the tables hold, and those that depend on others.
+
+    A weight is told if and only if no combination of features that changes no law holds it.
+    """
+    coordinates = _coordinates_of(model)
+    untold = np.diff(coordinates.indptr) == 0
+    for block in _blocks(coordinates):
+        rows = coordinates[block]
+        if len(block) > 1 and matrix_rank(rows) < len(block):
+            untold[block[_dependent(rows.toarray())]] = True
     features = [term for term in model.terms if isinstance(term, Feature)]
-    return found + _rank_by_parts(_coordinates(model, features, tables)) if features else found
+    return [feature for feature, alone in zip(features, untold, strict=True) if alone]
 
 
-def _coordinates(model: LogLinear, features: list[Feature], tables: list[frozenset[Hashable]]) -> Any:
-    """The parts of each feature that no table holds: a sparse matrix (features, coordinates)."""
+def untold_notes(model: LogLinear, penalty: Penalty | None) -> tuple[str, ...]:
+    """What a report says about features whose weights no data can tell; a prior tells them all."""
+    if penalty is not None:
+        return ()
+    untold = [feature.name for feature in untold_features(model)]
+    still = {model.weight_names[k] for k in np.flatnonzero(constant_features(model))}
+    notes = []
+    if still:
+        names = [name for name in untold if name in still]
+        notes.append(f"the features {listing(names)} are constant: no data tell their weights, which stay 0")
+    others = [name for name in untold if name not in still]
+    if others:
+        notes.append(
+            f"no data tell the weights of the features {listing(others)} apart: other terms, or several of them "
+            "together, say the same, and only the law is unique"
+        )
+    return tuple(notes)
+
+
+def _dependent(rows: Floats) -> NDArray[np.bool_]:
+    """Which rows some combination of rows that is 0 holds (n,)."""
+    rows = rows / np.sqrt(np.sum(rows**2, axis=1, keepdims=True))
+    left, sizes, _ = np.linalg.svd(rows)
+    null = left[:, int((sizes > MATRIX_TOLERANCE * sizes[0]).sum()) :]
+    return np.asarray(np.abs(null).max(axis=1, initial=0.0) > TAKES_PART)
+
+
+_coordinates: WeakKeyDictionary[LogLinear, Any] = WeakKeyDictionary()
+
+
+def _coordinates_of(model: LogLinear) -> Any:
+    """The parts of each feature that no table holds: a sparse matrix (features, coordinates), kept as the model is."""
+    if model not in _coordinates:
+        _coordinates[model] = _made_coordinates(model)
+    return _coordinates[model]
+
+
+def _made_coordinates(model: LogLinear) -> Any:
     from scipy import sparse
 
+    features = [term for term in model.terms if isinstance(term, Feature)]
+    tables = [frozenset(term) for term in model.terms if not isinstance(term, Feature)]
     starts: dict[Names, int] = {}
     size = 0
     rows, columns, values = [], [], []
@@ -71,7 +132,10 @@ def _coordinates(model: LogLinear, features: list[Feature], tables: list[frozens
 
 def _parts(values: Floats) -> Iterator[tuple[tuple[int, ...], NDArray[np.intp], Floats]]:
     """The part on each non-empty subset of the axes, in orthonormal contrasts: axes, cells that are not 0, values."""
-    values = values - values.mean()  # Constants are no part, and their rounding would hide small ones.
+    if float(np.ptp(values)) <= ROUNDING * float(np.abs(values).max(initial=0.0)):
+        return
+    values = values - values.flat[0]  # Constants are no part, and their rounding would hide small ones.
+    values = values - values.mean()
     least = TOLERANCE * float(np.abs(values).max(initial=0.0))
     live = [axis for axis, card in enumerate(values.shape) if card > 1]
     for size in range(1, len(live) + 1):
@@ -94,22 +158,16 @@ def _contrasts(card: int) -> Floats:
     return found
 
 
-def _rank_by_parts(matrix: Any) -> int:
-    """The rank, block by block of features that share coordinates."""
+def _blocks(matrix: Any) -> list[NDArray[np.intp]]:
+    """The rows of each block of rows that share coordinates, without those that are 0."""
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components
 
     count, size = matrix.shape
     if not matrix.nnz:
-        return 0
+        return []
     links = sparse.block_array([[None, matrix], [sparse.csr_array((size, count)), None]], format="csr")
     _, label = connected_components(links, directed=False)
-    total = 0
-    alone = np.bincount(label[:count], minlength=int(label.max()) + 1)
-    used = np.bincount(label[:count], np.diff(matrix.indptr) > 0, int(label.max()) + 1)
-    for block in np.flatnonzero(used):
-        if alone[block] == 1:
-            total += 1
-        else:
-            total += matrix_rank(matrix[np.flatnonzero(label[:count] == block)])
-    return total
+    used = np.flatnonzero(np.diff(matrix.indptr) > 0)
+    order = used[np.argsort(label[used], kind="stable")]
+    return np.split(order, np.flatnonzero(np.diff(label[order])) + 1)

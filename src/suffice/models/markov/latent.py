@@ -23,6 +23,7 @@ from suffice.models.markov.approximate.measure import unmeasured
 from suffice.models.markov.approximate.options import read_sampling
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.verdict import judged
+from suffice.models.markov.feature_rank import untold_notes
 from suffice.models.markov.gaps import MarkovGaps
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, read_penalty
@@ -87,6 +88,7 @@ class MarkovLatent(MarkovGaps):
         free = [name for name in self.nodes if not any(name in scope for scope in fit.model.scopes)]
         if free:
             notes = (*notes, f"no term names {listing(free)}: uniform")
+        notes = (*notes, *untold_notes(fit.model, fit.penalty))
         return Solution(
             method=self._em_title(title),
             estimate="maximum likelihood" if fit.penalty is None else "MAP",

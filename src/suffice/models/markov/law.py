@@ -15,7 +15,7 @@ from suffice.engines.memory import in_words
 from suffice.engines.tree_covariance import TreeCovariance
 from suffice.engines.tree_scaling import TreeScaling
 from suffice.errors import SizeError
-from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.log_linear import ROUNDING, LogLinear
 
 Floats = NDArray[np.float64]
 Names = tuple[Hashable, ...]
@@ -191,7 +191,7 @@ def limit_masks(model: LogLinear, limits: Floats) -> list[tuple[Names, Floats]]:
     for place, scope in enumerate(model.scopes):
         values = columns[model.starts[place] : model.starts[place + 1]].toarray()
         ends = np.where(limits[running] > 0.0, values.max(axis=0), values.min(axis=0))
-        alive = (values == ends).all(axis=1) & ~values[:, lost].any(axis=1)
+        alive = (np.abs(values - ends) <= ROUNDING * np.abs(ends)).all(axis=1) & ~values[:, lost].any(axis=1)
         if not alive.all():
             masks.append((scope, np.where(alive, 0.0, -np.inf).reshape(model.shape(place))))
     return masks

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.errors import OptionError, listing
 from suffice.iteration import Control, Outcome, State, fingerprint
 from suffice.models.markov.feature import Feature
-from suffice.models.markov.feature_spread import feature_units, standardised, variances
+from suffice.models.markov.feature_spread import feature_ends, feature_units, features_of, standardised, variances
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
@@ -76,15 +76,16 @@ class Problem:
     method: str = ""
 
     def in_units(self, units: Floats) -> Problem:
-        """The same problem for the weights times the units, whose features all vary by about one."""
-        if (units == 1.0).all():
+        """The same problem for the weights times the units, whose features lie near 0 and all vary by about one."""
+        model = standardised(self.model, units, self.margins)
+        if model is self.model:
             return self
         control, told = self.control, self.control.callback
         if told is not None:
             control = replace(control, callback=lambda state: told(replace(state, parameters=state.parameters / units)))
         return replace(
             self,
-            family=self.family.over(standardised(self.model, units)),
+            family=self.family.over(model),
             penalty=None if self.penalty is None else self.penalty.in_units(units),
             control=control,
             start=self.start * units,
@@ -148,9 +149,7 @@ class Problem:
         uniform = np.repeat(1.0 / sizes, sizes)
         variance = np.maximum(variances(self.model, self.margins), 0.01 * variances(self.model, uniform))
         variance = np.where(variance > 0.0, variance, 1.0)
-        features = np.zeros(self.model.n_weights, np.bool_)
-        for term, place in zip(self.model.terms, self.model.weight_slices, strict=True):
-            features[place] = isinstance(term, Feature)
+        features = features_of(self.model)
         cells, penalty = gradient.indicator_scale(self.observed), self.penalty
         if not isinstance(penalty, GaussianPenalty):
             return lambda weights, slope: np.where(features, 1.0 / variance, cells(weights, slope))
@@ -437,12 +436,8 @@ def table_weights(model: LogLinear, log_potentials: Floats) -> Floats:
 
 
 def feature_bounds(model: LogLinear) -> Floats:
-    """A number that no feature falls below (n_weights,): 0 for indicators, the sum of the least values for others."""
-    lower = np.zeros(model.n_weights)
-    for term, place in zip(model.terms, model.weight_slices, strict=True):
-        if isinstance(term, Feature):
-            lower[place] = math.fsum(float(table.min()) for table in term.tables(model.domain))
-    return lower / model.units
+    """A number that no feature falls below (n_weights,): 0 for cells, the sum of the least values for features."""
+    return np.where(features_of(model), feature_ends(model)[0], 0.0)
 
 
 def largest_sum(family: LawFamily, part: NDArray[np.intp]) -> float:

@@ -25,6 +25,11 @@ from suffice.models.markov.structure import Term
 
 Floats = NDArray[np.float64]
 Names = tuple[Hashable, ...]
+#: For each term what is taken off its values, one number for each of its places; none for tables.
+Centres = Sequence[Sequence[float]]
+
+#: Values that differ from the centre of their feature by less than this share of it differ by rounding.
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -48,13 +53,20 @@ class LogLinear:
         weight_slices: the weights of each term.
         n_weights: number of weights.
         units: what each feature is divided by (n_weights,); ones for the model as it was given.
+        centres: what is taken off each feature before, for each term one number a place; () for the model as given.
         n_cells: number of cells of all scopes together, the length of a vector of log-potentials.
     """
 
-    def __init__(self, domain: Domain, terms: Sequence[Term], *, units: Floats | None = None) -> None:
-        """Lay out the weights of the terms, one after another; units (n_weights,): what features are divided by."""
+    def __init__(
+        self, domain: Domain, terms: Sequence[Term], *, units: Floats | None = None, centres: Centres = ()
+    ) -> None:
+        """Lay out the weights of the terms, one after another.
+
+        Features are used less their centres, divided by their units. A constant changes no law: log Z takes it.
+        """
         self.domain = domain
         self.terms = tuple(terms)
+        self.centres = tuple(centres)
         by_set: dict[frozenset[Hashable], Names] = {}
         for scope in self._term_scopes():
             by_set.setdefault(frozenset(scope), scope)
@@ -103,9 +115,12 @@ class LogLinear:
     @cached_property
     def blocks(self) -> list[list[Block]]:
         """For each term what it adds to the scopes."""
+        centres = self.centres or ((),) * len(self.terms)
         return [
-            self._feature_blocks(term, place.start) if isinstance(term, Feature) else [self._table_block(term, place)]
-            for term, place in zip(self.terms, self.weight_slices, strict=True)
+            self._feature_blocks(term, place.start, centre)
+            if isinstance(term, Feature)
+            else [self._table_block(term, place)]
+            for term, place, centre in zip(self.terms, self.weight_slices, centres, strict=True)
         ]
 
     def _table_block(self, clique: Names, place: slice) -> Block:
@@ -114,11 +129,15 @@ class LogLinear:
         columns = np.transpose(weights, [clique.index(name) for name in self.scopes[scope]]).ravel()
         return Block(scope, np.arange(len(columns)), columns, np.ones(len(columns)))
 
-    def _feature_blocks(self, feature: Feature, column: int) -> list[Block]:
+    def _feature_blocks(self, feature: Feature, column: int, centres: Sequence[float]) -> list[Block]:
         found = []
-        for names, table in zip(feature.placements, feature.tables(self.domain), strict=True):
+        off = centres or (0.0,) * len(feature.placements)
+        for names, table, centre in zip(feature.placements, feature.tables(self.domain), off, strict=True):
             scope = self._places[frozenset(names)]
             values = np.transpose(table, [names.index(name) for name in self.scopes[scope]]).ravel()
+            if centre:
+                values = values - centre
+                values[np.abs(values) <= ROUNDING * abs(centre)] = 0.0
             used = np.flatnonzero(values)
             found.append(Block(scope, used, np.full(len(used), column), values[used] / self.units[column]))
         return found

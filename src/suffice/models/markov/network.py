@@ -23,6 +23,8 @@ from suffice.models.markov.certificate import Standing, certify, find_face, find
 from suffice.models.markov.contingency import observed_margin, observed_margins
 from suffice.models.markov.existence import proves_existence
 from suffice.models.markov.feature import Feature
+from suffice.models.markov.feature_rank import untold_notes
+from suffice.models.markov.feature_spread import constant_features, offsets
 from suffice.models.markov.gaps import check_counts
 from suffice.models.markov.latent import MarkovLatent
 from suffice.models.markov.law import LawFamily, limit_masks
@@ -278,6 +280,7 @@ class MarkovNetwork(MarkovLatent):
         notes = (*self.__dict__.get("_conflicts", ()), *self.__dict__.get("_notes", ()), *standing.notes)
         if free:
             notes = (*notes, f"no term names {listing(free)}: uniform")
+        notes = (*notes, *untold_notes(family.model, penalty))
         return Solution(
             method=learned.method,
             estimate="maximum likelihood" if penalty is None else "MAP",
@@ -316,7 +319,8 @@ class MarkovNetwork(MarkovLatent):
                 f"start has shape {start.shape}; expected {model.n_weights} finite weights, in the order of "
                 "weight_names_."
             )
-        return np.array(start)
+        # No data move the weight of a constant: it is 0 by convention, or where a prior puts it.
+        return np.array(start) if self._options["prior"] is not None else np.where(constant_features(model), 0.0, start)
 
     # -- certificate -------------------------------------------------------------------------------------------------
 
@@ -331,18 +335,18 @@ class MarkovNetwork(MarkovLatent):
         """Sum over rows of the log-probability, from the joint counts where masks need them, else from the margins."""
         if self._by_em(summary):
             return self._observed_log_likelihood(summary)
-        family = self._family()
+        family = self._near()
         joint = joint_counts(summary, self.nodes) if family.extra_scopes else None
         if joint is not None:
             codes, counts = joint
-            return inner(family.log_cells(self._weights, codes, self.log_partition_), counts)
+            return inner(family.log_cells(self._weights, codes, self._log_normaliser()), counts)
         for scope, table in family.masks:
             seen = observed_margin(summary, scope) if scope in family.extra_scopes else None
             if seen is not None and seen[table < 0.0].any():
                 return -math.inf
         counts = self._margins(summary, family.model)
         logs = family.potentials(self._weights)[: family.model.n_cells]
-        return inner(logs, counts) - summary.weight * self.log_partition_
+        return inner(logs, counts) - summary.weight * self._log_normaliser()
 
     def _objective(self, summary: Summary, log_likelihood: float) -> float:
         if (measured := self._found_for(summary)) is not None:
@@ -445,7 +449,8 @@ class MarkovNetwork(MarkovLatent):
         given = np.array(weights, dtype=np.float64)
         if given.shape != self._weights.shape or not np.isfinite(given).all():
             raise OptionError(f"The weights have shape {given.shape}; expected {len(self._weights)} finite numbers.")
-        return self._family().margins(given)[0]
+        family = self._near()
+        return family.margins(given)[0] + inner(given, offsets(family.model))
 
     def matched_statistics(self) -> MatchedStatistics | None:
         """Observed and expected means of the features, and of the cells of tables; what a prior adds to the former.

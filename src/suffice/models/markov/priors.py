@@ -52,6 +52,15 @@ class GaussianPenalty:
         square = units**2 if self.precision.ndim == 1 else np.outer(units, units)
         return GaussianPenalty(self.mean * units, self.precision / square)
 
+    def posterior_variances(self, information: Floats) -> Floats:
+        """The diagonal of the inverse of information + P (k,), however flat the likelihood is beside the prior.
+
+        In coordinates in which the prior has unit precision no eigenvalue is below 1, so that none has to be dropped.
+        """
+        root = np.diag(1.0 / np.sqrt(self.precision)) if self.precision.ndim == 1 else _root(self.precision)
+        values, vectors = np.linalg.eigh(root.T @ information @ root)
+        return np.asarray(np.sum((root @ vectors) ** 2 / (1.0 + np.maximum(values, 0.0)), axis=1))
+
     def loss_bound(self, slope: Floats) -> float:
         """How far the objective is from its maximum at most, where its slope is g: g' P^-1 g / 2.
 
@@ -87,6 +96,11 @@ class LaplacePenalty:
 
 
 Penalty = GaussianPenalty | LaplacePenalty
+
+
+def _root(precision: Floats) -> Floats:
+    """A matrix R with R R' = P^-1."""
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(precision)).T)
 
 
 def pull_of(penalty: Penalty, weights: Floats, slope: Floats) -> Floats:

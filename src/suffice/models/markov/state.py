@@ -15,10 +15,12 @@ from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
 from suffice.models.markov.answers import Inference, MarkovAnswers, MarkovInference
 from suffice.models.markov.builders import MarkovBuilders
 from suffice.models.markov.feature_rank import parameter_count
+from suffice.models.markov.feature_spread import centred, offsets
 from suffice.models.markov.law import LawFamily, Masks
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import LaplacePenalty, read_penalty
 from suffice.models.markov.statistics import MarkovStatistics
+from suffice.solvers.scaling import inner
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
@@ -43,7 +45,7 @@ class MarkovState(MarkovAnswers, MarkovStatistics, MarkovBuilders):
         return self._names
 
     def _keep(self, family: LawFamily, weights: Floats, limits: Floats) -> None:
-        stale = ("_inference", "_law", "_log_z", "_standing", "_face_size", "_observed_information")
+        stale = ("_inference", "_law", "_near_law", "_log_z", "_standing", "_face_size", "_observed_information")
         for name in (*stale, "scores_", "n_expectations_"):
             self.__dict__.pop(name, None)
         self._domain, self._weights, self._limits = family.model.domain, weights, limits
@@ -55,14 +57,18 @@ class MarkovState(MarkovAnswers, MarkovStatistics, MarkovBuilders):
 
         With a Laplace prior at most the number of weights that are not at its centre.
         """
+        rank, penalty = self._rank(), read_penalty(self._options["prior"], len(self._weights))
+        if isinstance(penalty, LaplacePenalty):
+            return min(rank, int(np.count_nonzero(self._weights != penalty.mean)))
+        return rank
+
+    def _rank(self) -> int:
+        """The rank of the features, constants aside; the last one is kept."""
         domain = self._known_domain()
         last: tuple[Any, int] | None = self.__dict__.get("_last_rank")
         if last is None or last[0] != (domain, self._terms):
             last = (domain, self._terms), parameter_count(self._family().model)
             self._last_rank = last
-        penalty = read_penalty(self._options["prior"], len(self._weights))
-        if isinstance(penalty, LaplacePenalty):
-            return min(last[1], int(np.count_nonzero(self._weights != penalty.mean)))
         return last[1]
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -80,7 +86,7 @@ class MarkovState(MarkovAnswers, MarkovStatistics, MarkovBuilders):
 
     def _infer(self) -> Inference:
         if "_inference" not in self.__dict__:
-            self._inference: Inference = MarkovInference(self._family(), self._weights, self.log_partition_)
+            self._inference: Inference = MarkovInference(self._near(), self._weights, self._log_normaliser())
         return self._inference
 
     @property
@@ -91,7 +97,19 @@ class MarkovState(MarkovAnswers, MarkovStatistics, MarkovBuilders):
     @property
     def log_partition_(self) -> float:
         """Log Z: the sum over all joint states of the product of all potentials."""
-        family = self._family()
+        return self._log_normaliser() + inner(self._weights, offsets(self._near().model))
+
+    def _near(self) -> LawFamily:
+        """The same laws at the same weights, features that lie far from 0 less a constant: what log p is made from."""
+        if "_near_law" not in self.__dict__:
+            family = self._family()
+            near = centred(family.model)
+            self._near_law = family if near is family.model else family.over(near)
+        return self._near_law
+
+    def _log_normaliser(self) -> float:
+        """Log Z of the potentials of `_near`."""
+        family = self._near()
         if "_log_z" not in self.__dict__:
             self._log_z = family.margins(self._weights)[0]
         return self._log_z

@@ -13,13 +13,12 @@ from suffice.answers import CountTable
 from suffice.domain import Domain
 from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, SizeError
-from suffice.models.markov.feature import Feature
-from suffice.models.markov.feature_spread import is_constant
+from suffice.models.markov.errors import weight_errors
+from suffice.models.markov.feature_spread import feature_units, features_of
 from suffice.models.markov.law import LawFamily
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, read_penalty
+from suffice.models.markov.priors import GaussianPenalty, read_penalty
 from suffice.models.markov.structure import Term
 from suffice.report import Report
-from suffice.solvers.rank import scaled_inverse
 from suffice.statistics import Counts, Summary
 from suffice.table import Table
 
@@ -62,12 +61,16 @@ class MarkovStatistics:
         """The weights."""
         raise NotImplementedError
 
-    @property
-    def log_partition_(self) -> float:
-        """Log Z."""
+    def _family(self) -> LawFamily:
         raise NotImplementedError
 
-    def _family(self) -> LawFamily:
+    def _near(self) -> LawFamily:
+        raise NotImplementedError
+
+    def _log_normaliser(self) -> float:
+        raise NotImplementedError
+
+    def _rank(self) -> int:
         raise NotImplementedError
 
     # -- curvature ---------------------------------------------------------------------------------------------------
@@ -78,7 +81,7 @@ class MarkovStatistics:
 
         That of all rows is ``report_.weight`` times as large; it is minus the Hessian of the summed log-likelihood.
         """
-        return self._family().covariance(self._weights)
+        return self._near().covariance(self._weights)
 
     def _information_of_rows(self) -> Floats:
         """The information of all rows (n_weights, n_weights), without the prior."""
@@ -88,31 +91,39 @@ class MarkovStatistics:
     def standard_errors_(self) -> Floats:
         """Standard errors of the weights (n_weights,).
 
-        The square roots of the diagonal of the pseudo-inverse of the information of all rows. Where weights are
-        identified that is the usual error. Tables have more weights than free parameters; then it is the error of the
-        shortest of all weight vectors with the same law, and the variance of a contrast c of weights that is identified
-        is ``c' pinv(information) c``. With a normal prior: standard deviations of the normal law that has the
-        curvature of the posterior at its mode. A weight that ran to infinity has an infinite error, and so has that of
-        a feature which does not vary under the law: the data say nothing about it. With a Laplace prior a weight that
-        was set to the centre of the prior has no error (NaN), and the others have the error of a fit without it. Where
-        variables are hidden or rows have gaps, the information is the observed one, by differences of exact slopes.
+        The square roots of the diagonal of the inverse of the information of all rows, where that is definite. A weight
+        that the data do not tell has an infinite error: one that ran to infinity, that of a feature which does not vary
+        under the law, and those of features of which one is a sum of others. Tables have more weights than free
+        parameters; along the directions that change no law the error is that of the shortest of all weights with the
+        same law, by the pseudo-inverse, and the variance of a contrast c of weights that is identified is
+        ``c' pinv(information) c``. With a normal prior: standard deviations of the normal law that has the curvature of
+        the posterior at its mode. With a Laplace prior a weight that was set to the centre of the prior has no error
+        (NaN), and the others have the error of a fit without it. Where variables are hidden or rows have gaps, the
+        information is the observed one, by differences of exact slopes.
         """
         penalty = read_penalty(self._options["prior"], len(self._weights))
         information = self._information_of_rows()
         if isinstance(penalty, GaussianPenalty):
-            errors = _errors(information + penalty.matrix())
-        elif isinstance(penalty, LaplacePenalty):
-            errors = np.full(len(self._weights), np.nan)
-            used = np.flatnonzero(self._weights != penalty.mean)
-            errors[used] = _errors(information[np.ix_(used, used)])
+            errors = np.sqrt(penalty.posterior_variances(information))
         else:
-            errors = _errors(information)
-            model = self._family().model
-            silent = is_constant(model, self._family().margins(self._weights)[1])
-            for term, place in zip(self._terms, model.weight_slices, strict=True):
-                if isinstance(term, Feature) and silent[place].all():
-                    errors[place] = np.inf
+            away = np.zeros(len(self._weights)) if penalty is None else penalty.mean
+            used = np.full(len(self._weights), penalty is None) | (self._weights != away)
+            errors = np.full(len(self._weights), np.nan)
+            errors[used] = self._errors_of(information, np.flatnonzero(used))
         return np.where(self._limits != 0.0, np.inf, errors)
+
+    def _errors_of(self, information: Floats, used: NDArray[np.intp]) -> Floats:
+        """Errors of some weights (u,), the others held where they are; information (n_weights, n_weights)."""
+        family, within = self._near(), np.ix_(used, used)
+        units = feature_units(family.model, family.margins(self._weights)[1])
+        sizes = np.outer(units, units)
+
+        def structural() -> Floats:
+            return (family.covariance(np.zeros(len(units))) / sizes)[within]
+
+        spare = len(units) - self._rank() if len(used) == len(units) and not family.masks else None
+        features = features_of(family.model)[used]
+        return weight_errors((information / sizes)[within], features, structural, spare) / units[used]
 
     # -- against the saturated model ---------------------------------------------------------------------------------
 
@@ -166,10 +177,10 @@ class MarkovStatistics:
     def _expected(self, codes: NDArray[Any], counts: Floats) -> tuple[Floats, float]:
         """Expected counts of these joint states (k,), and of all others together."""
         total = math.fsum(counts)
-        expected = total * np.exp(self._family().log_cells(self._weights, codes, self.log_partition_))
+        expected = total * np.exp(self._near().log_cells(self._weights, codes, self._log_normaliser()))
         if self.n_cells_ > SUMMED_CELLS:
             return expected, max(0.0, total - math.fsum(expected))
-        joint = np.exp(self._family().log_joint(self._weights, self.log_partition_))
+        joint = np.exp(self._near().log_joint(self._weights, self._log_normaliser()))
         joint[tuple(codes.T)] = 0.0
         return expected, total * float(joint.sum())
 
@@ -212,7 +223,7 @@ class MarkovStatistics:
                 f"The joint table has {self.n_cells_:,} cells ({in_words(8 * self.n_cells_)}); the limit is "
                 f"{MOST_CELLS:,}. Ask for the marginal of fewer variables."
             )
-        return Table(self._domain, np.exp(self._family().log_joint(self._weights, self.log_partition_)))
+        return Table(self._domain, np.exp(self._near().log_joint(self._weights, self._log_normaliser())))
 
     def _joint(self) -> tuple[NDArray[Any], Floats] | None:
         """The joint states of the variables that are seen (k, variables) and their counts (k,), where they are kept."""
@@ -271,10 +282,6 @@ def _chance(df: int, value: float) -> float:
     from scipy.special import chdtrc
 
     return float(chdtrc(df, value)) if df else 1.0
-
-
-def _errors(information: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.clip(np.diagonal(scaled_inverse(information)), 0.0, None)))
 
 
 def joint_counts(summary: Summary, names: tuple[Hashable, ...]) -> tuple[NDArray[Any], Floats] | None:

@@ -131,7 +131,7 @@ class HiddenFit:
     def problem(self, tolerance: float) -> tuple[WeightsEM, str]:
         """E-step and M-step, and what the M-step is called."""
         units = self.units
-        family = self.family.over(standardised(self.model, units))
+        family = self.family.over(standardised(self.model, units, self.open_shares))
         penalty = None if self.penalty is None else self.penalty.in_units(units)
         direction, nothing = self.standing.direction * units, np.zeros(self.model.n_weights)
         like = Problem(family, self.open_shares, self.weight, penalty, Control(), nothing, direction)
@@ -194,14 +194,14 @@ class HiddenFit:
         """What is left of the slope of the objective (n_weights,), a row."""
         units = self.units
         penalty = None if self.penalty is None else self.penalty.in_units(units)
-        over = family.over(standardised(self.model, units))
+        over = family.over(standardised(self.model, units, self.open_shares))
         return stationarity(over, weights * units, self.rows, penalty) * units
 
     def information(self, weights: Floats) -> Floats:
         """Minus the Hessian of the observed log-likelihood without the prior (n_weights, n_weights)."""
         units = self.units
         plain = replace(self, penalty=None) if self.penalty is not None else self
-        family = self.family.over(standardised(self.model, units))
+        family = self.family.over(standardised(self.model, units, self.open_shares))
         counts, nothing = plain._counts(family.plan), np.zeros(self.model.n_weights)
         alive = np.ones(self.model.n_cells, np.bool_)
         problem = WeightsEM(family, counts, None, "", nothing, alive, units, 0.0)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.markov.feature import Feature
-from suffice.models.markov.feature_spread import feature_units
+from suffice.models.markov.feature_spread import constant_features, feature_units
 from suffice.models.markov.log_linear import LogLinear
 
 Floats = NDArray[np.float64]
@@ -33,7 +33,7 @@ def random_weights(
     for term, place in zip(model.terms, model.weight_slices, strict=True):
         if unseen & set(term.variables if isinstance(term, Feature) else term):
             weights[place] = rng.standard_normal(place.stop - place.start)
-    return spread * weights / units
+    return np.where(constant_features(model), 0.0, spread * weights / units)
 
 
 def crowding(model: LogLinear, hidden: Sequence[Hashable]) -> int:

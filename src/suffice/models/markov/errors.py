@@ -1,0 +1,53 @@
+"""Standard errors of weights: what the data say about each, and that they say nothing about some.
+
+Weights along which the information is 0 are not told by the data. For features that is a weight without an error. The
+cells of tables have more weights than free parameters by construction: along the directions that change no law, the
+shortest weights stand for all, and their error is that of the pseudo-inverse. A direction that is flat at this law but
+not at others, such as one along which the likelihood rises for ever, is no such convention: it has no error either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.solvers.rank import inverse_and_flat
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+#: A weight takes part in a direction where its share of it is above this.
+SHARE = 1e-5
+#: A direction that others do not span has at least this length beside them.
+APART = 0.5
+
+
+def weight_errors(
+    information: Floats, features: Bools, structural: Callable[[], Floats], spare: int | None = None
+) -> Floats:
+    """Standard errors (k,) from the information of all rows (k, k), its features in units of about their spread.
+
+    features (k,): which weights are those of features. structural: makes the information under a law that is positive
+    wherever the fitted one may be, whose flat directions change no law; spare: their number, where it is known. inf
+    where the data do not tell a weight.
+    """
+    inverse, flat = inverse_and_flat(information)
+    errors = np.asarray(np.sqrt(np.clip(np.diagonal(inverse), 0.0, None)))
+    errors[features & _touched(flat)] = np.inf
+    if flat.shape[1] != spare and (~features & _touched(flat)).any():
+        further = _beside(flat, inverse_and_flat(structural())[1])
+        errors[_touched(further)] = np.inf
+    return errors
+
+
+def _touched(directions: Floats) -> Bools:
+    """Which weights take part in a space of directions, given by an orthonormal basis (k, f)."""
+    return np.asarray(np.sqrt(np.sum(directions**2, axis=1)) > SHARE)
+
+
+def _beside(directions: Floats, others: Floats) -> Floats:
+    """An orthonormal basis (k, g) of what the directions span and the others do not; both are orthonormal."""
+    left, sizes, _ = np.linalg.svd(directions - others @ (others.T @ directions), full_matrices=False)
+    return np.asarray(left[:, sizes > APART])
