@@ -63,7 +63,7 @@ def test_full_tables_need_no_linear_programme(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the linear programme was asked")
 
-    monkeypatch.setattr("suffice.models.markov.certificate.smallest_face", refuse)
+    monkeypatch.setattr("suffice.models.markov.standing.smallest_face", refuse)
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(0, 3, 2000) for name in NAMES}
     network = sf.MarkovNetwork(PAIRS).fit(columns)

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 import suffice as sf
-from suffice.models.markov.certificate import find_standing
+from suffice.models.markov.standing import find_standing
 from suffice.solvers import faces
 
 

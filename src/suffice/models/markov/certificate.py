@@ -1,205 +1,68 @@
-"""Where a log-linear fit stands: whether its maximum exists, how many parameters are free, how near the result is."""
+"""How near a log-linear fit is to its maximum, measured at the weights that were returned.
+
+Nothing that a solver keeps is used: the law is made anew from the weights by the engine that answers questions.
+
+- With a normal prior the objective is strongly concave, with a Laplace prior its maximum lies in a known ball: what is
+  left is bounded by the slope.
+- Of a decomposable model without a prior the largest log-likelihood is known from the margins m of cliques and
+  separators alone, ``sum over cliques of m log m - sum over separators of m log m`` (Lauritzen 1996, section 4.4), and
+  what is left is the difference.
+- Else half the squared Newton decrement estimates it.
+
+No number is stated below the rounding of the objective itself, of which it is a part.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.markov.contingency import observed_margin
-from suffice.models.markov.existence import shown_to_exist
-from suffice.models.markov.feature_spread import at_ends, feature_units, features_of, standardised, variances
-from suffice.models.markov.law import LawFamily, Masks, limit_masks
+from suffice.models.markov.feature_spread import feature_units, standardised, variances
+from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
+from suffice.models.markov.standing import Standing
 from suffice.report import Certificate
-from suffice.solvers.faces import MOST_CELLS, Face, smallest_face
 from suffice.solvers.gradient import pseudo_gradient
-from suffice.solvers.local_faces import settled
 from suffice.solvers.newton import solve_truncated
+from suffice.solvers.rank import inverse_and_flat
 from suffice.solvers.scaling import inner
-from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 
 #: How exactly the equations of the Newton decrement are solved: it is an estimate.
 FORCING = 1e-2
-#: A slope that rounding alone explains, in units of the spread of its feature.
-HIDDEN = 1e-14
-#: A variance below this, in the same units squared, is that of a feature that does not vary.
+#: A variance below this, in units of the spread of a feature squared, is that of a feature that does not vary.
 CONSTANT = 1e-20
-#: Parts of a direction below this share of its largest one are rounding of the linear programme.
-MOVES = 1e-9
+#: Weights up to which the decrement is computed from the whole covariance where products with it do not suffice.
+WHOLE_WEIGHTS = 500
+#: Rounding of a sum of numbers of the size of one, of which each doubling of its length adds as much again.
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 _UNITS = "largest difference of an observed and an expected mean of a feature"
 _SLOPES = "largest slope of the objective, a row"
-_NOT_ATTAINED = "the maximum is not attained: the law returned is its limit"
-_NOT_COMPLETE = (
-    "the maximum is not attained: the cells of terms that vanish have been left out of the law, but whether further "
-    "joint states vanish in its limit was not decided"
-)
 
 
-@dataclass(frozen=True)
-class Standing:
-    """Whether the maximum exists, and where the law is put if not.
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """A law at some weights, beside what was observed: all of one row.
 
-    limits (n_weights,): minus or plus infinity for weights that run there each by itself, NaN for those that run to
-    infinity only together with others, 0 for all that stay. direction (n_weights,): along it the likelihood rises to
-    its limit; joint states that vanish fall by 1 or more, all others stay.
+    log_likelihood of the observed margins; slope (n_weights,) of the objective, of least size under a Laplace prior;
+    noise (n_weights,) and rounding: how exactly slope and objective are known.
     """
 
-    exists: bool | None
-    directions: tuple[str, ...]
-    masks: Masks
-    limits: Floats
-    direction: Floats
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def undecided(cls, n_weights: int) -> Standing:
-        """Nothing is known, and no weight is held to run anywhere."""
-        nothing = np.zeros(n_weights)
-        return cls(None, (), (), nothing, nothing)
-
-    def of_no_law(self, sentences: tuple[str, ...]) -> Standing:
-        """The standing of margins that no law has, as the sentences say."""
-        return replace(self, exists=False, directions=sentences, notes=())
-
-
-def find_standing(
-    model: LogLinear,
-    margins: Floats,
-    summary: Summary,
-    penalty: Penalty | None,
-    most_cells: int,
-    family: LawFamily | None = None,
-) -> Standing:
-    """Look at the observed margins before solving. A prior always has a maximum at finite weights.
-
-    family: all laws of the model, whose tree is tried first.
-    """
-    nothing = np.zeros(model.n_weights)
-    if penalty is not None:
-        return Standing(True, (), (), nothing, nothing)
-    if most_cells == 0 and not own_limits(model, margins).any():
-        return Standing.undecided(model.n_weights)
-    # A decomposable model is settled by its zero margins alone, without any sweep or programme.
-    if most_cells and family is not None and model.is_tables and model.decomposition.tree is None:
-        if shown_to_exist(family, margins):
-            return Standing(True, (), (), nothing, nothing)
-    face = find_face(model, margins, summary, most_cells)
-    if not face.complete and not model.is_tables:
-        face = _by_weights(model, margins, face)
-    if face.exists is True:
-        return Standing(True, (), (), nothing, nothing)
-    notes = () if face.exists is None else (_NOT_ATTAINED if face.complete else _NOT_COMPLETE,)
-    direction = face.direction / feature_units(model, margins)
-    limits = weight_limits(model, margins, face)
-    states = {variable.name: variable.states for variable in model.domain.variables}
-    directions = (*_weight_directions(model, direction, limits), *face.lost_states(states))
-    return Standing(face.exists, directions, tuple(face.masks()), limits, direction, notes)
-
-
-def _weight_directions(model: LogLinear, direction: Floats, limits: Floats) -> list[str]:
-    """A sentence for each weight that runs by itself, and one for those that run together."""
-    found = [f"weight of {model.weight_names[k]} -> {limits[k]:.0f}" for k in np.flatnonzero(np.isinf(limits))]
-    joint = np.flatnonzero(np.isnan(limits))
-    if len(joint):
-        sizes = direction[joint] / np.abs(direction[joint]).max()
-        terms = [f"{size:+.4g} [{model.weight_names[k]}]" for k, size in zip(joint[:12], sizes[:12], strict=True)]
-        rest = f" ... ({len(joint) - 12} more)" if len(joint) > 12 else ""
-        found.append(f"weights together, none by itself -> inf along {' '.join(terms)}{rest}")
-    return found
-
-
-class _Names(Sequence[str]):
-    """Names of the weights, made only if an error asks for them."""
-
-    def __init__(self, model: LogLinear) -> None:
-        self._model = model
-
-    def __len__(self) -> int:
-        return self._model.n_weights
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._model.weight_names[place]
-
-
-def find_face(model: LogLinear, margins: Floats, summary: Summary, most_cells: int = MOST_CELLS) -> Face:
-    """The smallest face of the marginal polytope with the observed margins, shares of all cells (n_cells,).
-
-    Its direction is that of the weights times their units, in which the linear programmes are solved.
-    """
-    model = standardised(model, feature_units(model, margins), margins)
-
-    def margin(scope: tuple[Hashable, ...]) -> Floats:
-        found = observed_margin(summary, scope)
-        return np.zeros(model.domain.shape(scope)) if found is None else found
-
-    return smallest_face(
-        {variable.name: variable.card for variable in model.domain.variables},
-        model.scopes,
-        model.expected(margins),
-        1.0,
-        design=None if model.is_identity else model.matrix,
-        margin=margin,
-        shares=margins,
-        names=_Names(model),
-        most_cells=most_cells,
-    )
-
-
-def _by_weights(model: LogLinear, margins: Floats, face: Face) -> Face:
-    """The face with the cells left out that weights lose which run by themselves, of whatever size the model is."""
-    limits = own_limits(model, margins)
-    left = _left_by(model, limits)
-    if left.all():
-        return face
-    parts = enumerate(face.scope_support)
-    direction = np.where(face.direction == 0.0, np.sign(limits), face.direction)
-    tables = tuple(table & model.part(left, place) for place, table in parts)
-    return replace(face, exists=False, scope_support=tables, direction=direction)
-
-
-def _left_by(model: LogLinear, limits: Floats) -> NDArray[np.bool_]:
-    """The cells of all scopes (n_cells,) that weights leave which run by themselves."""
-    masks = dict(limit_masks(model, limits))
-    tables = [masks[s] == 0.0 if s in masks else np.ones(model.domain.shape(s), bool) for s in model.scopes]
-    return np.concatenate([np.zeros(0, bool), *(table.ravel() for table in tables)])
-
-
-def weight_limits(model: LogLinear, margins: Floats, face: Face) -> Floats:
-    """Where each weight runs (n_weights,): to infinity by itself, to infinity together with others (NaN), nowhere (0).
-
-    A weight runs by itself where its feature always had its largest value (or its least one) on every place, and a cell
-    of a table where it was never seen: whatever all others do, the states where it has not are lost. If that leaves
-    more than the face, the weights that the direction moves beside them run together.
-    """
-    limits = own_limits(model, margins)
-    alive = _left_by(model, limits)
-    moving = np.abs(face.direction) > MOVES * np.abs(face.direction).max(initial=0.0)
-    if face.support is None:
-        known = np.concatenate([np.zeros(0, bool), *(table.ravel() for table in face.scope_support)])
-        same = np.array_equal(*(settled(model.cards, model.scopes, cells) for cells in (alive, known)))
-    else:
-        parts = [model.part(alive, place) for place in range(len(model.scopes))]
-        same = np.array_equal(face.polytope.spread(parts), face.support)
-    if same:
-        return limits
-    return np.where(moving & (limits == 0.0), np.nan, limits)
-
-
-def own_limits(model: LogLinear, margins: Floats) -> Floats:
-    """Where each weight runs by itself (n_weights,): -inf, inf, or 0 for nowhere, by what was seen on its places."""
-    least, most = at_ends(model, margins)
-    limits = np.where(least, -np.inf, np.where(most & features_of(model), np.inf, 0.0))
-    return np.where(least & most, 0.0, limits)
+    family: LawFamily
+    weights: Floats
+    marginals: Floats
+    log_likelihood: float
+    slope: Floats
+    noise: Floats
+    rounding: float
 
 
 def certify(
@@ -220,51 +83,124 @@ def certify(
     units = feature_units(family.model, margins)
     family, weights = family.over(standardised(family.model, units, margins)), weights * units
     penalty = None if penalty is None else penalty.in_units(units)
-    log_z, marginals = family.margins(weights)
-    observed = family.model.expected(margins)
-    slope = observed - family.model.expected(marginals)
-    if isinstance(penalty, GaussianPenalty):
-        slope = slope - penalty.slope(weights) / weight
-    if isinstance(penalty, LaplacePenalty):
-        slope = pseudo_gradient(weights - penalty.mean, slope, penalty.rate / weight)
-    gap = float(np.abs(slope).max(initial=0.0))
-    value, bound = None, False
-    if isinstance(penalty, GaussianPenalty):
-        value, bound = weight * penalty.loss_bound(slope), True
-    elif isinstance(penalty, LaplacePenalty):
-        loss = penalty.value(weights) - weight * (inner(weights, observed) - log_z)
-        value, bound = penalty.loss_bound(slope, weights, loss), True
-    elif standing.exists is not False or standing.notes:  # Without a law the objective has no limit.
-        value = _decrement(family, weights, slope, marginals, deadline)
+    found = _measure(family, weights, margins, weight, penalty)
+    value, bound = _value_gap(found, margins, weight, penalty, standing, deadline)
     scale = _UNITS if penalty is None else _SLOPES
     scale += "" if (units == 1.0).all() else ", in units of its spread"
+    gap = float(np.abs(found.slope).max(initial=0.0))
     return Certificate(gap, value, bound=bound, exists=standing.exists, directions=standing.directions, scale=scale)
+
+
+def _measure(family: LawFamily, weights: Floats, margins: Floats, weight: float, penalty: Penalty | None) -> _Measured:
+    """The law by the engine of queries, which no solver uses, from the weights alone."""
+    model, law = family.model, family.tree(weights).condition()
+    tables = law.factor_marginals()[: len(model.scopes)]
+    marginals = np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
+    observed, expected = model.expected(margins), model.expected(marginals)
+    sizes = _absolute(model, margins) + _absolute(model, marginals)
+    slope, logs = observed - expected, family.potentials(weights)[: model.n_cells]
+    size = inner(np.abs(logs), margins) + abs(law.log_partition)
+    if penalty is not None:
+        size += penalty.value(weights) / weight
+    if isinstance(penalty, GaussianPenalty):
+        pull = penalty.slope(weights) / weight
+        slope, sizes = slope - pull, sizes + np.abs(pull)
+    elif isinstance(penalty, LaplacePenalty):
+        slope = pseudo_gradient(weights - penalty.mean, slope, penalty.rate / weight)
+    unit = ROUNDING * (1.0 + math.log2(1.0 + model.n_cells))
+    log_likelihood = inner(logs, margins) - law.log_partition
+    return _Measured(family, weights, marginals, log_likelihood, slope, unit * sizes, unit * (1.0 + size))
+
+
+def _absolute(model: LogLinear, shares: Floats) -> Floats:
+    """The mean size of each feature (n_weights,): how large the terms are whose sum is its mean."""
+    return shares if model.is_identity else np.asarray(abs(model.matrix).T @ shares)
+
+
+def _value_gap(
+    found: _Measured, margins: Floats, weight: float, penalty: Penalty | None, standing: Standing, deadline: float
+) -> tuple[float | None, bool]:
+    """What the objective can still rise by, in nats a row, and whether that is a bound."""
+    if isinstance(penalty, GaussianPenalty):
+        return weight * penalty.loss_bound(found.slope, found.noise) + found.rounding, True
+    if isinstance(penalty, LaplacePenalty):
+        loss = penalty.value(found.weights) - weight * found.log_likelihood
+        return penalty.loss_bound(found.slope, found.weights, loss, found.noise) + found.rounding, True
+    if standing.exists is False and not standing.notes:  # No law has the margins: the objective has no limit.
+        return None, False
+    best = _decomposable_maximum(found.family.model, margins)
+    if best is not None:
+        return max(0.0, best - found.log_likelihood) + found.rounding, True
+    left = _decrement(found, deadline)
+    return (None if left is None else left + found.rounding), False
+
+
+def _decomposable_maximum(model: LogLinear, margins: Floats) -> float | None:
+    """The largest mean log-likelihood of a decomposable model of tables; None for any other."""
+    if not model.is_tables or model.decomposition.tree is None:
+        return None
+    tree, total = model.decomposition.tree, 0.0
+    for home, separator in zip(model.decomposition.homes, tree.separators, strict=True):
+        table = model.part(margins, home)
+        total += _plogp(table)
+        if separator:
+            drop = tuple(axis for axis, name in enumerate(model.scopes[home]) if name not in separator)
+            total -= _plogp(table.sum(axis=drop))
+    held = {name for scope in model.scopes for name in scope}
+    return total - math.fsum(math.log(card) for name, card in model.cards.items() if name not in held)
+
+
+def _plogp(shares: Floats) -> float:
+    seen = shares[shares > 0.0]
+    return float(seen @ np.log(seen))
+
+
+# -- the Newton decrement --------------------------------------------------------------------------------------------
 
 
 class _LateError(Exception):
     """There is no time left."""
 
 
-def _decrement(family: LawFamily, weights: Floats, slope: Floats, marginals: Floats, deadline: float) -> float | None:
+def _decrement(found: _Measured, deadline: float) -> float | None:
     """Half the squared Newton decrement, which estimates how much the objective can still rise, in nats a row.
 
-    None where the equations could not be solved: the law does not curve along the slope, or the time is up.
+    None where the equations could not be solved: the law does not curve along the slope, or the time is up. A slope
+    that rounding alone explains is none.
     """
-    variance = variances(family.model, marginals)
+    slope = np.where(np.abs(found.slope) > found.noise, found.slope, 0.0)
+    if not slope.any():
+        return 0.0
+    try:
+        return _by_products(found, slope, deadline)
+    except _LateError:
+        return None
+
+
+def _by_products(found: _Measured, slope: Floats, deadline: float) -> float | None:
+    """By conjugate gradients on products with the covariance; from the whole of it where these do not suffice."""
+    variance = variances(found.family.model, found.marginals)
     diagonal = 1.0 / np.where(variance > CONSTANT, variance, 1.0)
-    product = family.covariance_product(weights)
+    product = _until(deadline, found.family.covariance_product(found.weights))
+    direction = solve_truncated(product, slope, diagonal, FORCING)
+    left = slope - product(direction)
+    small = float(left @ (diagonal * left)) <= (2.0 * FORCING) ** 2 * float(slope @ (diagonal * slope))
+    if small or (np.abs(left) <= found.noise).all():
+        return 0.5 * max(0.0, float(slope @ direction))
+    if len(slope) > WHOLE_WEIGHTS:
+        return None
+    inverse, flat = inverse_and_flat(found.family.covariance(found.weights))
+    if (np.abs(flat.T @ slope) > np.sqrt((flat**2).T @ found.noise**2)).any():
+        return None
+    return 0.5 * max(0.0, float(slope @ inverse @ slope))
+
+
+def _until(deadline: float, function: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    """The function, which raises as soon as the time is up."""
 
     def timed(vector: Floats) -> Floats:
         if time.monotonic() > deadline:
             raise _LateError
-        return product(vector)
+        return function(vector)
 
-    try:
-        direction = solve_truncated(timed, slope, diagonal, FORCING)
-        left = slope - timed(direction)
-    except _LateError:
-        return None
-    solved = float(left @ (diagonal * left)) <= (2.0 * FORCING) ** 2 * float(slope @ (diagonal * slope))
-    if not solved and float(np.abs(left).max(initial=0.0)) > HIDDEN:
-        return None
-    return 0.5 * max(0.0, float(slope @ direction))
+    return timed

@@ -19,7 +19,7 @@ from suffice.errors import EstimateError, MergeError, OptionError, SizeError, li
 from suffice.families.base import as_numbers
 from suffice.fitting import Estimator, Solution
 from suffice.models.markov.approximate.options import APPROXIMATE, read_batch, read_sampling
-from suffice.models.markov.certificate import Standing, certify, find_face, find_standing
+from suffice.models.markov.certificate import certify
 from suffice.models.markov.contingency import observed_margin, observed_margins
 from suffice.models.markov.existence import proves_existence
 from suffice.models.markov.feature import Feature
@@ -32,6 +32,7 @@ from suffice.models.markov.learning import ABOVE_ZERO, SOLVERS, Learned, Problem
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.moments import known_means, matched_means
 from suffice.models.markov.priors import read_penalty
+from suffice.models.markov.standing import Standing, find_face, find_standing
 from suffice.models.markov.statistics import joint_counts
 from suffice.models.markov.structure import Term, read_terms, term_variables
 from suffice.report import Certificate, MatchedStatistics

@@ -61,14 +61,18 @@ class GaussianPenalty:
         values, vectors = np.linalg.eigh(root.T @ information @ root)
         return np.asarray(np.sum((root @ vectors) ** 2 / (1.0 + np.maximum(values, 0.0)), axis=1))
 
-    def loss_bound(self, slope: Floats) -> float:
+    def loss_bound(self, slope: Floats, noise: Floats | float = 0.0) -> float:
         """How far the objective is from its maximum at most, where its slope is g: g' P^-1 g / 2.
 
-        Minus the Hessian of the objective is at least P, because the likelihood is concave.
+        Minus the Hessian of the objective is at least P, because the likelihood is concave. noise (k,): how far the
+        slope may be from g.
         """
         if self.precision.ndim == 1:
-            return 0.5 * float(np.sum(slope**2 / self.precision))
-        return 0.5 * float(slope @ np.linalg.solve(self.precision, slope))
+            return 0.5 * float(np.sum((np.abs(slope) + noise) ** 2 / self.precision))
+        inverse = np.linalg.inv(self.precision)
+        length = float(np.sqrt(max(0.0, slope @ inverse @ slope)))
+        unknown = np.broadcast_to(noise, slope.shape)
+        return 0.5 * (length + float(np.sqrt(unknown @ np.abs(inverse) @ unknown))) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +90,15 @@ class LaplacePenalty:
         """The same penalty on the weights times their units."""
         return LaplacePenalty(self.mean * units, self.rate / units)
 
-    def loss_bound(self, slope: Floats, weights: Floats, loss: float) -> float:
+    def loss_bound(self, slope: Floats, weights: Floats, loss: float, noise: Floats | float = 0.0) -> float:
         """How far the objective is from its maximum at most, where its slope of least size is g.
 
         loss: minus the objective, log-likelihood less penalty. No log-likelihood is above 0, so the penalty of the best
-        weights is at most the loss, and a concave function rises by at most ``sum |g_k| |best_k - w_k|``.
+        weights is at most the loss, and a concave function rises by at most ``sum |g_k| |best_k - w_k|``. noise (k,):
+        how far the slope may be from g; where it is 0 at the centre of the prior, the corner takes it up.
         """
-        return float(np.max(np.abs(slope) / self.rate, initial=0.0)) * (loss + self.value(weights))
+        size = np.where((slope == 0.0) & (weights == self.mean), 0.0, np.abs(slope) + noise)
+        return float(np.max(size / self.rate, initial=0.0)) * (loss + self.value(weights))
 
 
 Penalty = GaussianPenalty | LaplacePenalty

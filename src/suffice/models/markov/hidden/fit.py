@@ -22,7 +22,6 @@ from suffice.models.em.counts import ExpectedCounts
 from suffice.models.em.information import score_differences
 from suffice.models.em.rows import Rows
 from suffice.models.em.runs import Runs, run_all
-from suffice.models.markov.certificate import Standing, find_standing
 from suffice.models.markov.feature_spread import feature_units, standardised
 from suffice.models.markov.hidden.check import code_matrix, stationarity
 from suffice.models.markov.hidden.start import random_weights, symmetry_notes
@@ -31,6 +30,7 @@ from suffice.models.markov.law import LawFamily
 from suffice.models.markov.learning import Problem, in_sums, settle
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import LaplacePenalty, Penalty
+from suffice.models.markov.standing import Standing, find_standing
 from suffice.report import Certificate
 from suffice.solvers.faces import MOST_CELLS
 from suffice.statistics import Counts, Statistic, Summary
