@@ -130,21 +130,25 @@ def gis(
     *,
     total: float | Sequence[float],
     lower: ArrayLike | None = None,
+    units: ArrayLike | None = None,
     blocks: Sequence[ArrayLike] | None = None,
     slack: bool = True,
     problem: str = "",
 ) -> Outcome:
     """Fit a log-linear model by iterative scaling: ``weight_i += log(observed_i / expected_i) / total``.
 
-    `moments(weights)` returns log Z and the expected features (k,). lower (k,): the least value of each feature, which
-    is taken off first, 0 if None. total: the largest sum of all features less `lower` in any state; with blocks, index
-    arrays that are scaled one after another, one total for each. slack: also scale what the features lack of their
-    total, as a feature of its own; it is folded into the weights, so that no model has to know it. The weight of a
-    feature that was only observed at its least value has no maximum: it falls until the tolerance is met, and stays as
-    it is where the law allows no other value. Every iteration asks for log Z anew, so the law is always normalised.
+    `moments(weights)` returns log Z and the expected features (k,). lower (k,): a number below which no value of the
+    feature lies, taken off first, 0 if None. units (k,): the features are multiplied by these, 1 if None, for the step
+    alone: weights and gaps are those of the features as they are given. total: the largest sum of all features less
+    `lower`, times `units`, in any state; with blocks, index arrays that are scaled one after another, one for each.
+    slack: also scale what the features lack of their total, as a feature of its own; it is folded into the weights, so
+    that no model has to know it. The weight of a feature that was only observed at its least value has no maximum: it
+    falls until the tolerance is met, and stays as it is where the law allows no other value. Every iteration asks for
+    log Z anew, so the law is always normalised.
     """
     targets = np.asarray(observed, dtype=np.float64)
     shift = np.zeros_like(targets) if lower is None else np.asarray(lower, dtype=np.float64)
+    sizes = np.ones_like(targets) if units is None else np.asarray(units, dtype=np.float64)
     parts = _blocks(total, blocks, len(targets))
     if (targets < shift - NOISE * (1.0 + np.abs(shift))).any():
         raise OptionError("An observed feature lies below its lower bound; check `lower`.")
@@ -158,10 +162,10 @@ def gis(
     def step(before: State) -> State:
         weights, known = before.parameters, (before.memory["log_z"], before.memory["expected"])
         for part in parts:
-            weights, at = weights.copy(), shift[part.index]
-            noise = NOISE * (part.total + np.abs(at))
-            wanted, present = (above(vector[part.index] - at, noise) for vector in (targets, known[1]))
-            weights[part.index] += scaling_step(wanted, present, part.total, slack=slack)
+            weights, at, size = weights.copy(), shift[part.index], sizes[part.index]
+            noise = NOISE * (part.total + np.abs(size * at))
+            wanted, present = (above(size * (vector[part.index] - at), noise) for vector in (targets, known[1]))
+            weights[part.index] += size * scaling_step(wanted, present, part.total, slack=slack)
             known = moments(weights)
         return state(weights, known)
 

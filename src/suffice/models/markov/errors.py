@@ -18,6 +18,8 @@ from suffice.solvers.rank import inverse_and_flat
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+#: A feature, or cell, that varies by less than this beside others is as good as constant.
+STILL = 1e-10
 #: A weight takes part in a direction where its share of it is above this.
 SHARE = 1e-5
 #: A direction that others do not span has at least this length beside them.
@@ -33,7 +35,9 @@ def weight_errors(
     wherever the fitted one may be, whose flat directions change no law; spare: their number, where it is known. inf
     where the data do not tell a weight.
     """
-    inverse, flat = inverse_and_flat(information)
+    sizes = np.sqrt(np.clip(np.diagonal(information), 0.0, None))
+    told = sizes > STILL * sizes.max(initial=0.0)
+    inverse, flat = inverse_and_flat(np.where(np.outer(told, told), information, 0.0))
     errors = np.asarray(np.sqrt(np.clip(np.diagonal(inverse), 0.0, None)))
     errors[features & _touched(flat)] = np.inf
     if flat.shape[1] != spare and (~features & _touched(flat)).any():

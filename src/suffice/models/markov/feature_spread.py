@@ -134,14 +134,15 @@ def feature_units(model: LogLinear, margins: Floats) -> Floats:
     return units
 
 
-def standardised(model: LogLinear, units: Floats, margins: Floats | None = None) -> LogLinear:
+def standardised(model: LogLinear, units: Floats, margins: Floats | None = None, *, far: float = FAR) -> LogLinear:
     """The model with its features less their centres, divided by their units; its weights are those times the units.
 
-    margins (n_cells,): centres are values near the means under these; under the uniform law by default.
+    margins (n_cells,): centres are values near the means under these; under the uniform law by default. far: how many
+    standard deviations its values may reach of a feature that is not centred.
     """
     if model.is_tables:
         return model
-    centres = _centres(model, _uniform(model) if margins is None else margins)
+    centres = _centres(model, _uniform(model) if margins is None else margins, far)
     plain = (units == 1.0).all() and not centres
     return model if plain else LogLinear(model.domain, model.terms, units=units, centres=centres)
 
@@ -176,7 +177,7 @@ def constant_features(model: LogLinear) -> Bools:
     return features_of(model) & ~used
 
 
-def _centres(model: LogLinear, margins: Floats) -> Centres:
+def _centres(model: LogLinear, margins: Floats, limit: float = FAR) -> Centres:
     """For each place of a feature that lies far from 0, or does not vary there, the value next to its mean.
 
     Empty where no feature is centred, so that most models stay as they are.
@@ -187,7 +188,7 @@ def _centres(model: LogLinear, margins: Floats) -> Centres:
     spreads = [np.sqrt(_part_variances(parts, shares)) for shares in (margins, _uniform(model))]
     spread = np.where(spreads[0] > STILL * largest, *spreads)
     far = np.zeros(model.n_weights, np.bool_)
-    far[parts.weight[largest > FAR * spread]] = True
+    far[parts.weight[largest > limit * spread]] = True
     if not far.any():
         return ()
     found: list[tuple[float, ...]] = [()] * len(model.terms)

@@ -25,6 +25,7 @@ from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.verdict import judged
 from suffice.models.markov.feature_rank import untold_notes
 from suffice.models.markov.gaps import MarkovGaps
+from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, read_penalty
 from suffice.models.markov.statistics import joint_counts
@@ -256,6 +257,11 @@ class MarkovLatent(MarkovGaps):
             fit = self._em(self.summary_, self._domain)
             self._observed_information = fit.information(self._weights)
         return self._observed_information
+
+    def _information_in(self, family: LawFamily) -> Floats:
+        if not self._by_em(self.summary_):
+            return super()._information_in(family)
+        return self._information_of_rows() / np.outer(family.model.units, family.model.units)
 
     def _joint(self) -> tuple[NDArray[Any], Floats] | None:
         summary = self.summary_

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from suffice.errors import OptionError, listing
 from suffice.iteration import Control, Outcome, State, fingerprint
 from suffice.models.markov.feature import Feature
-from suffice.models.markov.feature_spread import feature_ends, feature_units, features_of, standardised, variances
+from suffice.models.markov.feature_spread import (
+    feature_ends,
+    feature_units,
+    features_of,
+    offsets,
+    standardised,
+    variances,
+)
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
@@ -38,6 +45,8 @@ SOLVERS = (
 TOWARDS_FACE = 100.0
 #: A mean log-probability above this is no rounding.
 ABOVE_ZERO = 1e-9
+#: Features whose spreads differ by more than this are scaled iteratively in units of them.
+SIZES = 64.0
 #: Up to this many weights Newton's method with the whole covariance is the fastest.
 NEWTON_WEIGHTS = 32
 #: Up to this many weights products with the covariance pay: they do not mind weights that depend on each other.
@@ -305,16 +314,16 @@ def _ipf(problem: Problem, *, watch: bool = False) -> tuple[Floats, Outcome]:
 
 
 def _gis(problem: Problem, blocks: Sequence[NDArray[np.intp]] | None = None) -> tuple[Floats, Outcome]:
-    """Features are shifted to be non-negative; their largest sum is that of the most probable state under their sum.
+    """The largest sum of the features is that of the most probable state under their sum.
 
     Where that is 0 all of them are constant on the face: their means agree already, and any total leaves them alone.
     """
     model = problem.model
-    lower = feature_bounds(model)
+    lower, units = _scaling_form(model)
     parts = [np.arange(model.n_weights)] if blocks is None else list(blocks)
     totals = []
     for part in parts:
-        most, least = largest_sum(problem.family, part), lower[part]
+        most, least = largest_sum(problem.family, part, units), (units * lower)[part]
         constant = most - float(least.sum()) <= scaling.NOISE * (abs(most) + float(np.abs(least).sum()))
         totals.append(1.0 if constant else most - float(least.sum()))
     outcome = scaling.gis(
@@ -324,6 +333,7 @@ def _gis(problem: Problem, blocks: Sequence[NDArray[np.intp]] | None = None) -> 
         problem.control,
         total=totals if blocks is not None else totals[0],
         lower=lower,
+        units=units,
         blocks=blocks,
         problem=problem.fingerprint,
     )
@@ -436,12 +446,29 @@ def table_weights(model: LogLinear, log_potentials: Floats) -> Floats:
 
 
 def feature_bounds(model: LogLinear) -> Floats:
-    """A number that no feature falls below (n_weights,): 0 for cells, the sum of the least values for features."""
-    return np.where(features_of(model), feature_ends(model)[0], 0.0)
+    """A number that no feature falls below (n_weights,): its least value where that is negative, else 0."""
+    return np.minimum(feature_ends(model)[0], 0.0)
 
 
-def largest_sum(family: LawFamily, part: NDArray[np.intp]) -> float:
-    """The largest value of the sum of some features in any joint state, from the max-product pass of the tree."""
+def _scaling_form(model: LogLinear) -> tuple[Floats, Floats]:
+    """What iterative scaling takes off the features of a model, and then multiplies them with: two of (n_weights,).
+
+    The steps are those of the features as the user gave them, of which only negative ones are shifted: whatever their
+    units are here is taken back. Where their sizes differ much, or some lie far from 0, the total of all would make
+    their steps tiny: then the features stay in their units, all less their least values.
+    """
+    least, _ = feature_ends(model)
+    used = np.zeros(model.n_weights, np.bool_)  # All but constants, which are 0 here.
+    used[model.matrix.tocoo().col] = True
+    sizes = model.units[used]
+    apart = float(sizes.max(initial=0.0)) > SIZES * float(sizes.min(initial=np.inf))
+    if apart or (offsets(model) * used).any():
+        return np.where(features_of(model), least, 0.0), np.ones(model.n_weights)
+    return np.minimum(least, 0.0), model.units
+
+
+def largest_sum(family: LawFamily, part: NDArray[np.intp], units: Floats | None = None) -> float:
+    """The largest sum of some features in any joint state, times units (n_weights,), from the max-product pass."""
     chosen = np.zeros(family.model.n_weights)
-    chosen[part] = 1.0
+    chosen[part] = 1.0 if units is None else units[part]
     return family.tree(chosen).most_probable().log_value

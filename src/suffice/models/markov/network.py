@@ -75,7 +75,8 @@ class MarkovNetwork(MarkovLatent):
             reach the same law. Where exact inference does not fit: ``"sml"`` (stochastic maximum likelihood),
             ``"pseudolikelihood"``, ``"cd"`` (contrastive divergence) or ``"loopy-bp"``. Under EM it makes the M-step.
         start: weights to begin with; zeros by default, and random ones for the terms of hidden variables.
-        m_steps: most iterations of the solver in an M-step, 1 or more (generalised EM); None goes to its maximum.
+        m_steps: most iterations of the solver in an M-step, 1 or more (generalised EM); None goes to its maximum: until
+            its slope is a tenth of `tolerance`, or for 10,000 iterations.
         n_init: number of EM runs from random starts where variables are hidden; the best is kept. The first begins at
             `start` where it is given.
         acceleration: of EM: None, ``"squarem"``, or ``"lbfgs"``, which after some steps follows the slope that E-steps
@@ -435,7 +436,7 @@ class MarkovNetwork(MarkovLatent):
         """The lower bound Q of the log-likelihood at other weights that iterative scaling maximises, in nats a row.
 
         It is equal to the mean log-likelihood at the weights of this network, and nowhere above it. With changes d of
-        the weights, features f less their least values and their largest sum C it is
+        the weights, features f, negative ones less their least values, and their largest sum C it is
         ``l + sum_k (d_k observed_k - (exp(C d_k) - 1) expected_k / C)``. See `suffice.solvers.scaling`.
         """
         family = self._family()

@@ -14,7 +14,7 @@ from suffice.domain import Domain
 from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, SizeError
 from suffice.models.markov.errors import weight_errors
-from suffice.models.markov.feature_spread import feature_units, features_of
+from suffice.models.markov.feature_spread import feature_units, features_of, standardised
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.priors import GaussianPenalty, read_penalty
 from suffice.models.markov.structure import Term
@@ -102,28 +102,36 @@ class MarkovStatistics:
         information is the observed one, by differences of exact slopes.
         """
         penalty = read_penalty(self._options["prior"], len(self._weights))
-        information = self._information_of_rows()
         if isinstance(penalty, GaussianPenalty):
-            errors = np.sqrt(penalty.posterior_variances(information))
+            errors = np.sqrt(penalty.posterior_variances(self._information_of_rows()))
         else:
             away = np.zeros(len(self._weights)) if penalty is None else penalty.mean
             used = np.full(len(self._weights), penalty is None) | (self._weights != away)
             errors = np.full(len(self._weights), np.nan)
-            errors[used] = self._errors_of(information, np.flatnonzero(used))
+            errors[used] = self._errors_of(np.flatnonzero(used))
         return np.where(self._limits != 0.0, np.inf, errors)
 
-    def _errors_of(self, information: Floats, used: NDArray[np.intp]) -> Floats:
-        """Errors of some weights (u,), the others held where they are; information (n_weights, n_weights)."""
-        family, within = self._near(), np.ix_(used, used)
-        units = feature_units(family.model, family.margins(self._weights)[1])
-        sizes = np.outer(units, units)
-
-        def structural() -> Floats:
-            return (family.covariance(np.zeros(len(units))) / sizes)[within]
-
+    def _errors_of(self, used: NDArray[np.intp]) -> Floats:
+        """Errors of some weights (u,), the others held where they are."""
+        family, within = self._family(), np.ix_(used, used)
+        shares = self._near().margins(self._weights)[1]
+        units = feature_units(family.model, shares)
+        # All centred: the small variance of a feature that is nearly always the same is no difference of large numbers.
+        near = family.over(standardised(family.model, units, shares, far=0.0))
         spare = len(units) - self._rank() if len(used) == len(units) and not family.masks else None
-        features = features_of(family.model)[used]
-        return weight_errors((information / sizes)[within], features, structural, spare) / units[used]
+        return (
+            weight_errors(
+                self._information_in(near)[within],
+                features_of(family.model)[used],
+                lambda: near.covariance(np.zeros(len(units)))[within],
+                spare,
+            )
+            / units[used]
+        )
+
+    def _information_in(self, family: LawFamily) -> Floats:
+        """The information of all rows on weights of the same laws in other units (n_weights, n_weights)."""
+        return self.report_.weight * family.covariance(self._weights * family.model.units)
 
     # -- against the saturated model ---------------------------------------------------------------------------------
 

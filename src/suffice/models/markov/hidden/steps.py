@@ -31,10 +31,10 @@ from suffice.solvers.gradient import lbfgs, pseudo_gradient
 
 Floats = NDArray[np.float64]
 
-#: A whole M-step brings the slope down to this share of what it was.
-FORCING = 1e-3
+#: A whole M-step ends where its slope is below this share of the tolerance of EM; none is asked to be more exact.
+WHOLE, LEAST_SLOPE = 0.1, 1e-12
 #: Most iterations of a whole M-step; what is not at the maximum then is still better than before.
-MOST_INNER = 500
+MOST_INNER = 10_000
 #: Steps of EM before L-BFGS takes over: fewer where the slope has fallen to this. From far away the long steps of
 #: L-BFGS find worse maxima, and at the edge.
 WARM_STEPS, WARM_GAP = 200, 1e-4
@@ -61,8 +61,8 @@ class WeightsEM:
     """One EM problem, in weights times the units of their features.
 
     `counts` answers for the plan of the `family`. `method` is the solver of the M-step, and `m_steps` the number of its
-    iterations (None: to the maximum). `direction` is that of `Problem`. Cells that are not `alive` (n_cells,) are 0 in
-    every law with the support of the rows. `units` (n_weights,) are what callbacks are told weights in.
+    iterations (None: to the maximum, see `WHOLE`). `direction` is that of `Problem`. Cells that are not `alive`
+    (n_cells,) are 0 in every law with the support of the rows. Callbacks are told weights in `units` (n_weights,).
     """
 
     family: LawFamily
@@ -113,7 +113,7 @@ class WeightsEM:
         def enough(state: State) -> bool:
             return state.iteration >= most or bool(state.memory.get("stalled")) or time.monotonic() > deadline
 
-        inner = max(FORCING * found.gap, 0.1 * self.tolerance)
+        inner = max(WHOLE * self.tolerance, LEAST_SLOPE)
         control = Control(max_iter=most + 1, tolerance=inner, callback=enough)
         better, outcome = improve(self._problem(found.shares, weights, control))
         if outcome is not None and outcome.stop_reason == "interrupted":
