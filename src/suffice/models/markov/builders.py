@@ -12,6 +12,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import NotFittedError, OptionError, listing
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.numbers import real_numbers
 from suffice.models.markov.structure import (
     Term,
     agreement,
@@ -105,7 +106,7 @@ class MarkovBuilders:
                     own = ordered.domain[name]
                     array = array.take([own.index(state) for state in declared[name]], axis=axis)
             else:
-                array = np.asarray(values, dtype=np.float64)
+                array = real_numbers(values, f"The potential of {listing(names)}")
                 _declare_axes(names, array.shape, declared)
             if not np.isfinite(array).all() or (array < 0).any():
                 raise OptionError(f"The potential of {listing(names)} holds numbers that are negative or not finite.")

@@ -31,6 +31,7 @@ from suffice.domain import Domain, Variable, is_gap, sort_states
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.tree_margins import margins_of_table
 from suffice.errors import DataError, MissingColumnError, listing
+from suffice.models.markov.numbers import real_numbers
 from suffice.solvers.margins import TOLERANCE
 from suffice.statistics import Counts, Statistic, Summary
 from suffice.table import Table
@@ -40,6 +41,8 @@ Names = tuple[Hashable, ...]
 
 #: What tables call the sums over the states of a variable, in small letters.
 NAMES_OF_SUMS = frozenset({"all", "sum", "total", "totals", "margin"})
+#: Counts add up to at most this, and their shares are not below one over it.
+MOST = 1e300
 #: Cells up to which sums are compared with what they would be the sums of.
 MOST_COMPARED = 2**22
 
@@ -177,13 +180,18 @@ def note_total(what: str, values: Any) -> tuple[str, ...]:
 
 
 def _checked(values: Any, what: str) -> Floats:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{what} does not hold numbers.") from None
+    array = real_numbers(values, what, DataError)
     if not np.isfinite(array).all() or (array < 0).any():
         wrong = array[~np.isfinite(array) | (array < 0)].ravel()[0]
         raise DataError(f"{what} holds {wrong}; counts are finite and not negative.")
+    used = array[array > 0.0]
+    largest, least = used.max(initial=0.0), used.min(initial=np.inf)
+    if largest > MOST / max(used.size, 1) or least < max(1.0, largest) / MOST:
+        wrong = largest if largest > MOST / max(used.size, 1) else least
+        raise DataError(
+            f"{what} holds {wrong:.6g}; counts are 0 or at least {1 / MOST:g} of the largest, and add up to at most "
+            f"{MOST:g}. Divide all by a common number, or leave out what is as good as never seen."
+        )
     return array
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, state_key
 from suffice.errors import FileFormatError, OptionError, listing
+from suffice.models.markov.numbers import check_size, real_numbers
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
@@ -76,6 +77,7 @@ class Feature:
         found = _evaluate(values, domain, self.name)
         if not np.isfinite(found).all():
             raise OptionError(f"The feature {self.name!r} on {listing(domain.names)} has values that are not finite.")
+        check_size(found, f"The feature {self.name!r} on {listing(domain.names)}")
         if callable(values):
             self._evaluated[key] = found
         return found
@@ -162,13 +164,10 @@ def _evaluate(values: Any, domain: Domain, name: str) -> Floats:
     if isinstance(values, Table):
         return _by_label(values, domain, name)
     if isinstance(values, Mapping):
-        return _from_mapping(values, domain)
+        return _from_mapping(values, domain, name)
     if callable(values):
         return _from_function(values, domain, name)
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise OptionError(f"The feature {name!r} has the values {values!r}; expected numbers or a function.") from None
+    array = real_numbers(values, f"The feature {name!r}")
     if array.shape != shape:
         raise OptionError(
             f"The feature {name!r} has values of shape {array.shape}; its variables {listing(domain.names)} have "
@@ -191,7 +190,7 @@ def _by_label(table: Table, domain: Domain, name: str) -> Floats:
     return np.array(values)
 
 
-def _from_mapping(values: Mapping[Any, Any], domain: Domain) -> Floats:
+def _from_mapping(values: Mapping[Any, Any], domain: Domain, name: str) -> Floats:
     found = np.zeros(domain.shape(domain.names))
     for states, value in values.items():
         joint: Sequence[Hashable] = states if isinstance(states, tuple) and len(domain) > 1 else (states,)
@@ -199,7 +198,8 @@ def _from_mapping(values: Mapping[Any, Any], domain: Domain) -> Floats:
             joint = states
         if len(joint) != len(domain):
             raise OptionError(f"The joint state {states!r} of a feature does not name {listing(domain.names)}.")
-        found[tuple(variable.index(state) for variable, state in zip(domain.variables, joint, strict=True))] = value
+        place = tuple(variable.index(state) for variable, state in zip(domain.variables, joint, strict=True))
+        found[place] = real_numbers(value, f"The feature {name!r} at {listing(joint)}")
     return found
 
 
@@ -231,6 +231,8 @@ def _number(value: Any) -> float:
         return np.nan
     try:
         return float(value)
+    except OverflowError:
+        return np.inf
     except (TypeError, ValueError):
         return np.nan
 

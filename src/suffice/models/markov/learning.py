@@ -223,7 +223,8 @@ def settle(problem: Problem, solver: str) -> tuple[str, str]:
 
 def improve(problem: Problem) -> tuple[Floats, Outcome | None]:
     """The weights that the method of the problem finds, in the units and from the start that it has."""
-    return _METHODS[problem.method](problem)
+    with np.errstate(over="ignore", invalid="ignore"):  # A step too far has no value, and no solver takes it.
+        return _METHODS[problem.method](problem)
 
 
 def learn(problem: Problem, solver: str) -> Learned:

@@ -16,7 +16,6 @@ from suffice.domain import Domain
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
 from suffice.errors import EstimateError, MergeError, OptionError, SizeError, listing, require
-from suffice.families.base import as_numbers
 from suffice.fitting import Estimator, Solution
 from suffice.models.markov.approximate.options import APPROXIMATE, read_batch, read_sampling
 from suffice.models.markov.certificate import certify
@@ -31,6 +30,7 @@ from suffice.models.markov.law import LawFamily, limit_masks
 from suffice.models.markov.learning import ABOVE_ZERO, SOLVERS, Learned, Problem, feature_bounds, largest_sum, learn
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.moments import known_means, matched_means
+from suffice.models.markov.numbers import check_size, real_numbers
 from suffice.models.markov.priors import read_penalty
 from suffice.models.markov.standing import Standing, find_face, find_standing
 from suffice.models.markov.statistics import joint_counts
@@ -315,7 +315,8 @@ class MarkovNetwork(MarkovLatent):
         given = self._options["start"]
         if given is None:
             return np.zeros(model.n_weights)
-        start = as_numbers(given, "start")
+        start = real_numbers(given, "start=")
+        check_size(start[np.isfinite(start)], "start=", least=0.0)
         if start.shape != (model.n_weights,) or not np.isfinite(start).all():
             raise OptionError(
                 f"start has shape {start.shape}; expected {model.n_weights} finite weights, in the order of "
@@ -415,7 +416,7 @@ class MarkovNetwork(MarkovLatent):
                 )
             domain = Domain(declared[name] for name in self.nodes)
         model = LogLinear(domain, self._terms)
-        given = np.array(weights, dtype=np.float64)
+        given = real_numbers(weights, "The list of weights")
         if given.shape != (model.n_weights,):
             raise OptionError(f"The weights have shape {given.shape}; expected {model.n_weights} numbers.")
         if np.isnan(given).any():
@@ -448,7 +449,7 @@ class MarkovNetwork(MarkovLatent):
 
     def log_partition(self, weights: ArrayLike) -> float:
         """Log Z at other finite weights, in the order of `weight_names_`; `log_partition_` is that of the fit."""
-        given = np.array(weights, dtype=np.float64)
+        given = real_numbers(weights, "The list of weights")
         if given.shape != self._weights.shape or not np.isfinite(given).all():
             raise OptionError(f"The weights have shape {given.shape}; expected {len(self._weights)} finite numbers.")
         family = self._near()

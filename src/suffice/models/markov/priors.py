@@ -16,6 +16,7 @@ from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
+from suffice.models.markov.numbers import SMALLEST, check_size
 
 Floats = NDArray[np.float64]
 
@@ -142,6 +143,7 @@ def read_penalty(prior: Any, k: int) -> Penalty | None:
 
 def _vector(value: Any, size: int, what: str) -> Floats:
     array = np.asarray(value, dtype=np.float64)
+    check_size(array, f"The {what} of the prior", least=0.0 if what == "mean" else SMALLEST)
     if array.ndim and array.shape != (size,):
         raise OptionError(
             f"The {what} of the prior has shape {array.shape}; the model has {size} weights, in the order of "
