@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 
 import suffice as sf
 from log_linear import design_of, law_of, proportional_fitting, table_features
@@ -614,3 +614,35 @@ def test_limits_are_not_convergence() -> None:
         mrf = sf.MarkovNetwork(CYCLE, solver="gis", max_iter=3).fit(HEART)
     assert [w.category for w in caught] == [sf.ConvergenceWarning]
     assert (mrf.converged_, mrf.n_iter_, mrf.stop_reason_) == (False, 3, "max_iter")
+
+
+# -- lasso where the likelihood is flat beside its prior -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "state", "scale"),
+    [
+        ([467.1, 329.8, -24.3, -256.4, 257.6, 406.8], 3, 2208.0),
+        ([13.4, -3.0, 1.0, 0.5, 2.0, -1.0], 1, 5872.0),
+        ([1.0, -1.0, 0.0, 2.0, 1.5, -3.0], 5, 1e6),
+    ],
+)
+def test_a_weak_lasso_on_a_state_that_was_always_seen_reaches_its_optimum(
+    values: Any, state: int, scale: float
+) -> None:
+    """max f w / 1 - log Z(w) - |w| / (N scale) of one weight, by golden section on the definition."""
+    table = np.array(values)
+    network = sf.MarkovNetwork([sf.Feature("x", table)], states={"x": range(6)}, prior=sf.Laplace(scale=scale))
+    mrf = network.fit({"x": [state, state]})
+    assert mrf.converged_
+
+    def loss(weight: float) -> float:
+        exponents = weight * (table - table[state])
+        return float(np.logaddexp.reduce(exponents) + abs(weight) / (2 * scale))
+
+    sides: Any = [(-50.0, 0.0), (0.0, 50.0)]
+    found = [minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-13}).fun for ends in sides]
+    best = float(min(found))
+    assert mrf.report_.objective / 2 == pytest.approx(-best, abs=1e-11)
+    assert mrf.report_.certificate.bound
+    assert (mrf.report_.certificate.value_gap or 1.0) < 1e-6

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.errors import OptionError
 from suffice.iteration import Control, Outcome, State, iterate
 from suffice.solvers.line_search import (
+    GROWTH,
     SLACK,
     Found,
     Objective,
@@ -46,6 +47,8 @@ COMPONENTS = 8192
 HALVINGS = 60
 #: A change of the gradient whose square is below this tells nothing: further products of it would be 0.
 UNDERFLOW = 1e-280
+#: A step along which the slope has kept this share of itself is made longer.
+STEEP = 0.9
 #: Curvature pairs below this cosine are left out: rounding has made them.
 CURVATURE = 1e-12
 
@@ -322,7 +325,9 @@ def _orthant_step(
     orthant = np.where(point.x != 0.0, np.sign(point.x), np.sign(slopes))
     size = 1.0 if len(pairs[0]) else _first_step(replace(point, gradient=slopes), direction, scale)
     slack = SLACK * max(abs(point.value), state.memory["magnitude"])
-    for _ in range(HALVINGS):
+
+    def tried(size: float) -> tuple[Found, bool, bool]:
+        """Where a step leads, whether it is accepted, and whether the slope along it is still as steep as before."""
         x = point.x + size * direction
         moved = evaluate(objective, np.where(x * orthant > 0.0, x, 0.0))
         way = moved.x - point.x
@@ -330,10 +335,30 @@ def _orthant_step(
         promise = float(slopes @ way)
         left = float((moved.gradient - penalty * orthant) @ way)
         # Inside an orthant the function is smooth: near the maximum its slope along the way tells more than its value.
-        if promise > 0.0 and (rise >= 0.1 * promise > slack or (rise >= -slack and left >= -0.8 * promise)):
-            return Found(moved, size)
+        good = promise > 0.0 and (rise >= 0.1 * promise > slack or (rise >= -slack and left >= -0.8 * promise))
+        return Found(moved, size), good, left > STEEP * promise
+
+    for _ in range(HALVINGS):
+        found, good, steep = tried(size)
+        if good:
+            return _further(tried, found) if steep else found
         size *= 0.5
     return None
+
+
+def _further(tried: Callable[[float], tuple[Found, bool, bool]], found: Found) -> Found:
+    """The longest of steps that grow while the slope has not fallen: where the function is flat beside its penalty.
+
+    Such a step changes no gradient, so that the next one would know nothing more and be as short.
+    """
+    for _ in range(HALVINGS):
+        longer, good, steep = tried(GROWTH * found.step)
+        if not good or np.array_equal(longer.point.x, found.point.x):
+            break
+        found = longer
+        if not steep:
+            break
+    return found
 
 
 def _first_step(point: Point, direction: Floats, scale: Scale) -> float:
