@@ -81,7 +81,7 @@ def listed_truth(design: Any, seen: Any) -> bool:
         b_eq=np.zeros(len(seen)),
         bounds=[(-1, 1)] * design.shape[1],
     )
-    return bool(answer.fun > -1e-9)
+    return float(answer.fun or 0.0) > -1e-9
 
 
 def test_what_the_scopes_prove_is_true_of_the_whole(monkeypatch: Any) -> None:
@@ -102,13 +102,9 @@ def test_what_the_scopes_prove_is_true_of_the_whole(monkeypatch: Any) -> None:
         terms += [sf.Feature(scope, product) for scope in scopes if not (tied and len(scope) == 2)]
         network = sf.MarkovNetwork(terms, states={name: [-1, 1] for name in names})
         rows = rng.choice([-1, 1], (rng.integers(2, 14), 5))
-        design = np.stack(
-            [
-                sum(np.prod(cells[:, [names.index(n) for n in place]], axis=1) for place in term.placements)
-                for term in terms
-            ],
-            axis=1,
-        )
+        places: Any = [[[names.index(str(name)) for name in place] for place in term.placements] for term in terms]
+        columns: Any = [np.sum([cells[:, at].prod(axis=1) for at in each], axis=0) for each in places]
+        design = np.stack(columns, axis=1)
         seen = np.unique((rows > 0) @ (1 << np.arange(5)[::-1]))
         model, margins, summary, family = _parts(network, rows, names)
         standing = find_standing(model, margins, summary, None, 1, family)

@@ -127,14 +127,18 @@ def scaled_inverse(information: Floats) -> Floats:
     return inverse_and_flat(information)[0]
 
 
-def inverse_and_flat(information: Floats) -> tuple[Floats, Floats]:
-    """The pseudo-inverse of `scaled_inverse`, and orthonormal directions (k, f) along which the matrix is 0."""
+def inverse_and_flat(information: Floats, still: float = 0.0) -> tuple[Floats, Floats, Floats]:
+    """The pseudo-inverse of `scaled_inverse`, and orthonormal directions (k, f) along which the matrix is 0.
+
+    The third (k,) is how much of each coordinate lies in such directions, from 0 to 1, in the matrix scaled to a
+    diagonal of ones. still: a row counts as 0 where the root of its diagonal is no more than this share of the largest.
+    """
     scale = np.sqrt(np.clip(np.diagonal(information), 0.0, None))
-    varies = scale > 0.0
+    varies = scale > still * scale.max(initial=0.0)
     found = np.zeros_like(information)
-    flat = np.eye(len(scale))[:, ~varies]
+    flat, shares = np.eye(len(scale))[:, ~varies], np.where(varies, 0.0, 1.0)
     if not varies.any():
-        return found, flat
+        return found, flat, shares
     sizes = scale[varies]
     values, vectors = np.linalg.eigh(information[np.ix_(varies, varies)] / np.outer(sizes, sizes))
     curved = values > CORRELATION * max(values[-1], 0.0)
@@ -146,9 +150,9 @@ def inverse_and_flat(information: Floats) -> tuple[Floats, Floats]:
         inverse -= (inverse @ basis) @ basis.T
         wide = np.zeros((len(scale), basis.shape[1]))
         wide[varies] = basis
-        flat = np.hstack([flat, wide])
+        flat, shares[varies] = np.hstack([flat, wide]), np.sqrt(np.sum(vectors[:, ~curved] ** 2, axis=1))
     found[np.ix_(varies, varies)] = inverse
-    return found, flat
+    return found, flat, shares
 
 
 def dimensions(face: Face) -> tuple[int | None, int | None]:

@@ -39,6 +39,8 @@ Floats = NDArray[np.float64]
 FORCING = 1e-2
 #: A variance below this, in units of the spread of a feature squared, is that of a feature that does not vary.
 CONSTANT = 1e-20
+#: In the whole covariance a feature that varies by less than this beside others counts as constant.
+STILL = 1e-10
 #: Weights up to which the decrement is computed from the whole covariance where products with it do not suffice.
 WHOLE_WEIGHTS = 500
 #: Rounding of a sum of numbers of the size of one, of which each doubling of its length adds as much again.
@@ -189,7 +191,7 @@ def _by_products(found: _Measured, slope: Floats, deadline: float) -> float | No
         return 0.5 * max(0.0, float(slope @ direction))
     if len(slope) > WHOLE_WEIGHTS:
         return None
-    inverse, flat = inverse_and_flat(found.family.covariance(found.weights))
+    inverse, flat, _ = inverse_and_flat(found.family.covariance(found.weights), STILL)
     if (np.abs(flat.T @ slope) > np.sqrt((flat**2).T @ found.noise**2)).any():
         return None
     return 0.5 * max(0.0, float(slope @ inverse @ slope))

@@ -35,11 +35,9 @@ def weight_errors(
     wherever the fitted one may be, whose flat directions change no law; spare: their number, where it is known. inf
     where the data do not tell a weight.
     """
-    sizes = np.sqrt(np.clip(np.diagonal(information), 0.0, None))
-    told = sizes > STILL * sizes.max(initial=0.0)
-    inverse, flat = inverse_and_flat(np.where(np.outer(told, told), information, 0.0))
+    inverse, flat, shares = inverse_and_flat(information, STILL)
     errors = np.asarray(np.sqrt(np.clip(np.diagonal(inverse), 0.0, None)))
-    errors[features & _touched(flat)] = np.inf
+    errors[features & (shares > SHARE)] = np.inf
     if flat.shape[1] != spare and (~features & _touched(flat)).any():
         further = _beside(flat, inverse_and_flat(structural())[1])
         errors[_touched(further)] = np.inf

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import listing
 from suffice.models.markov.feature import Feature
-from suffice.models.markov.feature_spread import constant_features
+from suffice.models.markov.feature_spread import constant_features, features_of
 from suffice.models.markov.log_linear import ROUNDING, LogLinear
 from suffice.models.markov.priors import Penalty
 from suffice.solvers.rank import TOLERANCE as MATRIX_TOLERANCE
@@ -43,8 +43,8 @@ def parameter_count(model: LogLinear) -> int:
     return found + sum(1 if len(block) == 1 else matrix_rank(coordinates[block]) for block in blocks)
 
 
-def untold_features(model: LogLinear) -> list[Feature]:
-    """The features whose weights no data can tell: constants, what the tables hold, and those that depend on others.
+def untold_weights(model: LogLinear) -> list[int]:
+    """The weights of features that no data can tell: constants, what the tables hold, and those that depend on others.
 
     A weight is told if and only if no combination of features that changes no law holds it.
     """
@@ -54,25 +54,22 @@ def untold_features(model: LogLinear) -> list[Feature]:
         rows = coordinates[block]
         if len(block) > 1 and matrix_rank(rows) < len(block):
             untold[block[_dependent(rows.toarray())]] = True
-    features = [term for term in model.terms if isinstance(term, Feature)]
-    return [feature for feature, alone in zip(features, untold, strict=True) if alone]
+    return np.flatnonzero(features_of(model))[untold].tolist()
 
 
 def untold_notes(model: LogLinear, penalty: Penalty | None) -> tuple[str, ...]:
     """What a report says about features whose weights no data can tell; a prior tells them all."""
     if penalty is not None:
         return ()
-    untold = [feature.name for feature in untold_features(model)]
-    still = {model.weight_names[k] for k in np.flatnonzero(constant_features(model))}
+    untold, still = untold_weights(model), constant_features(model)
+    names = {alike: [model.weight_names[k] for k in untold if still[k] == alike] for alike in (True, False)}
     notes = []
-    if still:
-        names = [name for name in untold if name in still]
-        notes.append(f"the features {listing(names)} are constant: no data tell their weights, which stay 0")
-    others = [name for name in untold if name not in still]
-    if others:
+    if names[True]:
+        notes.append(f"constant features change no law, and their weights stay 0: {listing(names[True])}")
+    if names[False]:
         notes.append(
-            f"no data tell the weights of the features {listing(others)} apart: other terms, or several of them "
-            "together, say the same, and only the law is unique"
+            f"no data tell the weights of the features {listing(names[False])}: other terms, alone or together, say "
+            "the same, and only the law is unique"
         )
     return tuple(notes)
 

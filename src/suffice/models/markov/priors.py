@@ -71,7 +71,7 @@ class GaussianPenalty:
         if self.precision.ndim == 1:
             return 0.5 * float(np.sum((np.abs(slope) + noise) ** 2 / self.precision))
         inverse = np.linalg.inv(self.precision)
-        length = float(np.sqrt(max(0.0, slope @ inverse @ slope)))
+        length = float(np.sqrt(max(0.0, float(slope @ inverse @ slope))))
         unknown = np.broadcast_to(noise, slope.shape)
         return 0.5 * (length + float(np.sqrt(unknown @ np.abs(inverse) @ unknown))) ** 2
 

@@ -172,7 +172,8 @@ def weight_limits(model: LogLinear, margins: Floats, face: Face) -> Floats:
     moving = np.abs(face.direction) > MOVES * np.abs(face.direction).max(initial=0.0)
     if face.support is None:
         known = np.concatenate([np.zeros(0, bool), *(table.ravel() for table in face.scope_support)])
-        same = np.array_equal(*(settled(model.cards, model.scopes, cells) for cells in (alive, known)))
+        own, whole = (settled(model.cards, model.scopes, cells) for cells in (alive, known))
+        same = np.array_equal(own, whole)
     else:
         parts = [model.part(alive, place) for place in range(len(model.scopes))]
         same = np.array_equal(face.polytope.spread(parts), face.support)

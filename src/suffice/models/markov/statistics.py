@@ -14,6 +14,7 @@ from suffice.domain import Domain
 from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, SizeError
 from suffice.models.markov.errors import weight_errors
+from suffice.models.markov.feature_rank import untold_weights
 from suffice.models.markov.feature_spread import feature_units, features_of, standardised
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.priors import GaussianPenalty, read_penalty
@@ -118,16 +119,16 @@ class MarkovStatistics:
         units = feature_units(family.model, shares)
         # All centred: the small variance of a feature that is nearly always the same is no difference of large numbers.
         near = family.over(standardised(family.model, units, shares, far=0.0))
-        spare = len(units) - self._rank() if len(used) == len(units) and not family.masks else None
-        return (
-            weight_errors(
-                self._information_in(near)[within],
-                features_of(family.model)[used],
-                lambda: near.covariance(np.zeros(len(units)))[within],
-                spare,
-            )
-            / units[used]
+        whole = len(used) == len(units)
+        errors = weight_errors(
+            self._information_in(near)[within],
+            features_of(family.model)[used],
+            lambda: near.covariance(np.zeros(len(units)))[within],
+            len(units) - self._rank() if whole and not family.masks else None,
         )
+        if whole:
+            errors[untold_weights(family.model)] = np.inf
+        return errors / units[used]
 
     def _information_in(self, family: LawFamily) -> Floats:
         """The information of all rows on weights of the same laws in other units (n_weights, n_weights)."""
