@@ -303,7 +303,7 @@ def _some_law(
             method="highs-ipm",
             options={"time_limit": SECONDS},
         )
-        if answer.success:
+        if answer.success and answer.x is not None:
             seen[possible] = answer.x > zero * total
             return seen
     direction = _shortest(polytope, target, possible, seen)
@@ -330,7 +330,7 @@ def _programme(polytope: MarginalPolytope, possible: Bools, seen: Bools) -> tupl
         method="highs",
         options={"time_limit": SECONDS},
     )
-    if not answer.success:
+    if answer.x is None or not answer.success:
         return None
     support = seen.copy()
     support[asked] = answer.x[:n_asked] > 0.5
@@ -364,6 +364,6 @@ def _shortest(polytope: MarginalPolytope, target: Floats, possible: Bools, suppo
         method="highs",
         options={"time_limit": SECONDS},
     )
-    if not answer.success:
+    if answer.x is None or not answer.success:
         return None
     return np.asarray(answer.x[:n_weights] - answer.x[n_weights : 2 * n_weights], dtype=np.float64)

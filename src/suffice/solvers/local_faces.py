@@ -109,7 +109,7 @@ def _programme(
         bounds=[(0.0, 1.0)] * count + [(0.0, None)] * count + [(None, None)] * n_seen,
         method="highs",
     )
-    if not answer.success:
+    if answer.x is None or not answer.success:
         return None
     left = seen.copy()
     left[~seen] = answer.x[:count] > 0.5
@@ -135,7 +135,9 @@ def _shortest(agreement: Any, design: Any, left: Bools) -> Floats | None:
         bounds=[(0.0, None)] * (2 * count) + [(None, None)] * free,
         method="highs",
     )
-    return None if not answer.success else np.asarray(answer.x[:count] - answer.x[count : 2 * count], dtype=np.float64)
+    if answer.x is None or not answer.success:
+        return None
+    return np.asarray(answer.x[:count] - answer.x[count : 2 * count], dtype=np.float64)
 
 
 def _agreement(cards: Mapping[Any, int], scopes: Sequence[Names]) -> Any:
@@ -161,6 +163,7 @@ def _agreement(cards: Mapping[Any, int], scopes: Sequence[Names]) -> Any:
         columns.append(np.arange(start, end))
         values.append(np.ones(end - start))
         height += 1
-    nothing = [np.zeros(0, np.intp)]
-    entries = (np.concatenate([*nothing, *values]), tuple(np.concatenate([*nothing, *p]) for p in (rows, columns)))
+    if not rows:
+        return sparse.csc_array((height, int(starts[-1])))
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
     return sparse.csc_array(entries, shape=(height, int(starts[-1])))

@@ -164,7 +164,9 @@ def gis(
         for part in parts:
             weights, at, size = weights.copy(), shift[part.index], sizes[part.index]
             noise = NOISE * (part.total + np.abs(size * at))
-            wanted, present = (above(size * (vector[part.index] - at), noise) for vector in (targets, known[1]))
+            wanted, present = (size * (vector[part.index] - at) for vector in (targets, known[1]))
+            wanted = above(wanted, np.where(at == 0.0, 0.0, noise))  # Above 0 it is no difference.
+            present = np.where(wanted > 0.0, np.maximum(present, 0.0), above(present, noise))
             weights[part.index] += size * scaling_step(wanted, present, part.total, slack=slack)
             known = moments(weights)
         return state(weights, known)
