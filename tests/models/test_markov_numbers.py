@@ -39,10 +39,10 @@ def no_foreign_warning() -> Any:
         (lambda a: 1e200 * a, "1e\\+200"),
         (np.array([0.0, 1e-200]), "1e-200"),
         (np.array([0.0, 5e-324]), "e-324"),
-        (np.array([0.0, 2j]), "2j"),
+        (np.array([0.0, 2j]), "0j .complex"),
         ({0: 1j}, "1j"),
         ({0: "x"}, "'x'"),
-        ({0: 10**400}, "401 digits"),
+        ({0: 10**400}, "not finite"),
         (lambda a: 10**400, "not finite"),
         (np.array(["u", "v"]), "'u'"),
     ],
@@ -66,8 +66,8 @@ def test_large_and_small_values_that_can_be_squared_are_fitted() -> None:
         (np.array([[1e308, 1e308], [1, 2]]), "1e\\+308"),
         (np.array([[1e300, 1e-300], [1, 2]]), "1e\\+300"),
         (np.array([[1.0, 1e-310], [1, 2]]), "1e-310"),
-        (np.array([[1, 2j], [1, 2]]), "2j"),
-        (np.array([[10**400, 1], [1, 2]], object), "401 digits"),
+        (np.array([[1, 2j], [1, 2]]), "complex"),
+        (np.array([[10**400, 1], [1, 2]], object), "inf"),
         (np.array([["x", 1], [1, 2]], object), "'x'"),
         (np.array([[np.inf, 1], [1, 2]]), "inf"),
     ],
@@ -88,9 +88,9 @@ def test_tables_of_counts() -> None:
     np.testing.assert_allclose(small.standard_errors_, plain.standard_errors_ * 1e145)
 
 
-@pytest.mark.parametrize("prior", [sf.Normal(variance=1e-308), sf.Normal(variance=1e308), sf.Laplace(scale=1e-308)])
+@pytest.mark.parametrize("prior", [sf.Normal(variance=1e-300), sf.Normal(variance=1e300), sf.Laplace(scale=1e-300)])
 def test_priors(prior: Any) -> None:
-    with pytest.raises(sf.OptionError, match=r"of the prior holds 1e[+-]308"):
+    with pytest.raises(sf.OptionError, match=r"of the prior holds 1e[+-]300"):
         fit_feature(np.array([0.0, 1.0]), prior=prior)
 
 
@@ -102,6 +102,6 @@ def test_starts_weights_and_potentials() -> None:
         with pytest.raises(sf.OptionError, match=shown):
             fit_feature(values, start=wrong)
     with pytest.raises(sf.OptionError, match="1j"):
-        network.with_weights([0.0, 1j])
+        network.with_weights([1j, 0.0])
     with pytest.raises(sf.OptionError, match="1j"):
-        sf.MarkovNetwork.from_potentials({("a", "b"): np.array([[1, 1j], [1, 1]])})
+        sf.MarkovNetwork.from_potentials({("a", "b"): np.array([[1j, 1], [1, 1]])})

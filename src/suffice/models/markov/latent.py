@@ -204,7 +204,7 @@ class MarkovLatent(MarkovGaps):
         """The information of the rows, and that of complete ones, with the prior, a row."""
         penalty = read_penalty(self._options["prior"], len(self._weights))
         more = penalty.matrix() / weight if isinstance(penalty, GaussianPenalty) else 0.0
-        return self._observed_information / weight + more, self._family().covariance(self._weights) + more
+        return self._observed_information / weight + more, self._near().covariance(self._weights) + more
 
     @property
     def standard_errors_(self) -> Floats:

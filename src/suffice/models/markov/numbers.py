@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, SufficeError
+from suffice.families.base import as_numbers
 
 Floats = NDArray[np.float64]
 
@@ -16,22 +17,11 @@ LARGEST, SMALLEST = 1e150, 1e-150
 
 
 def real_numbers(values: Any, what: str, error: type[SufficeError] = OptionError) -> Floats:
-    """The values as float64; text, complex numbers and whole numbers that no float holds are an error that shows one.
-
-    what: who holds them, at the head of the sentence.
-    """
+    """The values as float64; text and complex numbers are an error that shows one. what: who holds them, for it."""
     try:
-        array = np.asarray(values)
-        found = np.array(array, dtype=np.float64) if array.dtype.kind not in "cSU" else None
-    except OverflowError:
-        largest = max(np.ravel(values).tolist(), key=abs)
-        raise error(f"{what} holds a number of {len(str(abs(largest)))} digits, more than float64 takes.") from None
-    except (TypeError, ValueError):
-        raise error(f"{what} has the values {values!r}; expected real numbers.") from None
-    if found is None:
-        shown = next(value for value in array.ravel() if not isinstance(value, complex) or value.imag)
-        raise error(f"{what} holds {shown.item()!r}; expected real numbers.")
-    return found
+        return np.array(as_numbers(values, what))
+    except OptionError as refused:
+        raise error(str(refused)) from None
 
 
 def check_size(values: Floats, what: str, least: float = SMALLEST) -> None:
