@@ -320,6 +320,23 @@ def test_a_prior_keeps_the_variances_of_small_states_away_from_zero() -> None:
     np.testing.assert_allclose(best.x, here, atol=1e-4)
 
 
+def test_extrapolation_goes_on_when_a_variance_is_held_at_its_floor() -> None:
+    """Seven rows, two hidden nodes: variances of two nodes go to 0, and the others must not go on by plain steps."""
+    nan = np.nan
+    rows = {
+        "v0": [-0.1777, nan, -1.5605, nan, nan, 1.4433, nan],
+        "v2": ["s0", "s0", "s0", "s0", "s2", "s0", "s1"],
+        "v3": [0.5001, -0.6596, -1.6043, -1.6302, -0.2084, 0.1607, -0.7034],
+        "v5": [0.9985, 0.9066, -1.0705, 0.9939, nan, nan, 0.7234],
+    }
+    structure = {"v0": [], "v1": [], "v2": ["v1"], "v3": ["v0", "v2"], "v4": [], "v5": ["v4", "v0"]}
+    net = sf.BayesianNetwork(structure, hidden={"v1": 3, "v4": 2}, acceleration="squarem", random_state=0).fit(rows)
+    assert net.converged_
+    assert net.n_iter_ < 100
+    assert any("held at" in text for text in net.report_.warnings)
+    assert (np.diff(net.history_) >= -1e-9).all()
+
+
 def test_one_hidden_number_is_a_factor_analysis() -> None:
     """With a hidden real parent the columns are normal with covariance a a' var + diag: a generic optimum of it."""
     rng = np.random.default_rng(1)

@@ -71,3 +71,20 @@ def test_an_impossible_start_and_an_unknown_method_are_refused() -> None:
         climb(Climb(lambda x: (-np.inf, x), lambda x: True), np.zeros(1), Control())
     with pytest.raises(OptionError, match="acceleration is 'anderson'"):
         climb(quadratic(np.array([0.5]), np.ones(1)), np.zeros(1), Control(), acceleration="anderson")
+
+
+def test_a_coordinate_held_at_an_edge_does_not_keep_the_others_from_being_extrapolated() -> None:
+    """The first would go to -1 and is held at 0, where the map leaves it from its second step on."""
+    rates, target = np.array([0.1, 0.995]), np.array([-1.0, 2.0])
+    free = quadratic(rates, target).evaluate
+
+    def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, mapped = free(x)
+        return value, np.maximum(mapped, [0.0, -np.inf])
+
+    held = Climb(evaluate, lambda x: bool(x[0] >= 0.0), hold=lambda x: np.maximum(x, [0.0, -np.inf]))
+    control = Control(max_iter=10_000, tolerance=1e-10)
+    plain = climb(held, np.array([0.5, 0.0]), control)
+    fast = climb(held, np.array([0.5, 0.0]), control, acceleration="squarem")
+    np.testing.assert_allclose(fast.state.parameters, [0.0, 2.0], atol=1e-7)
+    assert fast.state.memory["evaluations"] < plain.state.memory["evaluations"] / 10

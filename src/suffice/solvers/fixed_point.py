@@ -37,13 +37,16 @@ class Climb:
     """A map and its objective.
 
     `evaluate` gives the objective at x (d,) and the map F(x) (d,). `inside` says whether x is in the domain; F(x)
-    always is. `size` is a number that the objective is large compared with, such as the number of rows. `gap` gives the
-    distance to stationarity from x and F(x), the largest change by default.
+    always is. `size` is a number that the objective is large compared with, such as the number of rows. `hold` brings
+    an extrapolated point that lies beyond an edge back onto it: a coordinate that the map itself holds at an edge must
+    not keep all others from being extrapolated. `gap` gives the distance to stationarity from x and F(x), the largest
+    change by default.
     """
 
     evaluate: Callable[[Floats], tuple[float, Floats]]
     inside: Callable[[Floats], bool]
     size: float = 1.0
+    hold: Callable[[Floats], Floats] = lambda x: x
     gap: Callable[[Floats, Floats], float] = largest_change
 
     def at(self, x: Floats, largest: float, evaluations: int) -> State:
@@ -77,7 +80,7 @@ class Climb:
         wanted = float(np.linalg.norm(r)) / norm if norm > 0 else 1.0
         length = min(max(wanted, 1.0), largest)
         for _ in range(HALVINGS):
-            point = state.parameters + 2 * length * r + length**2 * v
+            point = self.hold(state.parameters + 2 * length * r + length**2 * v)
             if length == 1.0 or self.inside(point):
                 break
             length = (length + 1) / 2

@@ -99,14 +99,23 @@ class NetworkEM:
 
         def inside(vector: Floats) -> bool:
             try:
-                nodes = self.nodes_at(vector, like)
+                self.nodes_at(vector, like)
             except EstimateError:
                 return False
-            return all(self._held(nodes[name]) is nodes[name] for name in self.free)
+            return True
+
+        def hold(vector: Floats) -> Floats:
+            """Variances below their floors brought up to them."""
+            try:
+                nodes = self.nodes_at(vector, like)
+                held = {name: self._held(nodes[name]) for name in self.free}
+            except EstimateError:
+                return vector
+            return vector if all(held[name] is nodes[name] for name in self.free) else self.vector(held)
 
         begun = {name: like[name].with_parameters(start[name].parameters()) for name in self.free}
         first = self.vector(begun)
-        problem = Climb(evaluate, inside, self.size)
+        problem = Climb(evaluate, inside, self.size, hold)
         outcome = climb(problem, first, control, acceleration=acceleration, fingerprint=fingerprint)
         return self.nodes_at(outcome.state.parameters, like), outcome
 
