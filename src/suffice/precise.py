@@ -181,7 +181,7 @@ def centred(weight: Floats, total: Floats, cross: Floats) -> Floats:
     size = np.sqrt(np.abs(np.diagonal(cross[0], axis1=-2, axis2=-1)))
     noise = np.abs(scatter) <= NOISE * size[..., :, None] * size[..., None, :]
     scatter = np.where(noise, 0.0, scatter)
-    return np.asarray((scatter + scatter.swapaxes(-1, -2)) / 2)
+    return np.asarray(scatter / 2 + scatter.swapaxes(-1, -2) / 2)
 
 
 def scatter_is_left(before: Sequence[Floats], left: Sequence[Floats]) -> bool:

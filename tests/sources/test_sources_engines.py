@@ -64,10 +64,13 @@ def test_duckdb_types(connection: Any) -> None:
     )
     source = open_source(relation)
     domain = source.infer()
+    # Some versions of DuckDB call a column of nothing but gaps one of whole numbers.
+    untyped = domain["n"].kind
+    assert untyped in ("real", "discrete")
     assert {v.name: v.kind for v in domain.variables} == {
         "d": "real",
         "the e": "discrete",
-        "n": "real",
+        "n": untyped,
         "t": "discrete",
         'a"b': "discrete",
     }

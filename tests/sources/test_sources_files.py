@@ -134,7 +134,10 @@ def test_types_may_differ_between_files(tmp_path: Path) -> None:
         "v\n é\n\u4e2d\n",
         "\ufeffv\na\n",
         "v\r\na\r\nb\r\n",
-        "v\n99999999999999999999999\n1\n",
+        pytest.param(
+            "v\n99999999999999999999999\n1\n",
+            marks=pytest.mark.skipif(pd.__version__ < "3", reason="pandas 2 reads numbers beyond 64 bits as text"),
+        ),
         "v\n18446744073709551615\n1\n",
     ],
 )
