@@ -54,7 +54,7 @@ def test_two_parents_in_another_order() -> None:
         (COUNTS.rename(columns={"y": "q"}), "names 'q' as states of 'b'"),
         (COUNTS.stack().rename_axis([None, None]), "levels None, None; expected 'a', 'b'"),
         (COUNTS.T.rename_axis(index=None, columns=None), "as states of 'a'"),
-        (COUNTS.astype(object).replace(9, "many"), "expected numbers"),
+        (COUNTS.astype(object).map(lambda count: "many" if count == 9 else count), "expected numbers"),
         (pl.DataFrame({"x": [1, 2, 3], "y": [1, 2, 3]}), "without labels of its rows"),
         ({"x": 1, "y": 2}, "that is for a node without parents"),
     ],
