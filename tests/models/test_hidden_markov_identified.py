@@ -139,3 +139,21 @@ def test_a_probability_at_its_edge_has_no_error() -> None:
     assert edge.any()
     assert np.isnan(errors["emissions"]["probabilities"][edge]).all()
     assert np.isnan(errors["transitions"][1, 0])
+
+
+@pytest.mark.parametrize(
+    ("law", "data"),
+    [
+        (sf.Poisson(), [[0, 0, 0, 0, 5, 6, 4, 7, 5, 0, 0, 0, 6, 5, 0, 0]]),
+        (sf.Normal(), [[1.0] * 6 + [3.0, 4.5, 2.5, 3.5, 6.0] + [1.0] * 6 + [3.2, 4.1]]),
+    ],
+    ids=["rate 0", "variance at its floor"],
+)
+def test_a_law_at_its_edge_has_no_error(law: Any, data: Any) -> None:
+    model = HMM(2, law, n_init=4).fit(data)
+    (edge,) = [at for at, one in enumerate(model.emissions_) if min(one.parameters_.values()) < 1e-3]
+    errors = model.standard_errors(data)["emissions"]
+    values = errors["parameters"] if "parameters" in errors else errors["covariances"]
+    assert np.isnan(values[edge]).all()
+    assert np.isfinite(values[1 - edge]).all()
+    assert model.report_.certificate.curvature is not None

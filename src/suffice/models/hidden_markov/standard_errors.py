@@ -166,7 +166,16 @@ def _coordinates(learner: Learner, parameters: Parameters) -> list[_Coordinate]:
                 continue
             found += [replace(one, rows=len(array)) for one in _of_row(name, kind, row, array[row])]
     known = {f"emission.{name}": cells for name, cells in learner.emission.known.items()}
-    return [coordinate for coordinate in found if coordinate.cell not in known.get(coordinate.name, ())]
+    free = [coordinate for coordinate in found if coordinate.cell not in known.get(coordinate.name, ())]
+    return [coordinate for coordinate in free if _is_inside(learner, parameters, coordinate)]
+
+
+def _is_inside(learner: Learner, parameters: Parameters, coordinate: _Coordinate) -> bool:
+    """Whether a coordinate can move both ways; a rate of 0 or a variance at its floor is an edge."""
+    if coordinate.kind == "simplex":
+        return True
+    sides = (_moved(learner, parameters, coordinate, sign * WIDE) for sign in (1.0, -1.0))
+    return all(learner.emission.inside(side.emission) for side in sides)
 
 
 def _of_row(name: str, kind: str, row: tuple[int, ...], values: Floats) -> list[_Coordinate]:
