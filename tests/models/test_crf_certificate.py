@@ -312,3 +312,14 @@ def test_light_examples_that_overlap_are_enough_for_a_maximum(kind: str, overlap
     """Heavy examples that a threshold separates, and two light ones on the wrong sides of each other."""
     rows = [[1.0, 0.0], [1.0, 1.0], [1.0, 0.5 + overlap], [1.0, 0.5]]
     assert fit_alone(kind, rows, "abab", [heavy, heavy, 1.0, 1.0]).report_.certificate.exists is not False
+
+
+def test_the_curvature_proves_a_maximum_of_more_weights_than_a_linear_programme_takes() -> None:
+    """The range of a feature over the labels of one sequence counts, not its range over those of all sequences."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(int(rng.integers(5, 15)), 8)) for _ in range(60)]
+    y = [[str(int(v)) for v in np.clip((2 * x[:, 0] + rng.normal(size=len(x))).round() + 3, 0, 6)] for x in X]
+    certificate = sf.ChainCRF().fit(X, y).report_.certificate
+    assert certificate.exists is True
+    assert certificate.value_gap is not None
+    assert 0.0 < certificate.value_gap < 1e-9

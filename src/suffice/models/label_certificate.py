@@ -66,8 +66,8 @@ def _solved(product: _Curvature, slope: Floats, diagonal: Floats, noise: Floats)
     return 0.5 * total if (np.abs(residual) <= 16.0 * noise).all() else None
 
 
-def ends_nearby(objective: LabelObjective, x: Floats, ranges: Floats, examples: int, rank: int) -> bool:
-    """Whether the curvature at x (k,) proves that the likelihood has a maximum.
+def ends_nearby(objective: LabelObjective, x: Floats, ranges: Floats, rank: int) -> float | None:
+    """Half the squared decrement at x (k,) where the curvature proves that the likelihood has a maximum, else None.
 
     Third derivatives of a log partition along v are at most the range of ``v . phi`` over labels times the second ones.
     So a slope that falls at a rate c at x falls at no less than ``c exp(-range t)`` further on, and in all it falls by
@@ -78,23 +78,23 @@ def ends_nearby(objective: LabelObjective, x: Floats, ranges: Floats, examples: 
     """
     moves = ranges > 0.0
     if not rank or rank > moves.sum():
-        return rank == 0
+        return None if rank else 0.0
     units, slope = ranges[moves], objective.smooth(x)[1][moves]
-    step, found = FIRST * examples, np.empty((len(units), len(units)))
+    found = np.empty((len(units), len(units)))
     for row, place in enumerate(np.flatnonzero(moves).tolist()):
         change = np.zeros(len(x))
-        change[place] = step / ranges[place]
+        change[place] = FIRST / ranges[place]
         behind, ahead = objective.smooth(x - change)[1], objective.smooth(x + change)[1]
-        found[row] = (behind - ahead)[moves] / (2.0 * step)
+        found[row] = (behind - ahead)[moves] / (2.0 * FIRST)
     # In units of the ranges no unit vector has a range above the root of k.
     found /= units
     curvatures, vectors = with_one_blas_thread(lambda: np.linalg.eigh((found + found.T) / 2.0))
     curvatures, vectors = curvatures[::-1][:rank], vectors[:, ::-1][:, :rank]
     if not curvatures[-1] > SEEN * curvatures[0]:
-        return False
+        return None
     along = vectors.T @ (slope / units)
-    steepest = math.sqrt(float(along @ (along / curvatures)))
-    return steepest * math.sqrt(len(units) / float(curvatures[-1])) < 0.5
+    squared = float(along @ (along / curvatures))
+    return 0.5 * squared if math.sqrt(squared * len(units) / float(curvatures[-1])) < 0.5 else None
 
 
 class _Curvature:

@@ -32,7 +32,7 @@ def certify(
         bound = penalties.laplace.loss_bound(slope, x, -value)
     rise = bound
     if standing is not None and not penalties.any and standing.exists is not False:
-        rise = decrement(objective, x, slope, objective.features)
+        rise = standing.rise if standing.rise is not None else decrement(objective, x, slope, objective.features)
     certificate = Certificate(
         moment_gap=float(np.abs(slope).max(initial=0.0)),
         value_gap=None if rise is None else rise / objective.weight,

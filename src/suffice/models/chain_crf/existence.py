@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from suffice.models.chain_crf.features import Sequences
 from suffice.models.chain_crf.objective import Block, ChainObjective
+from suffice.models.chain_crf.structure import Structure
 from suffice.models.label_certificate import ends_nearby
 from suffice.models.label_rank import FeatureRank
 from suffice.report import Certificate
@@ -92,10 +93,14 @@ def at_their_ends(observed: Floats, low: Floats, high: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Whether the maximum exists (None: not decided) and, if not, a direction (k,) along which the likelihood rises."""
+    """Whether the maximum exists (None: not decided) and, if not, a direction (k,) along which the likelihood rises.
+
+    rise: half the squared Newton decrement, where the curvature that proved a maximum told it.
+    """
 
     exists: bool | None = None
     direction: Floats | None = None
+    rise: float | None = None
 
     def judged(self, certificate: Certificate, names: Callable[[], Sequence[tuple[Any, ...]]]) -> Certificate:
         """The certificate with what is known about the maximum."""
@@ -110,17 +115,18 @@ UNDECIDED = Standing()
 
 
 def standing_of(
-    extremes: Extremes, candidates: Sequence[Floats], few: Callable[[], Any], near: Callable[[], bool]
+    extremes: Extremes, candidates: Sequence[Floats], few: Callable[[], Any], near: Callable[[], float | None]
 ) -> Standing:
     """Try some directions; ask whether the curvature proves a maximum, near(); then, with few weights, try all.
 
-    few() are the arguments of `decide`.
+    few() are the arguments of `decide`, near() is the answer of `ends_nearby`.
     """
     for direction in candidates:
         if direction.any() and recedes(extremes, direction):
             return Standing(False, direction)
-    if len(candidates[0]) <= MOST_CURVED and near():
-        return Standing(True)
+    rise = near() if len(candidates[0]) <= MOST_CURVED else None
+    if rise is not None:
+        return Standing(True, rise=rise)
     return Standing(*decide(*few())) if len(candidates[0]) <= MOST_WEIGHTS else UNDECIDED
 
 
@@ -151,8 +157,9 @@ def path_standing(
     def few() -> Any:
         return best_features, observed, observed - block.expected(np.zeros_like(weights))[1]
 
-    def near() -> bool:
-        return rank.exact and ends_nearby(objective, weights, high - low, len(sequences), rank.value)
+    def near() -> float | None:
+        ranges = path_ranges(block.structure, sequences)
+        return ends_nearby(objective, weights, ranges, rank.value) if rank.exact else None
 
     directions = at_their_ends(observed, low, high), weights
     return standing_of(path_extremes(block, codes), directions, few, near)
@@ -192,3 +199,20 @@ def path_ends(block: Block, sequences: Sequences) -> tuple[Floats, Floats]:
         falls[features], 0.0 * cells, np.zeros((2, size)), falls[structure.conditioned][:, None, None] * cells
     )
     return low, high
+
+
+def path_ranges(structure: Structure, sequences: Sequences) -> Floats:
+    """Bounds (k,) of the range of every feature over the paths of any one sequence."""
+    from scipy import sparse
+
+    design, offsets, size = sequences.design, sequences.offsets, structure.size
+    values = np.abs(design.values) if len(design.values) else np.ones(len(design.indices))
+    owner = np.repeat(np.arange(len(sequences)), np.diff(offsets))[design.row_of_entry]
+    sums = sparse.coo_array((values, (owner, design.indices)), shape=(len(sequences), design.columns))
+    reach = np.asarray(sums.tocsr().max(axis=0).todense(), np.float64).ravel()
+    return structure.joined(
+        reach[structure.packing.features],
+        np.full((size, size), float(np.diff(offsets).max() - 1)),
+        np.ones((2, size)),
+        np.broadcast_to(reach[structure.conditioned][:, None, None], (len(structure.conditioned), size, size)),
+    )

@@ -32,7 +32,7 @@ def certify(
         bound = penalties.laplace.loss_bound(slope, x, -value)
     rise = bound
     if standing is not None and objective.concave and not penalties.any and standing.exists is not False:
-        rise = decrement(objective, x, slope, objective.observed())
+        rise = standing.rise if standing.rise is not None else decrement(objective, x, slope, objective.observed())
     if objective.engine.wide == "gibbs" and objective.apart is not None:
         slope, _, chains = slope_by_chains(objective, x)
         likelihood = slope + penalties.smooth(x)[1]

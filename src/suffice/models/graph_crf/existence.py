@@ -47,8 +47,8 @@ def graph_standing(
         even = GraphObjective(structure, graphs, codes, once, Penalties(), objective.engine)
         return best_features, observed, even.smooth(np.zeros_like(weights))[1]
 
-    def near() -> bool:
-        return rank.exact and ends_nearby(objective, weights, high - low, len(graphs), rank.value)
+    def near() -> float | None:
+        return ends_nearby(objective, weights, _ranges(structure, graphs), rank.value) if rank.exact else None
 
     return standing_of(_extremes(objective, graphs, codes), (weights,), few, near)
 
@@ -66,6 +66,17 @@ def _ends(structure: Structure, graphs: Graphs) -> tuple[Floats, Floats]:
         high.append((np.outer(most, rises) + np.outer(least, falls)).ravel())
         low.append((np.outer(least, rises) + np.outer(most, falls)).ravel())
     return np.concatenate(low), np.concatenate(high)
+
+
+def _ranges(structure: Structure, graphs: Graphs) -> Floats:
+    """Bounds (k,) of the range of every feature over the labels of any one example."""
+    found = []
+    for template, part in zip(structure.templates, graphs.parts, strict=True):
+        sums = np.zeros((len(graphs), template.features))
+        np.add.at(sums, part.owner, np.abs(part.features))
+        spread = np.ones(template.rows) if template.matrix is None else np.ptp(template.matrix, axis=0)
+        found.append(np.outer(spread, sums.max(axis=0)).ravel())
+    return np.concatenate(found)
 
 
 def _extremes(objective: GraphObjective, graphs: Graphs, codes: Ints) -> Extremes:
