@@ -313,13 +313,9 @@ class TableNode(OfFamily, UnitFree):
 
     def never_seen(self, number: int, first: int) -> tuple[str, ...]:
         """That so many cells have probability 0, in words, with the name of the first of them."""
-        if not number:
-            return ()
         row, state = divmod(first, self.card)
-        name = self.cell_names(np.array([row]))[state]
-        if number == 1:
-            return (f"log P({name}) -> -inf (never seen)",)
-        return (f"log P({name}) and {number - 1:,} more of {self.name!r} -> -inf (never seen)",)
+        more = f" and {number - 1:,} more of {self.name!r}" if number > 1 else ""
+        return (f"log P({self.cell_names(np.array([row]))[state]}){more} -> -inf (never seen)",) if number else ()
 
     def _weighed(self, summary: Summary) -> Floats:
         """Counts and pseudo-counts (k, card), as learning weighs the logarithms of the probabilities by them."""
