@@ -294,3 +294,23 @@ def test_a_noisy_or_under_a_prior_is_bounded_by_its_dual() -> None:
     bound = net._certify(summary).value_gap
     assert bound is not None
     assert bound >= loss > 1e-3
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-300])
+@pytest.mark.parametrize("column", ["x", "y"])
+def test_values_whose_squares_have_no_digits_are_named(column: str, size: float) -> None:
+    rows = {"x": np.array([1.0, 2.0, 3.0, 4.0, 5.0]), "y": np.array([1.0, 3.0, 2.0, 5.0, 4.0])}
+    rows[column] = rows[column] * size
+    with pytest.raises(sf.SufficeError, match=f"'{column}'.* so small"):
+        sf.BayesianNetwork([("x", "y")]).fit(rows)
+    with pytest.raises(sf.SufficeError, match=f"'{column}'.* too small to square"):
+        sf.GaussianGraph([("x", "y")]).fit(rows)
+
+
+def test_small_values_keep_their_digits() -> None:
+    rows = {"x": np.array([1.0, 2.0, 3.0, 4.0, 5.0]), "y": 1e-120 * np.array([1.0, 3.0, 2.0, 5.0, 4.0])}
+    net = sf.BayesianNetwork([("x", "y")]).fit(rows)
+    design = np.column_stack([np.ones(5), rows["x"]])
+    left = exact.squares(design, rows["y"], exact.solution(design, rows["y"]))
+    assert net.node("y").variance_ == pytest.approx(float(left * 10**240) / 5 * 1e-240, rel=1e-14)
+    assert net.report_.certificate.exists is True

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Sums of squares beyond this leave no room for the products that a regression forms of them.
 MOST_SQUARES = 1e290
+#: Mean square of a column below which products lose digits.
+LEAST_SQUARE = 1e-280
 
 
 class NetworkLearning:
@@ -194,10 +196,11 @@ def _counts(families: tuple[tuple[Hashable, ...], ...]) -> tuple[Statistic, ...]
 
 
 def check_range(summary: Summary) -> None:
-    """Refuse columns whose squares, added up, leave the range of floats: their moments would be inf or NaN."""
+    """Refuse columns whose squares leave the range of floats: their moments would be inf, NaN or without digits."""
     from suffice.statistics import Counts, FamilyCounts, Moments, MomentsBy, Patterns
 
     huge: dict[Hashable, None] = {}
+    tiny: dict[Hashable, None] = {}
     answer: Any
     good: Any
     for question in () if isinstance(summary.answers, FamilyCounts) else summary.answers:
@@ -207,6 +210,11 @@ def check_range(summary: Summary) -> None:
         if isinstance(question, Moments | MomentsBy):
             squares = np.abs(np.diagonal(answer.cross_pair[0], axis1=-2, axis2=-1)).reshape(-1, len(question.variables))
             good = (squares < MOST_SQUARES).all(axis=0)
+            total = np.abs(answer.total_pair[0]).reshape(squares.shape).sum(axis=0)
+            weight = answer.weight_pair[0].sum()
+            lost = (total > 0) & (total < np.sqrt(LEAST_SQUARE) * weight)
+            lost &= squares.sum(axis=0) < LEAST_SQUARE * weight
+            tiny |= {name: None for name, small in zip(question.variables, lost, strict=True) if small}
         elif isinstance(question, Patterns) and answer.rows.dtype.kind == "f":
             sizes = np.nan_to_num(np.abs(answer.rows), nan=0.0, posinf=np.inf) * np.sqrt(answer.weights)[:, None]
             good = (sizes < np.sqrt(MOST_SQUARES / max(len(sizes), 1))).all(axis=0)
@@ -217,6 +225,11 @@ def check_range(summary: Summary) -> None:
         raise DataError(
             f"The values of {listing(huge)} are so large that the sums of their squares leave the range of float64. "
             "Divide the columns by a constant, so that they stay below about 1e140."
+        )
+    if tiny:
+        raise DataError(
+            f"The values of {listing(tiny)} are so small that their squares have no digits left in float64. Multiply "
+            "the columns by a constant, so that they are beyond about 1e-140."
         )
 
 

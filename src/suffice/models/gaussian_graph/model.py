@@ -14,7 +14,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, MergeError, OptionError, SizeError, listing
 from suffice.fitting import Estimator, Solution
 from suffice.models.gaussian_graph.answers import GraphAnswers
-from suffice.models.gaussian_graph.covariance import by_node, moments_of, real_numbers
+from suffice.models.gaussian_graph.covariance import SMALLEST, by_node, moments_of, real_numbers
 from suffice.models.gaussian_graph.existence import decide
 from suffice.models.gaussian_graph.learning import SOLVERS, Problem, in_units, learn, log_likelihood, measure
 from suffice.models.gaussian_graph.priors import Target, read_prior
@@ -226,6 +226,11 @@ class GaussianGraph(GraphAnswers, Estimator):
             raise EstimateError("There are no rows to learn from: their total weight is 0.")
         if not np.isfinite(moments.cross_pair[0]).all():
             raise EstimateError("Some columns hold values too large to square in float64. Use another unit.")
+        total, squares = np.abs(moments.total_pair[0]), np.diagonal(moments.cross_pair[0])
+        lost = (total > 0) & (total < np.sqrt(SMALLEST) * moments.weight) & (squares < SMALLEST * moments.weight)
+        if lost.any():
+            names = listing([node for node, tiny in zip(self.nodes, lost.tolist(), strict=True) if tiny])
+            raise EstimateError(f"The values of {names} are too small to square in float64. Use another unit.")
         return moments
 
     # -- solving -----------------------------------------------------------------------------------------------------
