@@ -69,7 +69,7 @@ def decide(
     units = np.where(sizes > 0.0, sizes, 1.0)
     aim, cuts = slope / units, np.zeros((0, len(slope)))
     least = NO_RISE * float(np.abs(aim).sum())
-    options = {"primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE}
+    options: Any = {"primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE}
     for _ in range(ROUNDS):
         bounds = np.zeros(len(cuts))
         found: Any = optimize.linprog(-aim, -cuts, bounds, bounds=(-1.0, 1.0), method="highs", options=options)
