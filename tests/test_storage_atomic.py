@@ -141,10 +141,11 @@ def test_paths_that_cannot_be_used(tmp_path: Path) -> None:
         storage.save(tmp_path / "m.pkl", 1)
     with pytest.raises(OptionError, match=r"'\.json'.*'\.suffice'"):
         storage.load(str(tmp_path / "m"))
-    for wrong in (5, None, 1.5, b"m.json", ["m.json"]):
+    wrongs: tuple[Any, ...] = (5, None, 1.5, b"m.json", ["m.json"])
+    for wrong in wrongs:
         for call in (sf.read, sf.Normal(0, 1).write, storage.load, lambda path: storage.save(path, 1)):
             with pytest.raises(OptionError, match="expected the path of a file"):
-                call(wrong)  # type: ignore[operator]
+                call(wrong)
     with pytest.raises(FileNotFoundError, match=r"nowhere"):
         storage.save(tmp_path / "nowhere" / "m.json", 1)
     with pytest.raises(FileNotFoundError, match=r"missing\.json"):

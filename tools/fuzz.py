@@ -24,8 +24,8 @@ TURN = 50
 
 def main() -> int:
     """Run until the time is over; say what was tried and what failed."""
-    sys.path[:0] = [str(FUZZ), str(FUZZ.parent.parent / "src")]
-    import fuzzing
+    sys.path[:0] = [str(FUZZ.parent), str(FUZZ.parent.parent / "src")]
+    from fuzz import fuzzing
 
     parser = argparse.ArgumentParser(description="Damage files and rows, and keep what is neither refused nor works.")
     parser.add_argument("--seconds", type=float, default=60.0)

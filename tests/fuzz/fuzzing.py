@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mutation import mutate_bytes, mutate_text, mutate_tree
-from rows import any_rows
-from zoo import ZOO
 
 import suffice as sf
+from fuzz.mutation import mutate_bytes, mutate_text, mutate_tree
+from fuzz.rows import any_rows
+from fuzz.zoo import ZOO
 from suffice import storage
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -4,11 +4,11 @@ import random
 from pathlib import Path
 
 import pytest
-from fuzzing import TARGETS, Target, saved
-from mutation import mutate_bytes, mutate_text, mutate_tree
-from zoo import ZOO
 
 import suffice as sf
+from fuzz.fuzzing import TARGETS, Target, saved
+from fuzz.mutation import mutate_bytes, mutate_text, mutate_tree
+from fuzz.zoo import ZOO
 from suffice import storage
 
 #: Inputs of each kind in a run of the tests; `python tools/fuzz.py --seconds 600` tries more.

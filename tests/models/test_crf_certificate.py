@@ -129,6 +129,7 @@ def separable(X: Any, y: Any, labels: str) -> bool:
     D = np.unique(np.array(rows), axis=0)
     D = D[np.abs(D).max(axis=1) > 0][:, np.abs(D).max(axis=0) > 0]
     found = linprog(-D.sum(axis=0), A_ub=-D, b_ub=np.zeros(len(D)), bounds=(-1.0, 1.0), method="highs")
+    assert found.fun is not None
     return bool(-found.fun > 1e-7)
 
 

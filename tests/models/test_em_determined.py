@@ -134,6 +134,7 @@ def test_the_unit_and_the_origin_of_a_hidden_number_are_not_determined() -> None
             [("f", name) for name in data], hidden={"f": "real"}, random_state=1, max_iter=20_000, tolerance=1e-8
         ).fit(data)
     curvature = net.report_.certificate.curvature
+    assert curvature is not None
     assert (curvature.rank, curvature.size) == (9, 11)
     assert net.n_params_ == 9
     assert np.isinf(net.node("x0").standard_errors_).all()

@@ -222,4 +222,6 @@ def test_means_and_starts_that_are_no_numbers_are_named() -> None:
     with pytest.raises(OptionError, match="sample_mean holds 1j"):
         sf.GaussianGraph([("a", "b")], nodes=["a", "b"]).fit(covariance=np.eye(2), n=3, sample_mean=[0.0, 1j])
     with pytest.raises(OptionError, match="start holds 'x'"):
-        sf.GaussianGraph([("a", "b")], nodes=["a", "b"], start=[["x", 0], [0, 1]]).fit(covariance=np.eye(2), n=3)
+        sf.GaussianGraph([("a", "b")], nodes=["a", "b"], start=np.array([["x", 0], [0, 1]], object)).fit(
+            covariance=np.eye(2), n=3
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, SizeError, listing
@@ -31,6 +31,8 @@ class NetworkGaps(NetworkLearning):
     n_expectations_: int
     #: What answers questions to the fitted nodes.
     _infer: Callable[[], Any]
+    #: Standard errors after EM; None where the rows show all nodes.
+    _errors: ObservedErrors | None
 
     @property
     def _hidden(self) -> dict[Hashable, Variable]:
@@ -147,11 +149,12 @@ class NetworkGaps(NetworkLearning):
             gap = max(gap, nodes[name].gap(family_summary(fit.rows, nodes[name].domain, fit.alone(name))))
         edges = tuple(direction for node in self._free().values() for direction in getattr(node, "directions", ()))
         scale = "change of a parameter, in units of its columns, by one more EM step"
-        self._errors, self._shown = self._observed_errors(fit, gap), frozenset(fit.stand_ins)
-        steps = 2 * self._errors.size
+        errors = self._observed_errors(fit, gap)
+        self._errors, self._shown = errors, frozenset(fit.stand_ins)
+        steps = 2 * errors.size
         most = max(self.__dict__.get("n_expectations_", 0), MOST_ROWS / max(len(fit.rows.weights), 1))
         told = steps <= most and gap <= STOPPED
-        curvature = self._errors.curvature(self.__dict__.get("scores_", ())) if told else None
+        curvature = errors.curvature(self.__dict__.get("scores_", ())) if told else None
         return Certificate(gap, exists=False if edges else None, directions=edges, scale=scale, curvature=curvature)
 
     def _observed_errors(self, fit: EMFit, step: float) -> ObservedErrors:
@@ -177,7 +180,7 @@ class NetworkGaps(NetworkLearning):
         if "_errors" not in self.__dict__ and self._complete(summary) is not summary:
             self._errors, self._shown = None, frozenset(self._parents)
         if "_errors" not in self.__dict__:
-            fit = self._em(summary)
-            self._errors = self._observed_errors(fit, self.report_.certificate.moment_gap)
+            fit, network = self._em(summary), cast(Any, self)
+            self._errors = self._observed_errors(fit, network.report_.certificate.moment_gap)
             self._shown = frozenset(fit.stand_ins)
         return node if node.name in self._shown else replace(node, observed=self._errors)

@@ -14,8 +14,6 @@ the transitions.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,7 +68,7 @@ def _columns(structure: Structure, sequences: Sequences, features: Ints) -> tupl
     first, last = np.zeros((2, design.rows))
     first[offsets[:-1]] = last[offsets[1:] - 1] = 1.0
     own = whole[:, structure.conditioned]
-    into = sparse.diags_array(1.0 - first) @ own
+    into = sparse.csr_array(sparse.diags_array(1.0 - first) @ own)
     onward = sparse.vstack([into[1:], sparse.csr_array((1, own.shape[1]))])
     ends = [first, last] if structure.boundaries else [0.0 * first, 0.0 * last]
     sides = sparse.csr_array(np.stack([*ends, 1.0 - first, 1.0 - last], axis=1))
@@ -113,8 +111,12 @@ def _rank_by_paths(block: Block, sequences: Sequences) -> int | None:
             block.steps.observed(np.concatenate([c.sample(random_state=rng)[0] for c in chains]), shares)
             for _ in range(2)
         )
-        parts: Any = [getattr(one, name) - getattr(other, name) for name in ("states", "transitions", "ends")]
-        return structure.joined(*parts, one.conditioned - other.conditioned)
+        return structure.joined(
+            one.states - other.states,
+            one.transitions - other.transitions,
+            one.ends - other.ends,
+            one.conditioned - other.conditioned,
+        )
 
     entries = len(sequences.design.indices) + structure.size * sequences.design.rows
     return rank_of_draws(draw, structure.length, entries)

@@ -92,7 +92,7 @@ def _order_of(covariance: Any, columns: Any, nodes: Sequence[Hashable], named: b
             raise DataError(
                 "The covariance is an array without names. Give nodes= in its order, or columns=, or a DataFrame."
             )
-        held = sorted(nodes)  # type: ignore[type-var]
+        held = sorted(nodes)
     names = list(nodes if held is None else held)
     missing = [node for node in nodes if node not in names]
     if len(names) != shape[0] or missing:

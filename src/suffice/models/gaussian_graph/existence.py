@@ -70,7 +70,7 @@ def decide(R: Floats, structure: GraphStructure) -> Verdict:
 
 
 def _along_the_path(R: Floats, structure: GraphStructure) -> Verdict:
-    K = np.eye(len(R))
+    K: Floats = np.eye(len(R))
     control = Control(max_iter=60, tolerance=1e-3)
     for more in PATH:
         try:
@@ -112,7 +112,7 @@ def _ball(graph: dict[int, set[int]], centre: int, most: int) -> list[int]:
 
 def judge(K: Floats, R: Floats, structure: GraphStructure) -> Verdict:
     """What a positive definite K (p, p) of the graph says about the maximum."""
-    V = completed(np.linalg.inv(K), R, structure)
+    V = completed(np.asarray(np.linalg.inv(K), np.float64), R, structure)
     if is_definite(V):
         return Verdict(True, V)
     if not np.trace(K) > AFAR * len(K):

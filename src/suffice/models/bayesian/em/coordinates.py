@@ -209,7 +209,9 @@ class InhibitionCoordinates:
 
     def names(self) -> list[str]:
         """Such as "failure of a=1 to cause b"."""
-        said = [label if isinstance(label, str) else "=".join(map(str, label)) for label in self.node.coefficients]
+        said = [
+            "=".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in self.node.coefficients
+        ]
         return [f"failure of {said[at]} to cause {self.node.name}" for at in self.at.tolist()]
 
     def errors(self, of: ErrorsOf) -> Floats:
