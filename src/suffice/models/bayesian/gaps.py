@@ -139,15 +139,20 @@ class NetworkGaps(NetworkLearning):
         return {**nodes, **found}, difference(fit.rows, found, fit.stand_ins)
 
     def _em_certificate(self, summary: Summary) -> Certificate:
-        from suffice.models.bayesian.em.shown import family_summary
+        from suffice.models.bayesian.em.shown import family_summary, keeps_inside, never_shown
         from suffice.models.em.reports import STOPPED
         from suffice.report import Certificate
 
         fit, nodes = self._em(summary), self._nodes()
-        gap = fit.gap({**nodes, **fit.stand_ins})
-        for name in [name for name in fit.stand_ins if name in self._free()]:
-            gap = max(gap, nodes[name].gap(family_summary(fit.rows, nodes[name].domain, fit.alone(name))))
-        edges = tuple(direction for node in self._free().values() for direction in getattr(node, "directions", ()))
+        gap, free = fit.gap({**nodes, **fit.stand_ins}), self._free()
+        found = [direction for node in free.values() for direction in getattr(node, "directions", ())]
+        for name in [name for name in fit.stand_ins if name in free]:
+            own = family_summary(fit.rows, nodes[name].domain, fit.alone(name))
+            gap = max(gap, nodes[name].gap(own))
+            found += nodes[name].edges(own)
+        alone = {name: node for name, node in free.items() if len(self._group_of(name)) == 1}
+        found += never_shown(fit.rows, {name: node for name, node in alone.items() if name not in fit.stand_ins})
+        edges = tuple(dict.fromkeys(found))
         scale = "change of a parameter, in units of its columns, by one more EM step"
         errors = self._observed_errors(fit, gap)
         self._errors, self._shown = errors, frozenset(fit.stand_ins)
@@ -155,7 +160,8 @@ class NetworkGaps(NetworkLearning):
         most = max(self.__dict__.get("n_expectations_", 0), MOST_ROWS / max(len(fit.rows.weights), 1))
         told = steps <= most and gap <= STOPPED
         curvature = errors.curvature(self.__dict__.get("scores_", ())) if told else None
-        return Certificate(gap, exists=False if edges else None, directions=edges, scale=scale, curvature=curvature)
+        exists = False if edges else True if keeps_inside(free.values()) else None
+        return Certificate(gap, exists=exists, directions=edges, scale=scale, curvature=curvature)
 
     def _observed_errors(self, fit: EMFit, step: float) -> ObservedErrors:
         """Errors from the observed information; step: the largest change by one more step of EM."""

@@ -7,7 +7,7 @@ without parents can stand in its place.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,6 +110,36 @@ def difference(rows: Rows, nodes: Mapping[Hashable, Any], others: Mapping[Hashab
         float(rows.weights @ (nodes[n].log_prob(rows.columns) - others[n].log_prob(rows.columns))) for n in others
     )
     return logs + float(sum(nodes[name].log_prior() for name in others))
+
+
+def never_shown(rows: Rows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
+    """States that no row shows, of tables without a prior whose nodes all rows show, as directions in words.
+
+    Whatever the parents are, hidden or not, such a state has no part in any row: to move its probability to a state
+    that occurs raises the likelihood, so that at a maximum it has none.
+    """
+    found = []
+    for name, node in nodes.items():
+        if isinstance(node, TableNode) and node.alpha is None and rows.show([name]):
+            weight = np.bincount(rows.columns[name], rows.weights, minlength=node.card)
+            given = " | ..." if len(node.domain) > 1 else ""
+            states = node.domain.variables[-1].states
+            found += [f"log P({name}={states[at]}{given}) -> -inf (never seen)" for at in np.flatnonzero(weight <= 0)]
+    return tuple(found)
+
+
+def keeps_inside(nodes: Iterable[Any]) -> bool:
+    """Whether the priors alone send the objective to -inf at every edge.
+
+    It is continuous and the likelihood of rows of states at most 1, so that its maximum then lies inside.
+    """
+    return all(
+        isinstance(node, TableNode)
+        and node.alpha is not None
+        and node.configurations is None
+        and bool((node.alpha > (1.0 if node.estimate == "map" else 0.0)).all())
+        for node in nodes
+    )
 
 
 def refuse_impossible(rows: Rows, fixed: Mapping[Hashable, Any]) -> None:
