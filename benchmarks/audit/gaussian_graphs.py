@@ -73,8 +73,10 @@ def draw_graph(rng: Rng) -> Graph:
 
 
 def draw_rows(rng: Rng, p: int, n: int) -> Floats:
-    """Correlated columns in different units, away from 0."""
+    """Correlated columns in different units, away from 0; some are nearly alike."""
     mixed = rng.normal(size=(n, p)) @ (np.eye(p) + 0.5 * rng.normal(size=(p, p)))
+    if p > 1 and rng.random() < 0.15:
+        mixed[:, 0] = mixed[:, 1] + 10.0 ** rng.uniform(-2, 0) * mixed[:, 0]
     return np.asarray(mixed * 10.0 ** rng.uniform(-3, 3, size=p) + rng.normal(size=p))
 
 
@@ -147,7 +149,7 @@ def has_completion(R: Floats, graph: Graph) -> bool | None:
             return -math.inf
         return t + 2.0 * mu * float(np.log(np.diag(half)).sum())
 
-    while mu > 1e-9:
+    while mu > 1e-8:
         mu *= 0.2
         for _ in range(50):
             W = np.linalg.inv(V - t * np.eye(p))
@@ -221,7 +223,11 @@ def rise(K: Floats, best: Floats, R: Floats, graph: Graph, ridge: tuple[Floats, 
 def maximum(rng: Rng) -> Found:
     """Maximum likelihood from few or many rows."""
     graph = draw_graph(rng)
-    rows = draw_rows(rng, graph.p, int(rng.integers(2, graph.p + 3)) if rng.random() < 0.7 else 40)
+    n = int(rng.integers(2, graph.p + 3)) if rng.random() < 0.7 else 40
+    whole = rng.random() < 0.2  # Small whole numbers: columns may be combinations of others.
+    rows = rng.integers(0, 3, size=(n, graph.p)) * 1.0 if whole else draw_rows(rng, graph.p, n)
+    if (np.ptp(rows, axis=0) == 0.0).any():
+        return
     units, R = moments_of(rows)
     truth = has_completion(R, graph)
     solver, stopped = str(rng.choice(SOLVERS)), rng.random() < 0.2

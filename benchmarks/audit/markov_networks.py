@@ -127,7 +127,11 @@ def draw_tables(rng: Rng) -> Network:
 
 
 def draw_features(rng: Rng, offset: float = 0.0) -> Network:
-    """Real-valued, 0/1 and tied features, some with tables beside them; offset: of the values, in spreads."""
+    """Real-valued, 0/1, tied, constant and repeated features in any unit, some with tables beside them.
+
+    offset: of the values, in spreads.
+    """
+    reach = float(rng.choice([0.5, 2.0, 6.0]))
     cards = draw_cards(rng, most=5)
     names, terms, tables = list(cards), list[Any](), list[Any]()
     for number in range(int(rng.integers(1, 6))):
@@ -139,8 +143,12 @@ def draw_features(rng: Rng, offset: float = 0.0) -> Network:
                 scopes.append(other)
         shape = [cards[name] for name in scopes[0]]
         values = (rng.random(shape) < 0.5) * 1.0 if rng.random() < 0.4 else rng.normal(size=shape)
-        values = np.asarray(values * 10.0 ** rng.uniform(-2, 2), dtype=np.float64)
-        if offset:
+        values = np.asarray(values * 10.0 ** (rng.uniform(-1, 1) * reach), dtype=np.float64)
+        if rng.random() < 0.05:
+            values = np.full(shape, values.flat[0])  # A constant, which no data tell.
+        if tables and rng.random() < 0.1:  # The same as the last one, in another unit.
+            scopes, values = [scope for scope, _ in tables[-1]], tables[-1][0][1] * rng.choice([-1.0, 0.1, 3.0])
+        elif offset:
             values = values + offset * float(np.ptp(values))
         terms.append(sf.Feature(scopes, values, name=f"f{number}"))
         tables.append([(scope, values) for scope in scopes])
@@ -350,15 +358,15 @@ class ObservedRows:
 
     def _with_slope(self, w: Floats) -> tuple[float, Floats]:
         scores = self.features @ w
-        scores = scores - scores.max()
-        heights = np.exp(scores)
-        total, kept = heights.sum(), self.fits * heights
-        sums = kept.sum(axis=1)
+        scores = np.where(self.fits, scores, -np.inf), scores[None, :]
+        tops = [part.max(axis=1, keepdims=True) for part in scores]
+        heights = [np.exp(part - top) for part, top in zip(scores, tops, strict=True)]
+        sums = [part.sum(axis=1, keepdims=True) for part in heights]
+        kept, free = (float(np.mean(top + np.log(total))) for top, total in zip(tops, sums, strict=True))
+        inside, outside = ((part / total).mean(axis=0) for part, total in zip(heights, sums, strict=True))
         away = w - self.penalty.mean
         pull = self.penalty.precision @ away / self.n
-        value = float(np.mean(np.log(sums)) - np.log(total) - 0.5 * away @ pull)
-        inside = (kept / sums[:, None]).mean(axis=0)
-        return value, (inside - heights / total) @ self.features - pull
+        return kept - free - 0.5 * float(away @ pull), (inside - outside) @ self.features - pull
 
     def nearby(self, w: Floats) -> float:
         """The largest value that an ascent from w finds."""

@@ -69,7 +69,15 @@ def draw_options(rng: Rng, prior: str) -> tuple[dict[str, Any], str]:
 
 def draw_weights(rng: Rng, n: int) -> Floats:
     """How many examples each stands for; most often one."""
-    return np.ones(n) if rng.random() < 0.7 else np.asarray(10.0 ** rng.uniform(-1, 1, size=n))
+    if rng.random() < 0.6:
+        return np.ones(n)
+    reach = float(rng.choice([1.0, 8.0]))
+    return np.asarray(10.0 ** rng.uniform(-reach, reach, size=n if rng.random() < 0.5 else 1) * np.ones(n))
+
+
+def draw_units(rng: Rng, width: int) -> Floats:
+    """The units of the columns; most often all alike."""
+    return np.asarray(10.0 ** (rng.uniform(-4, 4, size=width) * (rng.random() < 0.3)))
 
 
 # -- chains ----------------------------------------------------------------------------------------------------------
@@ -80,7 +88,8 @@ def chain(rng: Rng) -> Found:
     size, width, n = int(rng.integers(2, 4)), int(rng.integers(1, 5)), int(rng.integers(2, rng.choice([6, 30])))
     longest = 4 if size == 3 else 5
     real = rng.random() < 0.6
-    X = [_values(rng, (int(rng.integers(1, longest + 1)), width), real) for _ in range(n)]
+    units, shifts = draw_units(rng, width), rng.normal(size=width) * 10.0 ** rng.uniform(0, 4) * (rng.random() < 0.2)
+    X = [(_values(rng, (int(rng.integers(1, longest + 1)), width), real) + shifts) * units for _ in range(n)]
     y = [rng.integers(0, size, size=len(x)).tolist() for x in X]
     seen = sorted({label for labels in y for label in labels})
     options, how = draw_options(rng, prior := str(rng.choice(PRIORS)))
@@ -182,14 +191,14 @@ def graph(rng: Rng) -> Found:
     """Graphs of up to five nodes with features of nodes and edges, in all forms of the weights of edges."""
     size, width, n = int(rng.integers(2, 4)), int(rng.integers(1, 4)), int(rng.integers(2, rng.choice([6, 25])))
     edge_width, form = int(rng.integers(1, 3)), str(rng.choice(["full", "symmetric", "equal"]))
-    plain, real = rng.random() < 0.5, rng.random() < 0.6
+    plain, real, units = rng.random() < 0.5, rng.random() < 0.6, draw_units(rng, width)
     X, y = [], []
     for _ in range(n):
         nodes = int(rng.integers(1, 5))
         pairs = [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.6]
         edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         values = np.ones((len(edges), 1)) if plain else _values(rng, (len(edges), edge_width), real)
-        X.append(sf.GraphExample(_values(rng, (nodes, width), real), edges, values))
+        X.append(sf.GraphExample(_values(rng, (nodes, width), real) * units, edges, values))
         y.append(rng.integers(0, size, size=nodes).tolist())
     options, how = draw_options(rng, prior := str(rng.choice(PRIORS)))
     options["labels"], options["edge_weights"] = list(range(size)), form
