@@ -225,7 +225,7 @@ def maximum(rng: Rng) -> Found:
     graph = draw_graph(rng)
     n = int(rng.integers(2, graph.p + 3)) if rng.random() < 0.7 else 40
     whole = rng.random() < 0.2  # Small whole numbers: columns may be combinations of others.
-    rows = rng.integers(0, 3, size=(n, graph.p)) * 1.0 if whole else draw_rows(rng, graph.p, n)
+    rows = np.asarray(rng.integers(0, 3, size=(n, graph.p)), dtype=np.float64) if whole else draw_rows(rng, graph.p, n)
     if (np.ptp(rows, axis=0) == 0.0).any():
         return
     units, R = moments_of(rows)

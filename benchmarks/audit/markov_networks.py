@@ -146,8 +146,8 @@ def draw_features(rng: Rng, offset: float = 0.0) -> Network:
         values = np.asarray(values * 10.0 ** (rng.uniform(-1, 1) * reach), dtype=np.float64)
         if rng.random() < 0.05:
             values = np.full(shape, values.flat[0])  # A constant, which no data tell.
-        if tables and rng.random() < 0.1:  # The same as the last one, in another unit.
-            scopes, values = [scope for scope, _ in tables[-1]], tables[-1][0][1] * rng.choice([-1.0, 0.1, 3.0])
+        if tables and rng.random() < 0.1:  # The same as the last one, exactly, in another unit.
+            scopes, values = [scope for scope, _ in tables[-1]], tables[-1][0][1] * rng.choice([-1.0, 0.5, 4.0])
         elif offset:
             values = values + offset * float(np.ptp(values))
         terms.append(sf.Feature(scopes, values, name=f"f{number}"))
@@ -357,8 +357,8 @@ class ObservedRows:
         return self._with_slope(w)[0]
 
     def _with_slope(self, w: Floats) -> tuple[float, Floats]:
-        scores = self.features @ w
-        scores = np.where(self.fits, scores, -np.inf), scores[None, :]
+        whole = self.features @ w
+        scores = np.where(self.fits, whole, -np.inf), whole[None, :]
         tops = [part.max(axis=1, keepdims=True) for part in scores]
         heights = [np.exp(part - top) for part, top in zip(scores, tops, strict=True)]
         sums = [part.sum(axis=1, keepdims=True) for part in heights]

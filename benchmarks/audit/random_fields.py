@@ -22,7 +22,8 @@ Found = Iterator[Record]
 Features = Callable[[Any, Sequence[int]], Floats]
 
 PRIORS = ("no prior", "no prior", "Normal", "Laplace", "both")
-SOLVERS = ("auto", "lbfgs", "newton", "sgd", "adam")
+STOCHASTIC = ("sgd", "adam")
+SOLVERS = ("auto", "lbfgs", "newton", *STOCHASTIC)
 #: Passes or iterations at most: Newton's method follows labels that are separated for very long.
 LIMITS = {"sgd": 5, "adam": 5, "newton": 30}
 
@@ -47,6 +48,13 @@ def oracle_of(
     return LogLinear(groups, penalty)
 
 
+def learned(model: Any, X: Any, y: Any, weights: Floats) -> Any:
+    """The fitted model, or "refused". Stochastic steps that are too long say nothing about a maximum: they raise."""
+    if model.get_params()["solver"] in STOCHASTIC:
+        return model.fit(X, y, sample_weight=weights)
+    return fitted_or_refused(lambda: model.fit(X, y, sample_weight=weights))
+
+
 def judge(model: str, how: str, fitted: Any, oracle: LogLinear, prior: str) -> Found:
     """Records of a fit."""
     said = fitted if isinstance(fitted, str) else fitted.report_.certificate.exists
@@ -59,7 +67,7 @@ def judge(model: str, how: str, fitted: Any, oracle: LogLinear, prior: str) -> F
 def draw_options(rng: Rng, prior: str) -> tuple[dict[str, Any], str]:
     """Solver and limits, and what to call them."""
     solver = str(rng.choice(SOLVERS)) if prior in ("no prior", "Normal") else "auto"
-    stopped = solver not in ("sgd", "adam") and rng.random() < 0.2
+    stopped = solver not in STOCHASTIC and rng.random() < 0.2
     limit = 2 if stopped else LIMITS.get(solver, 1_000)
     options: dict[str, Any] = {"solver": solver, "max_iter": limit, "threads": 1, "random_state": 0}
     if rng.random() < 0.3:
@@ -107,7 +115,7 @@ def chain(rng: Rng) -> Found:
 
     codes = [[labels.index(label) for label in path] for path in y]
     oracle = oracle_of(X, codes, len(labels), features, weights, penalty)
-    fitted = fitted_or_refused(lambda: sf.ChainCRF(prior=given, **options).fit(X, y, sample_weight=weights))
+    fitted = learned(sf.ChainCRF(prior=given, **options), X, y, weights)
     yield from judge("ChainCRF", how, fitted, oracle, prior)
 
 
@@ -137,7 +145,7 @@ def named_chain(rng: Rng) -> Found:
         values = {name: np.array([_named(step, name) for step in steps]) for kind, name, *_ in names if kind == "state"}
         table = np.array([[_chain_feature(name, values, p) for name in names] for p in listed])
         groups.append(Group(table, np.array([p == tuple(path) for p in listed]) * 1.0, float(weight)))
-    fitted = fitted_or_refused(lambda: sf.ChainCRF(prior=given, **options).fit(X, y, sample_weight=weights))
+    fitted = learned(sf.ChainCRF(prior=given, **options), X, y, weights)
     yield from judge("ChainCRF named features", how, fitted, LogLinear(groups, penalty), prior)
 
 
@@ -211,7 +219,7 @@ def graph(rng: Rng) -> Found:
         return np.array([_graph_feature(name, example, labelling, form) for name in names])
 
     oracle = oracle_of(X, y, size, features, weights, penalty)
-    fitted = fitted_or_refused(lambda: sf.GraphCRF(prior=given, **options).fit(X, y, sample_weight=weights))
+    fitted = learned(sf.GraphCRF(prior=given, **options), X, y, weights)
     yield from judge("GraphCRF", how, fitted, oracle, prior)
 
 
