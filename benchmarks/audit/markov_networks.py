@@ -370,7 +370,8 @@ class ObservedRows:
 
     def nearby(self, w: Floats) -> float:
         """The largest value that an ascent from w finds."""
-        size = np.maximum(np.abs(self.features).max(axis=0), 1e-300)
+        size = np.abs(self.features).max(axis=0)
+        size = np.where(size > 0.0, size, 1.0)
 
         def loss(x: Floats) -> tuple[float, Floats]:
             value, slope = self._with_slope(x / size)
