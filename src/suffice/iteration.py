@@ -76,7 +76,7 @@ class Control:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and math.isfinite(value)
+    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,21 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from suffice.errors import OptionError, listing
+
+
+def doubles(values: Any) -> NDArray[np.float64]:
+    """Given numbers as float64; a TypeError or ValueError where they are none.
+
+    NumPy by itself takes the real part of complex numbers, the count of seconds of dates and what a text spells.
+    """
+    found = np.asarray(values)
+    if found.dtype.kind in "cmMSUV":
+        raise TypeError(f"{found.dtype} is no type of real numbers")
+    return np.asarray(found, dtype=np.float64)
 
 
 def own_options(names: Mapping[str, Any]) -> dict[str, Any]:

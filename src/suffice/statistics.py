@@ -249,7 +249,7 @@ class Summary:
 
     def __mul__(self, factor: float) -> Summary:
         """Every weight times a factor."""
-        if not (isinstance(factor, int | float | np.number) and np.isfinite(factor) and factor >= 0):
+        if not (isinstance(factor, int | float | np.integer | np.floating) and np.isfinite(factor) and factor >= 0):
             raise OptionError(f"A summary is scaled by a finite factor of at least 0, not {factor!r}.")
         answers = {key: answer * float(factor) for key, answer in self.answers.items()}
         return Summary(self.domain, answers, self.rows, self.weight * factor)

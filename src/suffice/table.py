@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable, state_key
-from suffice.errors import FileFormatError, OptionError, listing, require
+from suffice.errors import FileFormatError, OptionError, listing, require, shortened
+from suffice.options import doubles
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +32,12 @@ class Table:
         """Values (one axis for each variable of the domain, in its order)."""
         self._domain = domain
         # What a table shows may be the parameters of a model, which nobody changes by writing into a table.
-        self._values = found = np.asarray(values, dtype=np.float64).view()
+        try:
+            self._values = found = doubles(values).view()
+        except (TypeError, ValueError):
+            raise OptionError(
+                f"The values over {listing(domain.names)} are {shortened(values)}; expected numbers."
+            ) from None
         found.flags.writeable = False
         if found.shape != domain.shape(domain.names):
             raise OptionError(

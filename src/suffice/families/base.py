@@ -25,6 +25,10 @@ SUM_TOLERANCE = 1e-9
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 #: The log-gamma function of larger numbers leaves float64.
 LARGEST_SHAPE = 1e305
+#: Squares of distances between smaller numbers are numbers of float64.
+LARGEST_LOCATION = 5e153
+#: Positive numbers up to it can be divided by a small one, and added up.
+LARGEST_SCALE = 1e304
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -114,6 +118,25 @@ def as_shape(value: Any, name: str) -> float:
     return found
 
 
+def as_location(values: Any, name: str) -> Floats:
+    """Finite numbers whose squares are numbers too, or an error that names the argument."""
+    found = as_floats(values, name)
+    if (np.abs(found) > LARGEST_LOCATION).any():
+        raise OptionError(
+            f"{name} is {shortened(values)}; expected numbers of at most {LARGEST_LOCATION:g} in size, whose squares "
+            "are numbers of float64. Use another unit."
+        )
+    return found
+
+
+def as_scale(value: Any, name: str) -> float:
+    """A positive number with room for sums and products of such, or an error that names the argument."""
+    found = as_float(value, name, above=0)
+    if found > LARGEST_SCALE:
+        raise OptionError(f"{name} is {found!r}; expected a number of at most {LARGEST_SCALE:g}.")
+    return found
+
+
 def are_shapes(values: Floats) -> bool:
     """Whether every number is one that `as_shape` takes."""
     return bool(((values >= SMALLEST_NORMAL) & (values <= LARGEST_SHAPE)).all())
@@ -134,7 +157,7 @@ def as_probabilities(values: ArrayLike, name: str) -> Floats:
     checked once keeps its bits.
     """
     array = as_floats(values, name)
-    total = array.sum()
+    total = np.minimum(array, 2.0).sum()
     if array.ndim != 1 or len(array) == 0 or (array < 0).any() or abs(total - 1) > SUM_TOLERANCE:
         raise OptionError(f"{name} is {values!r}; expected numbers of at least 0 that add up to 1.")
     return array if abs(total - 1) <= len(array) * np.finfo(np.float64).eps else np.asarray(array / total)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float
+from suffice.families.base import as_float, as_location, as_scale, as_shape
 from suffice.families.conjugate import ConjugatePrior, GivenLaw, as_point
 from suffice.families.regression import Products
 from suffice.families.regression_law import LOG_2PI, Floats, PseudoRows, RegressionLaw
@@ -46,8 +46,9 @@ class LinearGaussianPrior(GivenLaw, ConjugatePrior):
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         if parameters["on"] not in ("parents", "all"):
             raise OptionError(f"on is {parameters['on']!r}; expected 'parents' (flat intercept) or 'all'.")
-        positive = {name: as_float(parameters[name], name, above=0) for name in ("alpha", "beta")}
-        return {**positive, "mean": as_float(parameters["mean"], "mean"), "on": parameters["on"]}
+        positive = {"alpha": as_shape(parameters["alpha"], "alpha"), "beta": as_scale(parameters["beta"], "beta")}
+        mean = float(as_location(as_float(parameters["mean"], "mean"), "mean"))
+        return {**positive, "mean": mean, "on": parameters["on"]}
 
     def pseudo_rows(self, parents: int) -> PseudoRows:
         """The prior of a node with some real parents, as rows that were never seen.

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import OptionError
-from suffice.families.base import as_floats
+from suffice.families.base import as_float, as_floats
 
 Floats = NDArray[np.float64]
 
 #: Entries above and below the diagonal may differ by this share of the size of their row and column (rounding).
 ASYMMETRY = 1e-9
+#: Products of larger degrees of freedom with the logarithms of a gamma function leave float64.
+LARGEST_DOF = 1e300
 #: Up to this size substitution is quicker than a call of LAPACK, whose threads wait for one another.
 SMALL = 6
 
@@ -37,6 +39,14 @@ def as_positive_definite(values: ArrayLike, name: str, size: int | None = None) 
     except np.linalg.LinAlgError:
         raise OptionError(f"{name} is not positive definite: some combination of its columns has no spread.") from None
     return matrix
+
+
+def as_dof(value: Any, size: int) -> float:
+    """Degrees of freedom of a Wishart law in `size` dimensions, above size - 1 and small enough for gamma functions."""
+    found = as_float(value, "dof", above=size - 1)
+    if found > LARGEST_DOF:
+        raise OptionError(f"dof is {found!r}; expected a number of at most {LARGEST_DOF:g}.")
+    return found
 
 
 def root(matrix: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, as_shape, generator, only_variable
+from suffice.families.base import as_float, as_location, as_scale, as_shape, generator, only_variable
 from suffice.families.conjugate import ConjugatePrior, GivenLaw, as_point, tails
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import read_moments
@@ -42,9 +42,9 @@ class NormalInverseGamma(GivenLaw, ConjugatePrior):
         super().__init__(alpha=alpha, beta=beta, gamma=gamma, delta=delta)
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        positive = {name: as_float(parameters[name], name, above=0) for name in ("beta", "gamma")}
+        positive = {name: as_scale(parameters[name], name) for name in ("beta", "gamma")}
         positive = {"alpha": as_shape(parameters["alpha"], "alpha"), **positive}
-        return {**positive, "delta": as_float(parameters["delta"], "delta")}
+        return {**positive, "delta": float(as_location(as_float(parameters["delta"], "delta"), "delta"))}
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 

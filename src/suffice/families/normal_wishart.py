@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_floats, generator
+from suffice.families.base import as_location, as_scale, generator
 from suffice.families.conjugate import ConjugatePrior, GivenLaw, as_point, tails
 from suffice.families.gamma_function import ratio_excess
-from suffice.families.matrices import as_positive_definite, inverse, log_determinant, root, whiten
+from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
 from suffice.families.moments import read_moments
 from suffice.families.student import MultivariateStudentT, StudentT
 from suffice.statistics import Summary
@@ -60,13 +60,13 @@ class NormalWishart(GivenLaw, ConjugatePrior):
     # -- parameters --------------------------------------------------------------------------------------------------
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        mean = np.atleast_1d(as_floats(parameters["mean"], "mean"))
+        mean = np.atleast_1d(as_location(parameters["mean"], "mean"))
         if mean.ndim != 1:
             raise OptionError(f"mean has shape {mean.shape}; expected one number for each dimension.")
         return {
             "mean": mean,
-            "strength": as_float(parameters["strength"], "strength", above=0),
-            "dof": as_float(parameters["dof"], "dof", above=len(mean) - 1),
+            "strength": as_scale(parameters["strength"], "strength"),
+            "dof": as_dof(parameters["dof"], len(mean)),
             "inverse_scale": as_positive_definite(parameters["inverse_scale"], "inverse_scale", len(mean)),
         }
 

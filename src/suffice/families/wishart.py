@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_numbers, generator
+from suffice.families.base import as_numbers, generator
 from suffice.families.conjugate import ConjugatePrior, GivenLaw, tails
-from suffice.families.matrices import as_positive_definite, inverse, log_determinant, root, whiten
+from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
 from suffice.families.moments import read_moments
 from suffice.statistics import Summary
 
@@ -42,7 +42,7 @@ class Wishart(GivenLaw, ConjugatePrior):
 
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         scale = as_positive_definite(parameters["inverse_scale"], "inverse_scale")
-        return {"dof": as_float(parameters["dof"], "dof", above=len(scale) - 1), "inverse_scale": scale}
+        return {"dof": as_dof(parameters["dof"], len(scale)), "inverse_scale": scale}
 
     def _fixed_options(self) -> Sequence[str]:
         return ("names",)

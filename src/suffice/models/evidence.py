@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, MissingColumnError, OptionError, SufficeError, listing
+from suffice.options import doubles
 from suffice.records import record
 
 Floats = NDArray[np.float64]
@@ -81,7 +82,7 @@ def _likelihoods(variable: Variable, value: Any) -> Floats:
             for state, weight in value.items():
                 weights[variable.index(state)] = weight
         else:
-            weights = np.asarray(value, dtype=np.float64)
+            weights = doubles(value)
     except (TypeError, ValueError) as error:
         if isinstance(error, SufficeError):
             raise

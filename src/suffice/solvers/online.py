@@ -26,9 +26,9 @@ def step_sizes(step: Any, decay: float = 0.0) -> Schedule:
     """The step of update t = 0, 1, ...: ``step / (1 + t)^decay`` for a number, or the function given."""
     if callable(step):
         return lambda t: _given(step(t), t)
-    if not (isinstance(step, int | float | np.number) and 0.0 < step < math.inf):
+    if not (isinstance(step, int | float | np.integer | np.floating) and 0.0 < step < math.inf):
         raise OptionError(f"step_size is {step!r}; expected a positive number or a function of the update's number.")
-    if not (isinstance(decay, int | float | np.number) and 0.0 <= decay <= 1.0):
+    if not (isinstance(decay, int | float | np.integer | np.floating) and 0.0 <= decay <= 1.0):
         raise OptionError(f"decay is {decay!r}; expected a number from 0 (constant steps) to 1 (steps of 1 / t).")
     return lambda t: float(step) / (1.0 + t) ** decay
 

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from suffice.answers import CountTable
 from suffice.domain import Domain, Origin, Variable, is_gap, sort_states, state_key
-from suffice.errors import DataError, MissingValueError, OptionError
+from suffice.errors import DataError, MissingValueError, OptionError, shortened
 from suffice.kernels.ngrams import Part, count_parts, count_windows, windows, with_ends
 from suffice.kernels.words import WordNumbers
+from suffice.options import doubles
 from suffice.sources.sequences import Sequences, code_states
 from suffice.sources.weights import check_weights
 from suffice.statistics import Counts, Summary
@@ -159,10 +160,13 @@ def checked_weights(weights: Any, sequences: int) -> Floats | None:
     """One weight for each sequence, or None."""
     if weights is None:
         return None
-    found = np.asarray(weights)
-    if found.ndim != 1 or found.dtype.kind not in "biuf" or len(found) != sequences:
+    try:
+        found = doubles(weights)
+    except (TypeError, ValueError):
+        raise DataError(f"sample_weight is {shortened(weights)}; expected one number for each sequence.") from None
+    if found.shape != (sequences,):
         raise DataError(f"sample_weight has shape {found.shape}; expected one weight for each of {sequences} sequences")
-    return check_weights(found.astype(np.float64), 0)
+    return check_weights(found, 0)
 
 
 def count_stream(

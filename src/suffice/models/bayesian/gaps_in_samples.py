@@ -23,7 +23,7 @@ def gap_rates(missing: Any, domain: Domain) -> dict[Hashable, float]:
             f"missing= names {listing(unknown)}, which is no node; the nodes are {listing(domain.names)}."
         )
     for name, rate in by_node.items():
-        if isinstance(rate, bool) or not isinstance(rate, int | float | np.number) or not 0 <= rate <= 1:
+        if isinstance(rate, bool) or not isinstance(rate, int | float | np.integer | np.floating) or not 0 <= rate <= 1:
             raise OptionError(f"The share of missing cells of {name!r} is {rate!r}; expected a number from 0 to 1.")
     return {name: float(by_node.get(name, 0.0)) for name in domain.names}
 

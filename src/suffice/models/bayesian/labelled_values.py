@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, UnknownStateError, listing
+from suffice.options import doubles
 from suffice.table import Table
 
 #: One level of labels: the name that it goes by (None where it has none), and its labels.
@@ -120,7 +121,7 @@ def _placed(levels: Sequence[Level], numbers: Any, family: Domain, what: str) ->
         )
     found = np.empty(at.size)
     try:
-        found[at] = np.asarray(numbers, dtype=np.float64)
+        found[at] = doubles(numbers)
     except (TypeError, ValueError):
         raise OptionError(f"The {what} of {family.names[-1]!r} holds {listing(numbers)}; expected numbers.") from None
     return found.reshape(shape)

@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.domain import Domain
 from suffice.errors import OptionError, listing, shortened
-from suffice.families.base import SMALLEST_NORMAL, as_numbers
+from suffice.families.base import SMALLEST_NORMAL, as_array, as_numbers
 from suffice.families.linear_gaussian_prior import LinearGaussianPrior
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.families.normal_wishart import NormalWishart
@@ -37,7 +37,7 @@ OF_REALS = (LinearGaussianPrior, NormalWishart, NormalInverseGamma)
 
 def check_sample_size(size: Any) -> None:
     """Refuse an equivalent sample size that is not a positive number, whether a prior uses it or not."""
-    number = isinstance(size, int | float | np.number) and not isinstance(size, bool)
+    number = isinstance(size, int | float | np.integer | np.floating) and not isinstance(size, bool)
     if not (number and 1 / MOST_COUNTS <= size <= MOST_COUNTS):
         raise OptionError(f"equivalent_sample_size is {shortened(size)}; expected a positive number up to 1e+300.")
 
@@ -76,7 +76,7 @@ def _of_node(prior: Any, node: Hashable) -> tuple[Any, bool]:
 
 
 def _is_number(prior: Any) -> bool:
-    return isinstance(prior, int | float | np.number) and not isinstance(prior, bool)
+    return isinstance(prior, int | float | np.integer | np.floating) and not isinstance(prior, bool)
 
 
 def _short(prior: Any) -> str:
@@ -114,7 +114,7 @@ def table_prior(prior: Any, domain: Domain, sample_size: float) -> DirichletRows
         return DirichletRows(_from_network(prior, domain, sample_size))
     if _is_number(prior):
         return DirichletRows(_checked(as_numbers(prior, "prior"), repr(name)))
-    array = np.asarray(prior if isinstance(prior, OF_REALS) else by_label(prior, domain, "prior"))
+    array = as_array(prior if isinstance(prior, OF_REALS) else by_label(prior, domain, "prior"), "prior")
     if array.dtype.kind in "iuf" and array.shape == domain.shape(domain.names):
         return DirichletRows(_checked(array.astype(np.float64), repr(name)))
     raise OptionError(

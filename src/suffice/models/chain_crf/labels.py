@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import DataError, MissingValueError, UnknownStateError, listing
 from suffice.models.chain_crf.names import LARGEST
+from suffice.options import doubles
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -144,7 +145,7 @@ def sequence_weights(sample_weight: Any, count: int, *, words: Words = SEQUENCES
         return np.ones(count)
     one = words[0]
     try:
-        weights = np.asarray(sample_weight, np.float64)
+        weights = doubles(sample_weight)
     except (TypeError, ValueError):
         raise DataError(f"sample_weight holds values that are not numbers; expected one for each {one}.") from None
     if weights.shape != (count,):

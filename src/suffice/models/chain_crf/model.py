@@ -148,7 +148,9 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         if options["solver"] == "perceptron" and options["prior"] is not None:
             raise OptionError("The perceptron has no objective that a prior could enter; give prior=None.")
         least = options["min_frequency"]
-        if isinstance(least, bool) or not (isinstance(least, int | float | np.number) and 0 <= least < np.inf):
+        if isinstance(least, bool) or not (
+            isinstance(least, int | float | np.integer | np.floating) and 0 <= least < np.inf
+        ):
             raise OptionError(f"min_frequency is {least!r}; expected a number of at least 0.")
         if options["hashing"] is not None:
             whole_number(options["hashing"], "hashing, the number of columns,")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice import precise
 from suffice.answers import MomentSums
-from suffice.errors import DataError, OptionError, listing
+from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.families.matrices import ASYMMETRY
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,9 @@ def moments_of(covariance: Any, n: Any, mean: Floats, columns: Any, nodes: Seque
 
     named: whether the order of the nodes was given, so that an array without names may follow it.
     """
-    if isinstance(n, bool) or not (isinstance(n, int | float | np.number) and math.isfinite(n) and 0 < n < LARGEST):
+    if isinstance(n, bool) or not (
+        isinstance(n, int | float | np.integer | np.floating) and math.isfinite(n) and 0 < n < LARGEST
+    ):
         raise OptionError(f"n is {n!r}; expected the number of rows that the covariance is of.")
     if columns is None and hasattr(covariance, "columns") and set(covariance.index) == set(covariance.columns):
         covariance = covariance.loc[list(covariance.columns)]  # Rows by name, as columns are.
@@ -39,10 +41,13 @@ def moments_of(covariance: Any, n: Any, mean: Floats, columns: Any, nodes: Seque
 
 def real_numbers(values: Any, what: str, error: type[Exception]) -> Floats:
     """An array of finite numbers; text, complex numbers and others are an error that names the first of them."""
-    found = np.asarray(values)
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise error(f"{what} is {shortened(values)}; expected numbers.") from None
     if found.dtype.kind not in "biuf":
         for value in np.asarray(values, dtype=object).ravel().tolist():
-            if not isinstance(value, int | float | np.number) or isinstance(value, complex | np.complexfloating):
+            if not isinstance(value, int | float | np.integer | np.floating):
                 raise error(f"{what} holds {value!r}; expected numbers.")
     numbers = np.array(found, dtype=np.float64)
     if not np.isfinite(numbers).all():
@@ -82,7 +87,10 @@ def _check(S: Floats, nodes: Sequence[Hashable]) -> None:
 
 def _order_of(covariance: Any, columns: Any, nodes: Sequence[Hashable], named: bool) -> list[int]:
     """Where the covariance holds each node."""
-    shape = np.shape(covariance)
+    try:
+        shape = np.shape(covariance)
+    except ValueError:
+        raise DataError(f"The covariance is {shortened(covariance)}; expected a square matrix.") from None
     if len(shape) != 2 or shape[0] != shape[1]:
         raise DataError(f"The covariance has shape {shape}; expected a square matrix.")
     held = columns if columns is not None else getattr(covariance, "columns", None)

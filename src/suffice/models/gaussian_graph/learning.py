@@ -246,7 +246,8 @@ def measure(structure: GraphStructure, K: Floats, S: Floats, ridge: Ridge | None
     half = np.linalg.cholesky(K)
     root = np.linalg.inv(half)
     W = root.T @ root
-    deviation = np.sqrt(np.outer(np.diag(W), np.diag(W)) + W**2)
+    size = np.sqrt(np.diag(W))
+    deviation = np.hypot(np.outer(size, size), W)
     if ridge is not None:
         held = _ridge_in_units(ridge, units, structure, weight)
         twice = np.where(rows == columns, 0.5, 1.0)

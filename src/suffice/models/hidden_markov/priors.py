@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
 from suffice.families.dirichlet import Dirichlet
+from suffice.options import doubles
 
 Floats = NDArray[np.float64]
 
 PARTS = ("initial", "transitions", "emissions")
+#: Pseudo-counts whose sums are numbers.
+MOST_COUNTS = 1e300
 
 
 def split_prior(prior: Any) -> dict[str, Any]:
@@ -34,7 +37,7 @@ def split_prior(prior: Any) -> dict[str, Any]:
 
 def is_number(prior: Any) -> bool:
     """Whether a prior is a number of pseudo-counts."""
-    return isinstance(prior, int | float | np.number) and not isinstance(prior, bool)
+    return isinstance(prior, int | float | np.integer | np.floating) and not isinstance(prior, bool)
 
 
 def pseudo_counts(prior: Any, shape: tuple[int, ...], estimate: str | None, name: str) -> Floats:
@@ -52,13 +55,13 @@ def pseudo_counts(prior: Any, shape: tuple[int, ...], estimate: str | None, name
     else:
         alpha = prior
     try:
-        counts = np.array(np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape))
+        counts = np.array(np.broadcast_to(doubles(alpha), shape))
     except (TypeError, ValueError):
         raise OptionError(
             f"The prior of {name} is {prior!r}; expected a number, an array of shape {shape}, or a Dirichlet."
         ) from None
     counts = counts - 1.0 if estimate == "map" else counts
-    if not np.isfinite(counts).all() or (counts < 0).any():
+    if not ((counts >= 0) & (counts <= MOST_COUNTS)).all():
         least = "at least 1: below it the mode lies on the edge" if estimate == "map" else "at least 0"
-        raise OptionError(f"The prior of {name} is {prior!r}; expected numbers of {least}.")
+        raise OptionError(f"The prior of {name} is {prior!r}; expected numbers of {least}, and at most 1e+300.")
     return counts

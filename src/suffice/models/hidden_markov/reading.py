@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing
+from suffice.options import doubles
 from suffice.sources.sequences import Sequences, code_states, flat_values, is_table, open_sequences, table_columns
+from suffice.sources.weights import check_weights
 
 Floats = NDArray[np.float64]
 
@@ -130,11 +132,9 @@ def read_weights(sample_weight: Any, n: int) -> Floats:
     if sample_weight is None:
         return np.ones(n)
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        weights = doubles(sample_weight)
     except (TypeError, ValueError):
         raise DataError(f"sample_weight is {sample_weight!r}; expected one number for each sequence.") from None
     if weights.shape != (n,):
         raise DataError(f"sample_weight has shape {weights.shape}; expected one weight for each of {n} sequences.")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise DataError("sample_weight holds a weight that is negative or not finite.")
-    return weights
+    return check_weights(weights, 0)

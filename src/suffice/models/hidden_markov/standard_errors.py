@@ -187,7 +187,8 @@ def _of_row(name: str, kind: str, row: tuple[int, ...], values: Floats) -> list[
     if kind in ("symmetric", "diagonal", "shared"):
         d = len(values)
         pairs = [(i, j) for i in range(d) for j in range(i, d) if i == j or kind != "diagonal"]
-        return [_Coordinate(name, row, i * d + j, kind, float(np.sqrt(values[i, i] * values[j, j]))) for i, j in pairs]
+        size = np.sqrt(np.diag(values)).tolist()
+        return [_Coordinate(name, row, i * d + j, kind, size[i] * size[j]) for i, j in pairs]
     flat = values.ravel()
     return [_Coordinate(name, row, at, kind, max(abs(float(flat[at])), 1e-3)) for at in range(flat.size)]
 

@@ -13,6 +13,7 @@ from suffice.errors import EstimateError, OptionError, listing
 from suffice.models.hidden_markov.emissions.contract import Emission, Parameters
 from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.priors import PARTS
+from suffice.options import doubles
 
 Floats = NDArray[np.float64]
 
@@ -99,12 +100,12 @@ def read_rows(given: Any, shape: tuple[int, ...], name: str) -> Floats | None:
         return None
     values = getattr(given, "values", given)
     try:
-        rows = np.array(values, dtype=np.float64)
+        rows = np.array(doubles(values))
     except (TypeError, ValueError):
         raise OptionError(f"{name} is {given!r}; expected probabilities of shape {shape}.") from None
     if rows.shape != shape:
         raise OptionError(f"{name} has shape {rows.shape}; expected {shape}, one entry for each state.")
-    total = rows.sum(axis=-1, keepdims=True)
+    total = np.minimum(rows, 2.0).sum(axis=-1, keepdims=True)
     if not np.isfinite(rows).all() or (rows < 0).any() or np.abs(total - 1).max() > 1e-6:
         raise OptionError(f"{name} has a row that is no distribution: numbers of at least 0 that add up to 1.")
     return np.where(np.abs(total - 1) > shape[-1] * np.finfo(np.float64).eps, rows / total, rows)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
-from suffice.families.base import as_floats
+from suffice.families.base import as_array, as_floats
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.models.markov_chain.reading import Vocabulary
@@ -18,6 +18,8 @@ from suffice.models.markov_chain.rows import RowPrior
 Floats = NDArray[np.float64]
 
 _PARTS = ("initial", "transitions")
+#: Pseudo-counts whose sums, and the log-gamma functions of those, are numbers.
+MOST_COUNTS = 1e300
 
 
 def row_prior(prior: Any, words: Vocabulary, order: int) -> RowPrior:
@@ -44,7 +46,7 @@ def row_prior(prior: Any, words: Vocabulary, order: int) -> RowPrior:
                 f"{listing(words.states)}."
             )
         return RowPrior(np.asarray(prior.weights_), np.asarray(prior.alphas_), None)
-    if isinstance(prior, list | tuple | np.ndarray) and np.ndim(prior) == 2:
+    if isinstance(prior, list | tuple | np.ndarray) and as_array(prior, "prior").ndim == 2:
         return _table(prior, words, order)
     alpha = _vector(prior, words)
     return RowPrior(np.ones(1), alpha[None, :], None)
@@ -71,7 +73,7 @@ def _vector(prior: Any, words: Vocabulary) -> Floats:
         if np.isnan(alpha).any():
             missing = [words.states[at] for at in np.flatnonzero(np.isnan(alpha))]
             raise OptionError(f"The prior has no pseudo-count for {listing(missing)}; give one for every state.")
-    elif isinstance(prior, int | float | np.number) and not isinstance(prior, bool):
+    elif isinstance(prior, int | float | np.integer | np.floating) and not isinstance(prior, bool):
         alpha = np.full(words.card, float(prior))
     elif isinstance(prior, list | tuple | np.ndarray):
         alpha = as_floats(prior, "prior")
@@ -87,5 +89,9 @@ def _vector(prior: Any, words: Vocabulary) -> Floats:
 
 
 def _check(alpha: Floats) -> None:
-    if not (np.isfinite(alpha).all() and (alpha > 0).all()):
+    if not ((alpha > 0) & (alpha < np.inf)).all():
         raise OptionError("A pseudo-count is not positive and finite; leave the prior out for maximum likelihood.")
+    if (alpha > MOST_COUNTS).any():
+        raise OptionError(
+            f"A pseudo-count is {alpha.max():g}; expected at most 1e+300, so that sums of them are numbers."
+        )

@@ -38,7 +38,11 @@ class Smoothing:
 
 
 def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 <= value <= 1)
+    return (
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and bool(0 <= value <= 1)
+    )
 
 
 @dataclass(frozen=True)

@@ -229,6 +229,10 @@ def _coefficients(family: Domain, names: tuple[str, ...], given: Any, outputs: i
 
 def _positive(family: Domain, values: Mapping[str, Any], what: str) -> float:
     found = values.get(what)
-    if not isinstance(found, int | float | np.number) or isinstance(found, bool) or not 0 < found < np.inf:
+    if (
+        not isinstance(found, int | float | np.integer | np.floating)
+        or isinstance(found, bool)
+        or not 0 < found < np.inf
+    ):
         raise OptionError(f"fixed[{family.names[-1]!r}] needs a positive {what!r}; found {found!r}.")
     return float(found)

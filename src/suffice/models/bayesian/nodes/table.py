@@ -18,6 +18,7 @@ from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import default_limit, in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, OfFamily, UnitFree
+from suffice.options import doubles
 from suffice.records import checked, record, replace
 from suffice.table import Table
 
@@ -103,26 +104,25 @@ class TableNode(OfFamily, UnitFree):
     @classmethod
     def given(cls, domain: Domain, values: Any) -> TableNode:
         """A table whose probabilities are given, axes (parents, node); every row must add up to one."""
-        name = domain.names[-1]
+        name, shape = domain.names[-1], domain.shape(domain.names)
         try:
-            found = np.array(values, dtype=np.float64)  # A copy: what the caller does to his array later is his.
+            found = np.array(doubles(values))  # A copy: what the caller does to his array later is his.
         except (TypeError, ValueError):
             raise OptionError(
-                f"The table of {name!r} is {values!r}; expected numbers of shape {domain.shape(domain.names)} "
-                "(parents, node)."
+                f"The table of {name!r} is {values!r}; expected numbers of shape {shape} (parents, node)."
             ) from None
-        if found.shape != domain.shape(domain.names):
-            raise OptionError(f"The table of {name!r} has shape {found.shape}; expected {domain.shape(domain.names)}.")
+        if found.shape != shape:
+            raise OptionError(f"The table of {name!r} has shape {found.shape}; expected {shape}.")
         rows = found.reshape(-1, domain.variables[-1].card)
-        wrong = ~((rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) <= 1e-6))
+        wrong = ~((rows >= 0).all(axis=1) & (np.abs(np.minimum(rows, 2.0).sum(axis=1) - 1) <= 1e-6))
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
-            places = np.unravel_index(first, domain.shape(domain.names[:-1])) if len(domain) > 1 else ()
+            places = np.unravel_index(first, shape[:-1]) if len(domain) > 1 else ()
             where = {v.name: v.states[int(code)] for v, code in zip(domain.variables, places, strict=False)}
             raise OptionError(
                 f"The table of {name!r} has a row that is not a distribution{f' at {where!r}' if where else ''}: "
-                f"{listing(rows[first].tolist())}, which adds up to {rows[first].sum():g}; expected numbers of at "
-                "least 0 that add up to 1."
+                f"{listing(rows[first].tolist())}, which adds up to {sum(rows[first].tolist()):g}; expected numbers of "
+                "at least 0 that add up to 1."
             )
         return cls(domain, rows, np.zeros_like(rows), np.full(rows.shape[1], 1.0 / rows.shape[1]))
 

@@ -18,6 +18,7 @@ from suffice.families.categorical import Categorical
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
 from suffice.models.hidden_markov.emissions.standing import Standing, of_rows
 from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
+from suffice.options import doubles
 from suffice.sources.sequences import code_states
 
 
@@ -166,7 +167,7 @@ class CategoricalEmission(Emission):
                 f"emissions has shape {table.shape}; expected {(self.size, len(self.states))}: one row for each hidden "
                 f"state, one column for each of {listing(self.states)}."
             )
-        if not (np.isfinite(table).all() and (table >= 0).all() and np.abs(table.sum(axis=1) - 1).max() < 1e-6):
+        if not ((table >= 0).all() and np.abs(np.minimum(table, 2.0).sum(axis=1) - 1).max() < 1e-6):
             raise OptionError("emissions has a row that is no distribution: numbers of at least 0 that add up to 1.")
         off = np.abs(table.sum(axis=1, keepdims=True) - 1) > len(self.states) * np.finfo(np.float64).eps
         return {"probabilities": np.where(off, table / table.sum(axis=1, keepdims=True), table)}
@@ -175,7 +176,7 @@ class CategoricalEmission(Emission):
         if isinstance(laws, Sequence) and len(laws) and all(hasattr(law, "parameters_") for law in laws):
             return np.stack([self._row(law) for law in laws])
         try:
-            table = np.array(getattr(laws, "values", laws), dtype=np.float64)
+            table = np.array(doubles(getattr(laws, "values", laws)))
         except (TypeError, ValueError):
             raise OptionError(
                 f"emissions is {laws!r}; expected probabilities of shape {(self.size, len(self.states))}, or one law "

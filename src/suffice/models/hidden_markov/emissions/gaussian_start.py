@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from suffice.errors import OptionError
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
+from suffice.options import doubles
 
 Floats = NDArray[np.float64]
 
@@ -44,12 +45,8 @@ def _pair(law: Any, d: int) -> tuple[Floats, Floats]:
         except (TypeError, ValueError):
             raise _no_law(law, d) from None
     try:
-        centre = (
-            np.broadcast_to(np.asarray(mean, dtype=np.float64), (d,))
-            if np.ndim(mean) == 0
-            else np.asarray(mean, dtype=np.float64)
-        )
-        given = np.asarray(spread, dtype=np.float64)
+        centre = np.broadcast_to(doubles(mean), (d,)) if np.ndim(mean) == 0 else doubles(mean)
+        given = doubles(spread)
         covariance = np.diag(np.broadcast_to(given, (d,))) if given.ndim < 2 else given
     except (TypeError, ValueError):
         raise _no_law(law, d) from None

@@ -185,7 +185,11 @@ class ColumnsLaw(Distribution):
     def mean(self) -> Any:
         """The means of the columns (d,); a list where some are no numbers."""
         found = [law.mean() for law in self._options["laws"]]
-        return np.array(found) if all(isinstance(mean, int | float | np.number) for mean in found) else found
+        return (
+            np.array(found)
+            if all(isinstance(mean, int | float | np.integer | np.floating) for mean in found)
+            else found
+        )
 
 
 def _log_prob(law: Any, values: NDArray[Any], name: Hashable) -> Floats:

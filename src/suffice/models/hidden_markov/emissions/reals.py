@@ -43,7 +43,7 @@ def _s(title: Any) -> str:
 def _real(value: Any, title: Any) -> float:
     if is_gap(value):
         return np.nan
-    real = isinstance(value, int | float | np.number | bool | np.bool_) and not isinstance(value, np.complexfloating)
+    real = isinstance(value, int | float | np.integer | np.floating | bool | np.bool_)
     if real or type(value).__name__ in ("Decimal", "Fraction"):
         try:
             return float(value)
