@@ -1,6 +1,8 @@
 """XDSL: the format of GeNIe, read only."""
 
 import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,3 +114,23 @@ def test_a_real_file() -> None:
 def test_pgmpy_reads_the_same_from_a_real_file() -> None:
     path = shared("bn/benefits.xdsl")
     assert largest_difference(xdsl.load(path), read_by_pgmpy("XDSLReader", path)) == 0.0
+
+
+def test_files_of_pyagrum_have_the_first_parent_fastest(tmp_path: Path) -> None:
+    """They name aGrUM as their author; the tables are those that pyAgrum holds, by label."""
+    gum: Any = pytest.importorskip("pyagrum")
+    model = gum.fastBN("a[2]->d[2]<-b[3];c[4]->d")
+    model.generateCPTs()
+    gum.saveBN(model, str(tmp_path / "net.xdsl"))
+    found = xdsl.load(tmp_path / "net.xdsl")
+    for place in np.ndindex(2, 3, 4):
+        where = dict(zip("abc", place, strict=True))
+        states = {name: found.domain[name].states[code] for name, code in where.items()}
+        order = [states[parent] for parent in found.parents["d"]]
+        at = tuple(found.domain[parent].index(state) for parent, state in zip(found.parents["d"], order, strict=True))
+        np.testing.assert_allclose(found.tables["d"][at], model.cpt("d")[where], atol=1e-6)
+    # The same text by another author is in the order of the format.
+    text = (tmp_path / "net.xdsl").read_text()
+    other = xdsl.parse(text.replace('app="aGrUM', 'app="GeNIe'))
+    np.testing.assert_array_equal(other.tables["d"].ravel(), found.tables["d"].ravel())
+    assert list(other.parents["d"]) == list(found.parents["d"])[::-1]

@@ -1,8 +1,9 @@
 """XDSL, the XML format of GeNIe and SMILE; read only.
 
 The values of ``<probabilities>`` have the node fastest, then the last parent; the first parent is slowest: the axes
-(parents ..., node). A ``<deterministic>`` node gives its state for each row in ``<resultingstates>``. Other kinds of
-node (noisy-MAX, equations, decisions, utilities, time slices) are refused by name.
+(parents ..., node). pyAgrum writes the first parent before the last one: files that name aGrUM as their author are read
+so. A ``<deterministic>`` node gives its state for each row in ``<resultingstates>``. Other kinds of node (noisy-MAX,
+equations, decisions, utilities, time slices) are refused by name.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ def parse(text: str | bytes, name: str = "<text>") -> TableNetwork:
     nodes = document.one(root, "nodes", "the file").children
     draft = Draft(document)
     names = [_declare(document, draft, node) for node in nodes]
+    by_agrum = any(app.startswith("aGrUM") for app in _authors(root))
     for found, node in zip(names, nodes, strict=True):
-        _define(document, draft, found, node)
+        _define(document, draft, found, node, first_is_fastest=by_agrum)
     titles = _titles(root)
     return draft.finish(
         {
@@ -56,8 +58,9 @@ def _declare(document: XmlDocument, draft: Draft, node: Element) -> str:
     return name
 
 
-def _define(document: XmlDocument, draft: Draft, name: str, node: Element) -> None:
+def _define(document: XmlDocument, draft: Draft, name: str, node: Element, *, first_is_fastest: bool) -> None:
     parents = [word for element in node.all("parents") for word in element.text.split()]
+    parents = parents[::-1] if first_is_fastest else parents
     if node.tag == "cpt":
         table = document.one(node, "probabilities", f"node {name!r}")
         draft.fill(name, parents, document.floats(table), node.at)
@@ -70,6 +73,11 @@ def _properties(element: Element, title: str | None = None) -> tuple[str, ...]:
     """Properties of the user as ``key = text``, and the title that the screen shows."""
     about = [f"{child.attributes.get('id', '')} = {child.text}" for child in element.all("property")]
     return (*([f"name = {title}"] if title else []), *about)
+
+
+def _authors(root: Element) -> list[str]:
+    """The programs that the extensions of the file name as their author."""
+    return [element.attributes.get("app", "") for part in root.all("extensions") for element in part.all("genie")]
 
 
 def _titles(root: Element) -> dict[str, str]:
