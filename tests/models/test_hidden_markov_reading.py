@@ -305,3 +305,18 @@ def test_notes_name_the_state_and_the_component() -> None:
     held = [note for note in model.report_.warnings if "floor" in note]
     assert held
     assert all("of state 'p'" in note or "of state 'q'" in note for note in held)
+
+
+@pytest.mark.parametrize("people", [["ann", "ann", "bob", "bob"], ["ann", "ann", "ann", "ann"]])
+def test_groups_are_answered_by_a_list_however_many_there_are(people: list[str]) -> None:
+    """One group, and one length, are lists of one sequence."""
+    model = sf.HiddenMarkovModel(2, sf.Categorical(), random_state=0).fit([["a", "b", "a", "a", "b"]])
+    table = pd.DataFrame({"person": people, "word": ["a", "b", "b", "a"]})
+    each = [["a", "b"], ["b", "a"]] if people[-1] == "bob" else [["a", "b", "b", "a"]]
+    for ask in (model.predict, model.predict_proba, model.pairwise, model.best_paths, model.forecast):
+        found, expected = ask(table, group="person"), ask(each)
+        assert isinstance(found, list)
+        assert len(found) == len(each)
+        assert repr(found) == repr(expected)
+    lengths = [len(one) for one in each]
+    assert len(model.best_paths(table["word"].to_numpy(), lengths=lengths)) == len(each)

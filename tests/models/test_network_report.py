@@ -106,3 +106,13 @@ def test_a_file_holds_the_report(tmp_path: Any) -> None:
 def test_before_the_fit_there_is_none() -> None:
     with pytest.raises(NotFittedError):
         sf.BayesianNetwork(EDGES).report_  # noqa: B018
+
+
+def test_the_method_speaks_of_tables_only_where_there_are_some() -> None:
+    rng = np.random.default_rng(0)
+    real = {"x": rng.normal(size=9), "y": rng.normal(size=9)}
+    assert sf.BayesianNetwork({"y": ["x"]}).fit(real).report_.method == (
+        "closed form: least squares of each node by itself"
+    )
+    mixed = sf.BayesianNetwork({"y": ["s"]}).fit({"s": ["a", "b", "a"] * 3, "y": real["y"]})
+    assert mixed.report_.method == "closed form: each row of each table by itself"

@@ -49,6 +49,8 @@ BY_EM = ESTIMATES | {
 
 #: How a report names the method of complete rows.
 CLOSED = "closed form: each row of each table by itself"
+#: Of networks without tables.
+CLOSED_REAL = "closed form: least squares of each node by itself"
 #: Of tables it is the mode under pseudo-counts + 1, of regressions that under another power of the variance.
 MEANS = "whose maximum is the posterior mean, "
 EPSILON = float(np.finfo(np.float64).eps)
@@ -282,7 +284,8 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         evidence = [node.log_evidence() for node in leading]
         complete = outcome is None and prior is not None and not self._options["fixed"]
         newton = [node.name for node in leading if getattr(node, "method", None)]
-        closed = CLOSED + (f"; Newton for {listing(newton)}" if newton else "")
+        tables = not leading or any(node.kind == TableNode.kind for node in leading)
+        closed = (CLOSED if tables else CLOSED_REAL) + (f"; Newton for {listing(newton)}" if newton else "")
         plan = None if outcome is None else self._plan_in_words()
         return Solution(
             method=closed if outcome is None else "EM, exact expected statistics",

@@ -163,7 +163,7 @@ class Decoding:
             span = slice(int(observed.offsets[s]), int(observed.offsets[s + 1]))
             ranks = [rank for rank in range(n) if values[s, rank] > -np.inf]
             found.append([(take_states(self._names, codes[r, span]), float(values[s, r])) for r in ranks])
-        return found if opened.as_list or observed.n_sequences > 1 else found[0]
+        return found[0] if opened.alone else found
 
     def posteriors(
         self, sequences: Any, *, lengths: Any = None, group: Any = None, order: Any = None, columns: Any = None
@@ -191,7 +191,7 @@ class Decoding:
         opened, observed = self._opened(sequences, lengths, group, order, columns)
         whole = np.concatenate(self._by_block(observed, _pairs))
         rows = [whole[a + 1 : b] for a, b in zip(observed.offsets, observed.offsets[1:], strict=False)]
-        return rows if opened.as_list or len(rows) > 1 else rows[0]
+        return rows[0] if opened.alone else rows
 
     def sample_paths(
         self, sequences: Any, n: int = 1, *, random_state: Any = None, lengths: Any = None, group: Any = None,
@@ -229,7 +229,7 @@ class Decoding:
             ahead = ahead @ self._fitted().transitions
             found.append(ahead)
         answer = np.stack(found, axis=1)
-        return list(answer) if opened.as_list or len(answer) > 1 else answer[0]
+        return answer[0] if opened.alone else list(answer)
 
     def forecast_law(self, shares: Any) -> Mixture:
         """The law of an observation whose state has the probabilities `shares` (K,): a mixture of the emissions."""

@@ -34,11 +34,15 @@ def state_names(states: Any) -> tuple[Hashable, ...]:
 
 @dataclass(frozen=True)
 class Opened:
-    """Sequences with their columns, and how answers are given back: a list by sequence, or one array."""
+    """Sequences with their columns, and how answers are given back: a list by sequence, or one array.
+
+    `alone` is whether they are one sequence by itself, neither in a list nor a group of a table, nor told by lengths.
+    """
 
     sequences: Sequences
     columns: list[NDArray[Any]]
     as_list: bool
+    alone: bool
 
     def give(self, values: Any) -> Any:
         """Answers by step (steps, ...) in the form of what was asked."""
@@ -52,8 +56,8 @@ def open_observations(data: Any, lengths: Any, group: Any, order: Any, columns: 
     found = open_sequences(data, lengths=lengths, group=group, order=order, columns=columns)
     values = found.values
     parts = [values] if values.ndim == 1 else [values[:, at] for at in range(values.shape[1])]
-    one = found.n_sequences == 1 and not _is_nested(data)
-    return Opened(found, [np.ascontiguousarray(part) for part in parts], not one and lengths is None)
+    alone = found.n_sequences == 1 and not _is_nested(data) and group is None and lengths is None
+    return Opened(found, [np.ascontiguousarray(part) for part in parts], not alone and lengths is None, alone)
 
 
 def _is_nested(data: Any) -> bool:
@@ -96,7 +100,7 @@ def open_paths(states: Any, opened: Opened, lengths: Any) -> Sequences:
     sequences = opened.sequences
     if isinstance(states, Sequences):
         found = states
-    elif not opened.as_list and _is_flat(states, sequences.n_steps):
+    elif (sequences.n_sequences == 1 or not opened.as_list) and _is_flat(states, sequences.n_steps):
         found = Sequences(flat_values(states), sequences.offsets)
     else:
         found = open_sequences(_filled(states, opened), lengths=lengths)
