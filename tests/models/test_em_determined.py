@@ -163,3 +163,66 @@ def test_a_report_with_a_curvature_is_read_again(tmp_path: Any) -> None:
     assert again.report_ == net.report_
     assert again.n_params_ == 3
     assert np.isinf(again.node("h").standard_errors_.values).all()
+
+
+def log_posterior(root: Any, items: Any, rows: Any, extra: float) -> float:
+    """The objective of two classes and binary items, with `extra` pseudo-counts in each cell, by definition."""
+    parts = [np.stack([1 - items[:, at], items[:, at]], axis=1)[:, rows[:, at]] for at in range(rows.shape[1])]
+    likelihood = np.log(root @ np.prod(parts, axis=0)).sum()
+    return float(likelihood + extra * (np.log(root).sum() + np.log(items).sum() + np.log1p(-items).sum()))
+
+
+@pytest.mark.parametrize(
+    ("options", "extra"),
+    [({"prior": 2.0, "estimate": "map"}, 1.0), ({"prior": 1.5}, 1.5), ({"prior": 1.0, "estimate": "map"}, None)],
+)
+def test_pseudo_counts_in_every_table_prove_a_maximum(options: dict[str, Any], extra: float | None) -> None:
+    """Compact parameters and an objective of -inf at every edge; without any extra count nothing is decided."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 2, (40, 3))
+    net = sf.BayesianNetwork([("c", at) for at in range(3)], hidden={"c": 2}, random_state=0, **options)
+    net.fit({at: rows[:, at] for at in range(3)})
+    assert net.report_.certificate.exists is (None if extra is None else True)
+    if extra is None:
+        return
+    root, items = net.table("c").values, np.stack([net.table(at).values[:, 1] for at in range(3)], axis=1)
+    best = log_posterior(root, items, rows, extra)
+    for edge in (1e-9, 1e-12):
+        for at in np.ndindex(2, 3):
+            for value in (edge, 1 - edge):
+                moved = items.copy()
+                moved[at] = value
+                assert log_posterior(root, moved, rows, extra) < best - 1.0
+        assert log_posterior(np.array([edge, 1 - edge]), items, rows, extra) < best - 1.0
+
+
+def test_gaps_under_pseudo_counts_have_a_maximum_and_free_densities_are_not_decided() -> None:
+    gaps = {"a": [0, 1, None, 1, 0], "b": [1, None, 0, 1, 1]}
+    assert sf.BayesianNetwork([("a", "b")], prior=1.0).fit(gaps).report_.certificate.exists is True
+    assert sf.BayesianNetwork([("a", "b")], prior={"a": 1.0}).fit(gaps).report_.certificate.exists is None
+    real = {**gaps, "y": [0.1, 2.0, None, 1.0, -1.0]}
+    mixed = sf.BayesianNetwork([("a", "b"), ("a", "y")], prior=1.0)
+    assert mixed.fit(real).report_.certificate.exists is not True
+
+
+@pytest.mark.parametrize("prior", [sf.Normal(variance=1.0), sf.Normal(variance=100.0)])
+def test_a_prior_on_all_weights_proves_a_maximum_with_hidden_variables(prior: Any) -> None:
+    """Probabilities are at most 1, and the penalty grows without end."""
+    rng = np.random.default_rng(1)
+    rows = {name: rng.integers(0, 2, 60) for name in "xyz"}
+    edges = [("c", name) for name in "xyz"]
+    model = sf.MarkovNetwork(edges, hidden={"c": 2}, random_state=0, prior=prior).fit(rows)
+    assert model.report_.certificate.exists is True
+    assert sf.MarkovNetwork(edges, hidden={"c": 2}, random_state=0).fit(rows).report_.certificate.exists is not True
+    best = model.report_.objective
+
+    def objective(weights: Any) -> float:
+        law = sf.MarkovNetwork(edges, states={name: [0, 1] for name in ("c", *"xyz")}).with_weights(weights)
+        seen = law.query(["x", "y", "z"]).values[rows["x"], rows["y"], rows["z"]]
+        return float(np.log(seen).sum() - (weights**2).sum() / (2 * prior.variance_))
+
+    weights = np.asarray(model.weights_)
+    constant = best - objective(weights)
+    for direction in rng.normal(size=(20, len(weights))):
+        far = weights + 200.0 * direction / np.linalg.norm(direction)
+        assert objective(far) + constant < best

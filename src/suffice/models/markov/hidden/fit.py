@@ -187,7 +187,8 @@ class HiddenFit:
         standing = self.standing
         scale = _SCALE if self.penalty is None else _SLOPE
         scale += "" if (units == 1.0).all() else ", in units of its spread"
-        exists = False if standing.exists is False else None
+        # No row is more probable than 1, and a prior on all weights falls without end wherever they go.
+        exists = True if self.penalty is not None else False if standing.exists is False else None
         return Certificate(gap, exists=exists, directions=standing.directions if exists is False else (), scale=scale)
 
     def slope(self, family: LawFamily, weights: Floats) -> Floats:
