@@ -169,3 +169,8 @@ def test_far_priors_are_refused_or_give_a_number(where: str, size: float) -> Non
         except sf.SufficeError:
             return
     assert np.isfinite(found)
+
+
+@pytest.mark.parametrize("rows", [{}, {"x": [1.0, 2.0], "y": [1.0]}])
+def test_tables_of_no_columns_or_of_different_lengths(rows: Any) -> None:
+    refused(sf.MultivariateNormal([0, 0], np.eye(2)).log_prob, rows)

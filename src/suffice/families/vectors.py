@@ -68,7 +68,13 @@ class VectorFamily(ExponentialFamily):
             missing = [name for name in names if name not in found]
             if missing:
                 raise MissingColumnError(f"The rows lack {listing(missing)}; this law describes {listing(names)}.")
-            rows = np.stack([as_numbers(x[name]) for name in names], axis=-1)
+            columns = [as_numbers(x[name], str(name)) for name in names]
+            if len({column.shape for column in columns}) != 1:
+                shapes = ", ".join(f"{name!r}: {column.shape}" for name, column in zip(names, columns, strict=True))
+                raise OptionError(
+                    f"The rows have columns of the shapes {shapes or 'none'}; expected one shape for all."
+                )
+            rows = np.stack(columns, axis=-1)
         else:
             rows = as_numbers(x)
         if "_parameters" in self.__dict__ and rows.shape[-1:] != (self._size,):

@@ -62,9 +62,9 @@ class Labelled:
     # -- what the fit makes equal --------------------------------------------------------------------------------------
 
     def matched_statistics(self) -> MatchedStatistics | None:
-        """Sums of features over the labels given, and as expected under the fit; the names are made when asked for.
+        """Sums of features, a mean over the examples, of the labels given and as expected under the fit.
 
-        None where they were not kept, as in files of earlier versions.
+        The names are made when asked for. None where they were not kept, as in files of earlier versions.
         """
         sums: Sums | None = self.__dict__.get("_sums")
         if sums is None:
