@@ -30,6 +30,11 @@ def hidden(weights: Any = None, **options: Any) -> Any:
     )
 
 
+def labelled(weights: Any) -> Any:
+    X, y = LABELLED
+    return sf.ChainCRF(prior=sf.Normal(variance=1.0)).fit(X, y, sample_weight=weights)
+
+
 #: Who takes a table (2, 2), two numbers, or one.
 TABLES: dict[str, Callable[[Any], Any]] = {
     "Table": lambda v: sf.Table(DOMAIN, v),
@@ -47,7 +52,7 @@ PAIRS: dict[str, Callable[[Any], Any]] = {
     "initial": lambda v: hidden(initial=v),
     "weights of hidden sequences": lambda v: hidden(v),
     "weights of sequences": lambda v: sf.MarkovChain(1).fit([[0, 1], [1, 1]], sample_weight=v),
-    "weights of labelled sequences": lambda v: sf.ChainCRF(prior=sf.Normal()).fit(*LABELLED, sample_weight=v),
+    "weights of labelled sequences": lambda v: labelled(v),
     "weights of a mixture": lambda v: sf.DirichletMixture(v, [[1, 2], [2, 1]]),
     "mean of a normal-Wishart law": lambda v: sf.NormalWishart(v, 1, 5, np.eye(2)),
     "likelihoods of states": lambda v: network(prior=1.0).query(["a"], given={"b": v}),
@@ -64,7 +69,7 @@ NUMBERS: dict[str, Callable[[Any], Any]] = {
     "scale of a variance": lambda v: sf.NormalInverseGamma(1.0, v, 1.0, 0.0),
 }
 
-WRONG_TABLES = {
+WRONG_TABLES: dict[str, Any] = {
     "complex": np.full((2, 2), 1 + 1j),
     "complex without an imaginary part": np.full((2, 2), 0.5 + 0j),
     "text": np.full((2, 2), "a"),
@@ -117,24 +122,29 @@ def test_numbers_whose_sums_overflow(where: str) -> None:
     refused(NUMBERS[where], 1e308)
 
 
+def number(value: float | None) -> float:
+    assert value is not None
+    return float(value)
+
+
 def real_network(prior: Any) -> float:
-    return float(sf.BayesianNetwork({"y": ["x"]}, prior=prior).fit(REALS).report_.log_evidence)
+    return number(sf.BayesianNetwork({"y": ["x"]}, prior=prior).fit(REALS).report_.log_evidence)
 
 
 def normal(prior: Any) -> float:
-    return float(sf.Normal(prior=prior).fit(REALS["x"]).report_.log_evidence)
+    return number(sf.Normal(prior=prior).fit(REALS["x"]).report_.log_evidence)
 
 
 def vector(prior: Any) -> float:
-    return float(sf.MultivariateNormal(prior=prior).fit(np.stack(list(REALS.values()), axis=1)).report_.log_evidence)
+    return number(sf.MultivariateNormal(prior=prior).fit(np.stack(list(REALS.values()), axis=1)).report_.log_evidence)
 
 
 def graph(prior: Any) -> float:
-    return float(sf.GaussianGraph([("x", "y")], prior=prior).fit(REALS).report_.objective)
+    return number(sf.GaussianGraph([("x", "y")], prior=prior).fit(REALS).report_.objective)
 
 
 def chain(prior: Any) -> float:
-    return float(sf.MarkovChain(1, prior=prior).fit([[0, 1, 1]]).report_.log_evidence)
+    return number(sf.MarkovChain(1, prior=prior).fit([[0, 1, 1]]).report_.log_evidence)
 
 
 FAR: dict[str, Callable[[float], float]] = {

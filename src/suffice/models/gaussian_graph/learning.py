@@ -246,8 +246,8 @@ def measure(structure: GraphStructure, K: Floats, S: Floats, ridge: Ridge | None
     half = np.linalg.cholesky(K)
     root = np.linalg.inv(half)
     W = root.T @ root
-    size = np.sqrt(np.diag(W))
-    deviation = np.hypot(np.outer(size, size), W)
+    spread = np.sqrt(np.diag(W))
+    deviation = np.hypot(np.outer(spread, spread), W)
     if ridge is not None:
         held = _ridge_in_units(ridge, units, structure, weight)
         twice = np.where(rows == columns, 0.5, 1.0)
