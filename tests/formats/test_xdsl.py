@@ -125,7 +125,7 @@ def test_files_of_pyagrum_have_the_first_parent_fastest(tmp_path: Path) -> None:
     found = xdsl.load(tmp_path / "net.xdsl")
     for place in np.ndindex(2, 3, 4):
         where = dict(zip("abc", place, strict=True))
-        states = {name: found.domain[name].states[code] for name, code in where.items()}
+        states: dict[Any, Any] = {name: found.domain[name].states[code] for name, code in where.items()}
         order = [states[parent] for parent in found.parents["d"]]
         at = tuple(found.domain[parent].index(state) for parent, state in zip(found.parents["d"], order, strict=True))
         np.testing.assert_allclose(found.tables["d"][at], model.cpt("d")[where], atol=1e-6)
