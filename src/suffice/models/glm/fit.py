@@ -13,15 +13,16 @@ from suffice.families.base import as_numbers
 from suffice.iteration import Control
 from suffice.models.glm.conjugate import conjugate_fit
 from suffice.models.glm.design import Design
-from suffice.models.glm.families import Family, NegativeBinomialFamily, PoissonFamily, Totals
+from suffice.models.glm.existence import EDGED, RISING, Existence
+from suffice.models.glm.families import Family, NegativeBinomialFamily, Totals
 from suffice.models.glm.figures import CONCAVE, Fit, Wishes, certify, is_number
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw, StartLaw
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Largest, Problem, average, totals
-from suffice.models.glm.sample import MANY_ROWS, some_rows, spread_rows, step_bound
-from suffice.models.glm.separation import STILL, Separation, find_separation
+from suffice.models.glm.sample import MANY_ROWS, some_rows, spread_rows
+from suffice.models.glm.separation import STILL, Separation, newton_step, share_of_slopes
 from suffice.models.glm.size import POISSON, RUNNING_SIZE, at_rounding, best_size
 from suffice.models.glm.solve import Result, choose, dependent_columns, refuse_dependent, refuse_extremes, solve
 from suffice.models.glm.squares import PERFECTLY, Squares, is_doubtful, read_squares, solve_squares
@@ -310,70 +311,36 @@ class Fitter:
 
     def _settled(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
         """Whether the maximum is attained. What the information of some rows cannot tell, that of all does."""
-        if result.origin is not None and self._may_run and problem.size and not self.penalties.any:
-            if step_bound(problem, result.last, result.origin) <= STILL:
+        asked = self._existence(problem)
+        if result.origin is not None and asked.pair in RISING and problem.size and not self.penalties.any:
+            step = newton_step(problem, result)
+            share = share_of_slopes(problem, asked.kind, result.beta, step, result.origin)
+            if result.stands * share <= STILL and asked.pair not in EDGED:
                 return result, Separation(True)
             if _told_to_stop(result):
                 last = Last(result.beta, *problem.evaluate(result.beta))
                 result = replace(result, last=last, later=None)
-                return result, self._separation(problem, result)
+                return result, asked.answer(result)
             more = solve(self._recorded(problem), result.beta, self.control, solver="irls")
             result = replace(_joined(result, more), method=f"{result.method}, then IRLS")
-        return result, self._separation(problem, result)
+        return result, asked.answer(result)
 
-    @property
-    def _may_run(self) -> bool:
-        """Whether the likelihood may rise for ever: a discrete response whose mean can reach an end of its range."""
-        return (self.family.name == "binomial" and self.link.probability) or (
-            isinstance(self.family, PoissonFamily | NegativeBinomialFamily) and self.link.name == "log"
-        )
-
-    def _separation(self, problem: Problem, result: Result) -> Separation:
-        """The same with the information of all rows; a prior on all that could run away settles it."""
-        kind = "binomial" if self.family.name == "binomial" else "count"
-        if self.penalties.any or problem.size == 0:
-            return self._with_prior() if problem.size else Separation(True)
-        if not self._may_run:
-            return Separation(True if result.outcome.converged and result.last.information.definite else None)
-        step = problem.whole(result.last.information.solve(result.last.gradient))
-        if problem.kept is not None and problem.fixed is not None:
-            step = step - problem.fixed
-        if not result.last.information.definite:
-            step = step + _flattest(result.last.information, problem)
-        return find_separation(problem, self.design, kind, step)
-
-    def _with_prior(self) -> Separation:
-        """A free intercept runs away only where every row has the same outcome."""
-        gaussian, laplace = self.penalties.gaussian, self.penalties.laplace
-        free = np.ones(self.design.size, dtype=np.bool_)
-        if gaussian is not None:
-            free &= gaussian.diagonal() == 0.0
-        if laplace is not None:
-            free &= laplace.rate == 0.0
-        if not free.any():
-            return Separation(True)
-        if free.sum() > 1 or not (self.design.constant and free[0]):
-            return Separation(None)
-        mean = float(self.average.total) / self.average.weight
-        if 0.0 < mean and (self.family.name != "binomial" or mean < 1.0):
-            return Separation(True)
-        if not self._may_run:
-            return Separation(None)
-        direction = np.zeros(self.design.layout.size)
-        direction[0] = 1.0 if mean > 0.0 else -1.0
-        return Separation(False, direction)
+    def _existence(self, problem: Problem) -> Existence:
+        known = not self.family.free_dispersion or is_number(self.wishes.dispersion)
+        return Existence(problem, self.design, self.family, self.link, self.penalties, self.average, known)
 
     def _limit(self, problem: Problem, result: Result, separation: Separation) -> tuple[Floats, Problem, Result]:
         """The law that the likelihood runs to: rows that the direction decides leave the fit of the others."""
         if separation.decided is None or not isinstance(self.rows, Rows):
             return problem.whole(result.beta), problem, result
-        block = self.rows.block
-        weights = np.ones(block.rows) if block.weights is None else block.weights
-        rest = replace(block, weights=np.where(separation.decided, 0.0, weights))
-        reduced = problem.on(rest)
-        if rest.weights is not None and rest.weights.any():
+        block, left = self.rows.block, ~separation.decided
+        # Rows that are decided may have any linear predictor, which is why they must not be there at all.
+        reduced = problem.on(block.chosen(np.flatnonzero(left)))
+        if left.any() and (block.weights is None or block.weights[left].any()):
             reduced = replace(reduced, rooted=False)
-            result = solve(reduced, np.zeros(problem.size), self.control, solver="irls")
+            zero = np.zeros(problem.size)
+            start = zero if math.isfinite(reduced.objective(zero)[0]) else result.beta
+            result = solve(reduced, start, self.control, solver="irls")
         else:
             zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
             result = replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero, information=none))
@@ -484,13 +451,3 @@ def _joined(before: Result | None, now: Result) -> Result:
     # The objective of each round is in units of its own dispersion.
     outcome = replace(now.outcome, state=state)
     return replace(now, outcome=outcome, iterates=before.iterates + now.iterates[1:])
-
-
-def _flattest(information: Information, problem: Problem) -> Floats:
-    """The direction of least information, in the units of the coefficients: where a likelihood may be running."""
-    values, vectors = information._eigen
-    found = np.zeros(problem.layout.size * problem.outputs)
-    direction = vectors[:, int(np.argmin(values))] * information._scale
-    top = float(np.abs(direction).max(initial=0.0))
-    found[slice(None) if problem.kept is None else problem.kept] = direction / (top or 1.0)
-    return found

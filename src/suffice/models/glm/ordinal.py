@@ -25,11 +25,13 @@ from suffice.models.glm.problem import Average, Largest, Problem
 from suffice.models.glm.rows import Read
 from suffice.models.glm.separation import (
     MOST_NUMBERS,
+    MOVED,
     RAY,
     STILL,
     Separation,
     dense_rows,
     likely_rays,
+    newton_step,
     programme,
     sentences,
 )
@@ -186,12 +188,7 @@ class OrdinalFit:
         last = result.last
         if len(last.information.body) != problem.size:
             return Separation(None)
-        step = problem.whole(last.information.solve(last.gradient))
-        if problem.kept is not None and problem.fixed is not None:
-            step = step - problem.fixed
-        if not last.information.definite:
-            step = step + 1.0
-        found = find_ordered(problem, step)
+        found = find_ordered(problem, result)
         if found.exists is None:
             others = (_ray(problem, one) for one in likely_rays(problem, last.information, result.beta))
             found = next((one for one in others if one.exists is False), found)
@@ -286,12 +283,13 @@ class OrdinalFit:
 # -- separation --------------------------------------------------------------------------------------------------------
 
 
-def find_ordered(problem: CumulativeProblem, step: Floats) -> Separation:
+def find_ordered(problem: CumulativeProblem, result: Result) -> Separation:
     """A direction along which no row's upper end falls, no lower end rises, and some end moves for ever.
 
     `decided` (2, n) says which upper and which lower ends the direction found moves away.
     """
-    if _moves(problem, step)[1] <= STILL:
+    step = newton_step(problem, result)
+    if result.last.information.definite and _share_of_slopes(problem, result.beta, step) <= STILL:
         return Separation(True)
     rows = problem.rows
     if not isinstance(rows, Rows) or 2 * rows.rows * problem.size > MOST_NUMBERS:
@@ -319,7 +317,38 @@ def find_ordered(problem: CumulativeProblem, step: Floats) -> Separation:
 def _ray(problem: CumulativeProblem, step: Floats) -> Separation:
     """Whether a direction itself separates."""
     worst, far = _moves(problem, step)
-    return Separation(False, step) if far > STILL and worst <= RAY * far else Separation(None)
+    return Separation(False, step) if far > MOVED and worst <= RAY * far else Separation(None)
+
+
+def _share_of_slopes(problem: CumulativeProblem, beta: Floats, step: Floats) -> float:
+    """The most that a Newton step changes the slope of a row in one of its ends, as a share of it.
+
+    Along a separating direction every end that moves gains, as in `separation.share_of_slopes`; here the information of
+    a row is the matrix of its second derivatives in both ends.
+    """
+    held = problem.classes - 1
+    whole, still = problem.whole(beta), np.concatenate(([0.0], step[:held], [0.0]))
+
+    def task(block: Block) -> Largest:
+        found = 0.0
+        for part in problem.layout.parts(block):
+            ends = problem.ends(part, whole[:held], whole[held:])
+            _, slopes, (upper, mixed, lower) = problem._cumulative(ends.upper, ends.lower)
+            along = linear_predictor(problem.layout, replace(part, offset=None), step[held:])
+            up, low = still[ends.above] - along, still[ends.below] - along
+            up, low = np.where(np.isfinite(ends.upper), up, 0.0), np.where(np.isfinite(ends.lower), low, 0.0)
+            for change, slope, end in (
+                (upper * up + mixed * low, slopes[0], ends.upper),
+                (mixed * up + lower * low, slopes[1], ends.lower),
+            ):
+                moves = np.isfinite(end) & (change != 0.0)
+                moves &= True if part.weights is None else part.weights > 0.0
+                size = np.abs(slope[moves])
+                share = np.divide(np.abs(change[moves]), size, out=np.full_like(size, np.inf), where=size > 0.0)
+                found = max(found, float(share.max(initial=0.0)))
+        return Largest(found)
+
+    return problem.rows.reduce(task).value
 
 
 def _moves(problem: CumulativeProblem, step: Floats) -> tuple[float, float]:

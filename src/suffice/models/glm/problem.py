@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,21 @@ from suffice.models.markov.priors import GaussianPenalty
 from suffice.solvers.information import Information
 
 Floats = NDArray[np.float64]
+Answer = TypeVar("Answer")
+
+
+def _outside(method: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Without warnings: points outside of what the link allows, or so far out that means overflow, are asked for.
+
+    Their value is not finite, which is what solvers look at.
+    """
+
+    @wraps(method)
+    def quiet(*given: Any) -> Answer:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return method(*given)
+
+    return quiet
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +108,7 @@ class Problem:
         """Coefficients (size,) as (k, m), predictors first in memory."""
         return beta.reshape(self.outputs, -1).T
 
+    @_outside
     def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
         """Value, gradient and information of the log-likelihood at phi = 1, without the penalty."""
         if self.outputs > 1:
@@ -106,6 +122,7 @@ class Problem:
         assert found.body is not None
         return found.value, found.gradient, Information(found.body, found.cross, found.levels)
 
+    @_outside
     def evaluate(self, beta: Floats) -> tuple[float, Floats, Information]:
         """Value, gradient and information of the objective."""
         beta = self.whole(beta)
@@ -122,6 +139,7 @@ class Problem:
             return value, gradient, information
         return value, gradient[self.kept], information.part(self.kept)
 
+    @_outside
     def objective(self, beta: Floats) -> tuple[float, Floats]:
         """Value and gradient alone: half the arithmetic or less."""
         beta = self.whole(beta)

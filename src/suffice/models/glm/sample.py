@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import Block, linear_predictor, weighted_sum
 from suffice.errors import ConvergenceWarning, EstimateError, SufficeError
 from suffice.iteration import Control, Outcome, State
-from suffice.models.glm.problem import Average, Largest, Problem
+from suffice.models.glm.problem import Average, Problem
 from suffice.solvers.gradient import lbfgs
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, SHORT, Last, irls
@@ -46,12 +46,13 @@ CHANGED = 1e-6
 class Near:
     """Where L-BFGS on all rows ended: coefficients in the outcome, value and gradient of all rows in `last`.
 
-    The information in `last` is that of some rows at the coefficients `origin`, scaled to stand for all.
+    The information in `last` is that of some rows at the coefficients `origin`, each of which stands for `stands` rows.
     """
 
     outcome: Outcome
     last: Last
     origin: Floats
+    stands: float = 1.0
 
 
 def spread_rows(rows: int, every: int) -> NDArray[np.intp]:
@@ -64,28 +65,33 @@ def spread_rows(rows: int, every: int) -> NDArray[np.intp]:
     return firsts + np.random.default_rng(0).integers(0, every, len(firsts))
 
 
-def some_rows(problem: Problem) -> tuple[Problem | None, int]:
-    """The same problem on one row of every so many, which then stands for all; None where rows are few or cheap."""
+def some_rows(problem: Problem) -> tuple[Problem | None, int, float]:
+    """The same problem on one row of every so many, and what the weight of each is multiplied by to stand for all.
+
+    None where rows are few or cheap.
+    """
     layout = problem.layout
     if not problem.rows.in_memory or problem.rows.rows < MANY_ROWS or layout.sparse or layout.levels:
-        return None, 1
+        return None, 1, 1.0
     block: Block = problem.rows.block  # type: ignore[union-attr]
     rich = min(block.rows // 16, AS_TWO_PASSES * block.rows // max(problem.size, 1))
     every = block.rows // max(LEAST_SAMPLE, ROWS_A_COEFFICIENT * problem.size, rich)
     if problem.outputs > 1 or problem.rooted or every < LEAST_STRIDE:
-        return None, 1
+        return None, 1, 1.0
     some = block.chosen(spread_rows(block.rows, every))
     if block.weights is None or some.weights is None:
-        return problem.on(replace(some, weights=np.full(some.rows, block.rows / some.rows))), every
+        stands = block.rows / some.rows
+        return problem.on(replace(some, weights=np.full(some.rows, stands))), every, stands
     seen = float(some.weights.sum())
     if not seen > 0.0:
-        return None, 1
-    return problem.on(replace(some, weights=some.weights * (float(block.weights.sum()) / seen))), every
+        return None, 1, 1.0
+    stands = float(block.weights.sum()) / seen
+    return problem.on(replace(some, weights=some.weights * stands)), every, stands
 
 
 def near_the_top(problem: Problem, start: Floats, control: Control) -> Near | None:
     """The fit of some rows, then L-BFGS on all; None where the rows are few or the way failed at its beginning."""
-    sample, every = some_rows(problem)
+    sample, every, stands = some_rows(problem)
     if sample is None:
         return None
     try:
@@ -93,6 +99,7 @@ def near_the_top(problem: Problem, start: Floats, control: Control) -> Near | No
         if not some.last.information.definite:
             return None
         near = _whitened_ascent(problem, some, replace(control, max_iter=0) if stopped else control)
+        near = replace(near, stands=stands)
         return replace(near, outcome=replace(near.outcome, stop_reason="interrupted")) if stopped else near
     except SufficeError:
         return None
@@ -199,28 +206,3 @@ def later(problem: Problem, last: Last) -> Callable[[], Information]:
         return information
 
     return make
-
-
-def step_bound(problem: Problem, last: Last, origin: Floats) -> float:
-    """How far the Newton step with the information at `last` may at most change a linear predictor.
-
-    The step at hand has the information at `origin`. Rows may since have lost information, as rows that are separated
-    do for ever; the true step then changes them by more, up to the factor by which they have.
-    """
-    layout, products = problem.layout, problem.products
-    beta, begin = problem.whole(last.beta), problem.whole(origin)
-    step = problem.whole(last.beta + last.information.solve(last.gradient)) - beta
-
-    def task(block: Block) -> Largest:
-        found = 0.0
-        for part in layout.parts(block):
-            move = np.abs(linear_predictor(layout, replace(part, offset=None), step, products))
-            before, now = (problem.law(linear_predictor(layout, part, at, products), part.y)[2] for at in (begin, beta))
-            moves = move > 0.0 if part.weights is None else (move > 0.0) & (part.weights > 0.0)
-            move, before, now = move[moves], before[moves], now[moves]
-            with np.errstate(over="ignore"):  # Rows far out have lost all of it.
-                lost = np.maximum(1.0, np.divide(before, now, out=np.full_like(now, np.inf), where=now > 0.0))
-                found = max(found, float((move * lost).max(initial=0.0)))
-        return Largest(found)
-
-    return problem.rows.reduce(task).value

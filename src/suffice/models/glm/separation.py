@@ -17,13 +17,17 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import Block, linear_predictor
 from suffice.models.glm.design import Design, Parameters
 from suffice.models.glm.problem import Largest, Problem, largest_move
+from suffice.models.glm.solve import Result
 from suffice.solvers.information import Information
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-#: A Newton step that moves no linear predictor by more than this proves, near a maximum, that it exists.
-STILL = 0.01
+#: A Newton step whose share of every row's slope is at most this rules a separating direction out; any number below 1
+#: does in exact arithmetic.
+STILL = 0.5
+#: A ray moves some linear predictor by more than this.
+MOVED = 0.01
 #: Constraints from which a linear programme has no variable for each of them.
 MANY = 5_000
 #: A row of length 1 is raised, or fails, from here on; programmes are solved to 1e-7.
@@ -53,10 +57,63 @@ def sides(y: Floats, kind: str) -> tuple[Floats, Bools]:
     return -np.ones_like(y), y > 0.0
 
 
-def find_separation(problem: Problem, design: Design, kind: str, step: Floats) -> Separation:
+def find_separation(problem: Problem, kind: str, result: Result) -> Separation:
     """Look for a separating direction, once the last Newton step does not rule one out."""
-    if largest_move(problem, step) <= STILL:
+    information = result.last.information
+    step = newton_step(problem, result)
+    if information.definite and share_of_slopes(problem, kind, result.beta, step) <= STILL:
         return Separation(True)
+    found = _search(problem, kind, step)
+    if found.exists is None:
+        # Both ways along each, as a flat direction has no sign; each scaled to move some row by 1.
+        for one in likely_rays(problem, information, result.beta):
+            found = ray(problem, kind, one)
+            if found.exists is False:
+                break
+    return found
+
+
+def newton_step(problem: Problem, result: Result) -> Floats:
+    """The Newton step at a result (m k,), 0 for coefficients that are held."""
+    step = problem.whole(result.last.information.solve(result.last.gradient))
+    return step if problem.kept is None or problem.fixed is None else step - problem.fixed
+
+
+def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, origin: Floats | None = None) -> float:
+    """The most that a Newton step s with information W changes a row's slope, as a share of it.
+
+    Along a separating d every row that moves gains: the slope is ``g'd = sum |score_i| |x_i'd|``. As g = X'WX s, it is
+    ``sum W_i (x_i's) (x_i'd)`` as well. Where ``W_i |x_i's| < |score_i|`` for every row that may move, the second sum is
+    below the first unless no row moves: then there is no such d, at whatever point and in whatever units. Labels have
+    W = diag(p) - pp', and ``|Cov_p(s, d)| <= max |s_j - mean s| sum p_j (d_c - d_j)``, the sum being the slope.
+
+    `origin` has the coefficients at which W was made, where they are others.
+    """
+    if kind == "labels":
+        return 2.0 * largest_move(problem, step)
+    layout, products, now = problem.layout, problem.products, problem.whole(beta)
+
+    def task(block: Block) -> Largest:
+        found = 0.0
+        for part in layout.parts(block):
+            move = np.abs(linear_predictor(layout, replace(part, offset=None), step, products))
+            _, score, weight = problem.law(linear_predictor(layout, part, now, products), part.y)
+            if origin is not None:
+                weight = problem.law(linear_predictor(layout, part, problem.whole(origin), products), part.y)[2]
+            moves = (move > 0.0) & ~sides(part.y, kind)[1]
+            if part.weights is not None:
+                moves &= part.weights > 0.0
+            slope = np.abs(score[moves])
+            with np.errstate(over="ignore"):  # Rows far out have lost all slope.
+                share = np.divide(weight[moves], slope, out=np.full_like(slope, np.inf), where=slope > 0.0)
+                found = max(found, float((move[moves] * share).max(initial=0.0)))
+        return Largest(found)
+
+    return problem.rows.reduce(task).value
+
+
+def _search(problem: Problem, kind: str, step: Floats) -> Separation:
+    """The linear programme where it can be solved, else whether the step itself separates."""
     rows = problem.rows
     if not rows.in_memory:
         return ray(problem, kind, step)
@@ -228,22 +285,27 @@ def ray(problem: Problem, kind: str, step: Floats) -> Separation:
 
     against = problem.rows.reduce(task).value
     far = largest_move(problem, step)
-    return Separation(False, step) if far > STILL and against <= RAY * far else Separation(None)
+    return Separation(False, step) if far > MOVED and against <= RAY * far else Separation(None)
 
 
 def likely_rays(problem: Problem, information: Information, beta: Floats) -> Iterator[Floats]:
     """Directions along which a likelihood may be running where the last Newton step does not say.
 
-    Both ways of least information and, where every row is decided, the coefficients themselves.
+    Both ways of least information and, where every row is decided, the coefficients themselves. Each moves the linear
+    predictor that it moves most by 1: how long it is in coefficients depends on the units of the columns.
     """
+    found = [problem.whole(beta)]
     if information.size == problem.size:
         values, vectors = information._eigen
         flat = np.zeros(problem.width)
-        direction = vectors[:, int(np.argmin(values))] * information._scale
-        top = float(np.abs(direction).max(initial=0.0)) or 1.0
-        flat[slice(None) if problem.kept is None else problem.kept] = direction / top
-        yield from (flat, -flat)
-    yield problem.whole(beta)
+        flat[slice(None) if problem.kept is None else problem.kept] = (
+            vectors[:, int(np.argmin(values))] * information._scale
+        )
+        found = [flat, -flat, *found]
+    for one in found:
+        far = largest_move(problem, one)
+        if far > 0.0:
+            yield one / far
 
 
 def _loss(along: Floats, y: Floats, kind: str) -> Floats:

@@ -20,7 +20,7 @@ from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Average, Problem
-from suffice.models.glm.separation import Separation, find_separation, likely_rays, ray
+from suffice.models.glm.separation import Separation, find_separation
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.models.glm.solve import Result, choose, solve
 from suffice.report import Certificate
@@ -99,7 +99,7 @@ def fit_labels(
     if penalties.any:
         separation = _kept_in_place(problem, penalties, shares.total)
     else:
-        separation = _separation(problem, design, result)
+        separation = find_separation(problem, "labels", result)
     value = result.last.value + (0.0 if penalties.gaussian is None else penalties.gaussian.value(result.beta))
     if separation.exists is False and separation.decided is not None and isinstance(rows, Rows):
         result, value = _limit(problem, rows, result, separation, control)
@@ -154,18 +154,6 @@ def _weight(rows: Rows | StreamRows) -> float:
         return Average(float(block.rows) if block.weights is None else float(block.weights.sum()), 0.0)
 
     return rows.reduce(task).weight
-
-
-def _separation(problem: Problem, design: Design, result: Result) -> Separation:
-    """Whether the maximum is attained, without a prior."""
-    information = result.last.information
-    step = information.solve(result.last.gradient)
-    step = problem.whole(step if information.definite else step + 1.0)
-    found = find_separation(problem, design, "labels", step)
-    if found.exists is None:
-        others = (ray(problem, "labels", one) for one in likely_rays(problem, information, result.beta))
-        found = next((one for one in others if one.exists is False), found)
-    return found
 
 
 def _kept_in_place(problem: Problem, penalties: Penalties, counts: Floats) -> Separation:

@@ -36,8 +36,8 @@ SOME_ROWS = "L-BFGS with the information of some rows"
 class Result:
     """Coefficients in the engine's layout, how they were found, and the objective's derivatives there.
 
-    With `later` the information in `last` is that of some rows at the coefficients `origin`; calling it makes that of
-    all rows at the result.
+    With `later` the information in `last` is that of some rows at the coefficients `origin`, each of which stands for
+    `stands` rows; calling it makes that of all rows at the result.
     """
 
     beta: Floats
@@ -47,6 +47,7 @@ class Result:
     method: str = ""
     later: Callable[[], Information] | None = None
     origin: Floats | None = None
+    stands: float = 1.0
 
 
 def choose(solver: str, problem: Problem, laplace: LaplacePenalty | None) -> str:
@@ -78,9 +79,8 @@ def solve(
     if solver == "irls":
         near = near_the_top(problem, start, control) if warm else None
         if near is not None and near.outcome.stop_reason != "stalled":
-            return Result(
-                near.last.beta, near.outcome, near.last, (), SOME_ROWS, later(problem, near.last), near.origin
-            )
+            made = later(problem, near.last)
+            return Result(near.last.beta, near.outcome, near.last, (), SOME_ROWS, made, near.origin, near.stands)
         return _newton(problem, start, control, near, keep=keep)
     if solver == "cd":
         return _coordinate_descent(problem, start, control, laplace)
