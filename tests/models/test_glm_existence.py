@@ -65,7 +65,7 @@ def _ordered_rows(matrix: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def problem(rng: np.random.Generator, family: str) -> tuple[Floats, Floats]:
-    """Few rows of columns with few values, so that separated, nearly separated and overlapping rows are all frequent."""
+    """Few rows of columns with few values, so that separated and overlapping rows are both frequent."""
     n, k = int(rng.integers(7, 15)), int(rng.integers(1, 4))
     if family in ("multinomial", "ordinal"):
         n, k = 2 * n, min(k, 2)
@@ -214,3 +214,26 @@ def test_a_gaussian_prior_holds_coefficients_whatever_the_sign_of_the_response()
     # A fit that is perfect has a dispersion of 0, which no prior on the coefficients keeps away.
     few = sf.GLM("gaussian", prior=sf.Normal(variance=1.0)).fit(rng.normal(size=(4, 5)), rng.normal(size=4))
     assert few.report_.certificate.exists is not True
+
+
+# -- standard errors ---------------------------------------------------------------------------------------------------
+
+
+def test_means_that_run_to_the_end_of_the_range_leave_no_error() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(50, 2))
+    y = -1.0 - np.abs(rng.normal(size=50))
+    for covariance in ("expected", "observed", "robust"):
+        model = sf.GLM("gaussian", link="log", covariance=covariance).fit(X, y)
+        assert model.report_.certificate.exists is False
+        np.testing.assert_array_equal(model.standard_errors_, np.inf)
+        np.testing.assert_allclose(model.predict(X), 0.0, atol=1e-6)
+
+
+def test_predictions_about_which_separation_leaves_nothing_have_no_ends() -> None:
+    x, z = np.repeat([0.0, 1.0], [8, 4]), np.r_[np.zeros(8), 1.0, 2.0, 3.0, 5.0]
+    y = np.r_[0, 1, 0, 1, 1, 0, 1, 0, np.ones(4)]
+    model = sf.GLM("binomial").fit(np.column_stack([x, z]), y)
+    told = model.predict(np.array([[0.0, 0.0], [0.0, 1.0]]), interval=0.9)
+    assert 0.0 < told[0, 1] < told[0, 2] < 1.0
+    assert told[1, 1:].tolist() == [0.0, 1.0]

@@ -163,9 +163,24 @@ class Information:
 
     def _shortest(self, right: Floats) -> Floats:
         values, vectors = self._eigen
-        least = len(values) * np.finfo(np.float64).eps * float(np.abs(values).max(initial=0.0))
+        least = self._least(values)
         along = vectors.T @ (right * self._scale)
         return vectors @ np.divide(along, values, out=np.zeros_like(along), where=values > least) * self._scale
+
+    def flat(self) -> Floats:
+        """Directions (k, f) along which the matrix is 0; of a definite one there are none.
+
+        Those of the scaled matrix are orthonormal; here each is in units of the coefficients.
+        """
+        if self._factor is not None:
+            return np.zeros((self.size, 0))
+        values, vectors = self._eigen
+        return vectors[:, values <= self._least(values)] * np.where(self._scale > 0.0, self._scale, 1.0)[:, None]
+
+    @staticmethod
+    def _least(values: Floats) -> float:
+        """The eigenvalue up to which they are rounding."""
+        return len(values) * float(np.finfo(np.float64).eps) * float(np.abs(values).max(initial=0.0))
 
     # -- the inverse -------------------------------------------------------------------------------------------------
 
@@ -173,7 +188,7 @@ class Information:
         """The inverse (k, k), or the pseudo-inverse of the scaled matrix, scaled back."""
         if self._factor is None:
             values, vectors = self._eigen
-            least = len(values) * np.finfo(np.float64).eps * float(np.abs(values).max(initial=0.0))
+            least = self._least(values)
             shares = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)
             return (vectors * shares) @ vectors.T * np.outer(self._scale, self._scale)
         inner = self._inverse_schur

@@ -8,8 +8,8 @@ away only if some linear predictor does. Hence:
   and the maximum is attained: `SETTLED`.
 - Where rows rise to a limit, a linear programme looks for a direction along which no row falls (`separation`).
 - Where rows fall to a limit, the maximum is attained if the point found is better than any row at its limit allows.
-- What ends at an edge (a mean of 0 or 1, a linear predictor of 0) is attained inside if the objective is concave and the
-  Newton step stays away from the edge; else nothing is said here.
+- What ends at an edge (a mean of 0 or 1, a linear predictor of 0) is attained inside if the objective is concave and
+  the Newton step stays away from the edge; else nothing is said here.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Existence:
         return Separation(True)
 
     def _leaves_something(self) -> bool:
-        """Whether no coefficients fit every row: else the dispersion goes to 0, and no prior on coefficients holds it."""
+        """Whether no coefficients fit every row; else the dispersion goes to 0, and no prior on them holds it."""
         if self.problem.rows.rows <= self.problem.size:
             return False
         if self.pair != ("gaussian", "identity") or self.problem.layout.body > 2_000:
@@ -173,7 +173,7 @@ class Existence:
     # -- rows that fall to a limit -----------------------------------------------------------------------------------
 
     def _limit_deviance(self, *, min_over_rows: bool) -> float:
-        """The deviance of rows at their limit: all together, or the least one; -inf where a row gains by going there."""
+        """The deviance of rows at their limit: of all together, or the least; 0 where a row gains by going there."""
         gaussian = self.family.name == "gaussian"
 
         def task(block: Block) -> Largest | Average:

@@ -29,7 +29,7 @@ from suffice.models.glm.several import SeveralFit, kept_places
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.records import checked
 from suffice.report import Certificate
-from suffice.solvers.information import Information
+from suffice.solvers.information import LEAST_PIVOT, Information
 from suffice.solvers.irls import irls
 
 Floats = NDArray[np.float64]
@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 
 _UNKNOWN = Certificate(math.inf)
 _NONE = np.zeros(0)
+#: A coefficient is not told by the rows where flat directions have more than this share of it.
+UNTOLD = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,14 +138,25 @@ class Learned:
         return self.parameters.public(self.information.inverse_diagonal())[:, None]
 
     def undetermined(self) -> NDArray[np.bool_]:
-        """Coefficients (k, m) about which the rows that separation does not decide say nothing, by name."""
+        """Coefficients (k, m) about which the rows say nothing, by name: no inverse of the information has an error.
+
+        Those are the coefficients that a direction moves along which the information is 0, as it is of rows that
+        separation decides, and of means that have run to an end of their range.
+        """
         k, m = self.parameters.size, self.beta.shape[1]
         loose = np.zeros(k * m, dtype=np.bool_)
-        if self.direction is not None and self.information.size and not self.information.definite:
-            values, vectors = self.information._eigen
-            flat = np.abs(values) <= len(values) * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
-            loose[kept_places(self.dropped, k, m)] = (vectors[:, flat] ** 2).sum(axis=1) > 1e-8
+        if self.family != "multivariate_gaussian" and self.information.size and not self.information.definite:
+            flat, scale = self.information.flat(), self.information._scale
+            shares = (flat / np.where(scale > 0.0, scale, 1.0)[:, None]) ** 2
+            loose[kept_places(self.dropped, k, m)] = shares.sum(axis=1) > UNTOLD
         return self.parameters.public(loose.reshape(m, k).T)
+
+    def flat(self) -> Floats:
+        """Directions (k, f), by name, along which the rows say nothing, of one linear predictor."""
+        inner = self.information.flat()
+        whole = np.zeros((self.parameters.size, inner.shape[1]))
+        whole[kept_places(self.dropped, self.parameters.size, 1)] = inner
+        return np.asarray(self.parameters.public(whole))
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a file; the outcome of the iteration is part of the report."""
@@ -320,7 +333,13 @@ def _observed(read: Read, fit: Fit, link: Link) -> Floats:
     phi = fit.dispersion if fit.family.free_dispersion else 1.0
     kept = np.setdiff1d(np.arange(layout.size), np.array(fit.dropped, dtype=np.intp))
     whole = np.zeros((layout.size, layout.size))
-    whole[np.ix_(kept, kept)] = phi * np.linalg.inv((parts[0] - parts[1])[np.ix_(kept, kept)])
+    observed = (parts[0] - parts[1])[np.ix_(kept, kept)]
+    scale = np.sqrt(np.maximum(np.diagonal(observed), 0.0))
+    if not ((scale > 0.0).all() and np.linalg.eigvalsh(observed / np.outer(scale, scale))[0] > LEAST_PIVOT):
+        # No maximum that is sharp: the rows say nothing, or the second derivative has the wrong sign.
+        whole[kept, kept] = np.inf
+    else:
+        whole[np.ix_(kept, kept)] = phi * np.linalg.inv(observed)
     return read.design.public_matrix(whole)
 
 

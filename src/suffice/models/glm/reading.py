@@ -115,7 +115,8 @@ class Reading:
     def standard_errors_(self) -> NamedVector:
         """Of all coefficients, the intercept first; infinite where a coefficient is, 0 where a column was dropped.
 
-        They are infinite, too, for coefficients about which the rows that separation leaves say nothing.
+        They are infinite, too, for coefficients about which the rows say nothing: where the information is not
+        definite, no error is that of a pseudo-inverse.
 
         After a fit of many rows they are made when they are first read, from the rows, which must not have changed.
         """

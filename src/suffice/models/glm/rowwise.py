@@ -70,13 +70,15 @@ def predict(
 
 
 def eta_variances(learned: Learned, table: Table) -> Floats:
-    """The variance of each row's linear predictor, x' V x (n,)."""
-    covariance = learned.covariance()
+    """The variance of each row's linear predictor, x' V x (n,); infinite where the fit says nothing about it."""
+    covariance, flat = learned.covariance(), learned.flat()
     found = np.empty(table.rows)
     for at in range(0, table.rows, _ROWS):
         rows = learned.design.matrix(table.part(slice(at, at + _ROWS)))
-        found[at : at + _ROWS] = np.einsum("ij,ij->i", rows @ covariance, rows)
-    return np.maximum(found, 0.0)
+        own = np.einsum("ij,ij->i", rows @ covariance, rows)
+        untold = (np.abs(rows @ flat) > 1e-7 * (np.abs(rows) @ np.abs(flat))).any(axis=1)
+        found[at : at + _ROWS] = np.where(untold, np.inf, np.maximum(own, 0.0))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +176,8 @@ def leverage(learned: Learned, rows: Scored) -> Floats:
     if rows.trials is not None:
         weights = weights * rows.trials
     expected = learned if learned.sandwich is None else _without_sandwich(learned)
-    return weights * eta_variances(expected, rows.table)
+    spread = eta_variances(expected, rows.table)
+    return np.where(weights > 0.0, weights, 0.0) * np.where((weights > 0.0) & np.isfinite(spread), spread, 0.0)
 
 
 def _without_sandwich(learned: Learned) -> Learned:

@@ -83,9 +83,9 @@ def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, ori
     """The most that a Newton step s with information W changes a row's slope, as a share of it.
 
     Along a separating d every row that moves gains: the slope is ``g'd = sum |score_i| |x_i'd|``. As g = X'WX s, it is
-    ``sum W_i (x_i's) (x_i'd)`` as well. Where ``W_i |x_i's| < |score_i|`` for every row that may move, the second sum is
-    below the first unless no row moves: then there is no such d, at whatever point and in whatever units. Labels have
-    W = diag(p) - pp', and ``|Cov_p(s, d)| <= max |s_j - mean s| sum p_j (d_c - d_j)``, the sum being the slope.
+    ``sum W_i (x_i's) (x_i'd)`` as well. Where ``W_i |x_i's| < |score_i|`` for every row that may move, the second sum
+    is below the first unless no row moves: then there is no such d, at whatever point and in whatever units. Labels
+    have W = diag(p) - pp', and ``|Cov_p(s, d)| <= max |s_j - mean s| sum p_j (d_c - d_j)``, the sum being the slope.
 
     `origin` has the coefficients at which W was made, where they are others.
     """
