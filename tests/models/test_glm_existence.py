@@ -205,6 +205,7 @@ def test_a_noisy_gaussian_response_under_a_log_link_is_undecided() -> None:
     assert found.exists is None
 
 
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
 def test_a_gaussian_prior_holds_coefficients_whatever_the_sign_of_the_response() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))

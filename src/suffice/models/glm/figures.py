@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.errors import ConvergenceWarning
 from suffice.iteration import Outcome
+from suffice.models.glm.duality import duality_gap
 from suffice.models.glm.families import Family, Totals
 from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Average
+from suffice.models.glm.problem import Average, Problem
 from suffice.models.glm.separation import Separation
 from suffice.models.glm.solve import Result
 from suffice.report import Certificate
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.information import Information
+from suffice.solvers.irls import ROUNDING, Last
 
 Floats = NDArray[np.float64]
 
-#: Pairs of family and link whose log-likelihood is concave in the coefficients.
+#: Pairs of family and link whose log-likelihood is concave in the coefficients, wherever it is finite.
 CONCAVE = {
     *(("gaussian", "identity"), ("binomial", "logit"), ("binomial", "probit"), ("binomial", "cloglog")),
-    ("binomial", "loglog"),
+    *(("binomial", "loglog"), ("binomial", "log"), ("binomial", "identity")),
     *(("poisson", "log"), ("poisson", "identity"), ("poisson", "sqrt"), ("gamma", "inverse"), ("gamma", "log")),
-    *(("inverse_gaussian", "inverse_square"), ("negative_binomial", "log")),
+    *(("inverse_gaussian", "inverse_square"), ("inverse_gaussian", "inverse"), ("negative_binomial", "log")),
 }
+#: A slope beyond the tolerance by this factor, and by so many standard deviations, is not that of a maximum.
+FAR, LEAST_FAR = 100.0, 1e-6
 
 
 @dataclass(frozen=True)
@@ -72,14 +78,42 @@ class Fit:
     dispersion_known: bool = False
 
 
-def certify(
-    result: Result, penalties: Penalties, separation: Separation, *, weight: float, phi: float = 1.0, strong: bool
-) -> Certificate:
-    """From gradient and information at the result.
+def measured(problem: Problem, result: Result) -> Result:
+    """The result with value, slope and information made anew at the coefficients that are returned.
 
-    `phi` is what the objective is yet to be divided by. `strong` says that the log-likelihood is concave and all else
-    known, so that a Gaussian prior on every coefficient bounds what is left: ``g' P^-1 g / 2``. Otherwise half the
-    squared Newton decrement estimates it.
+    A fit that knows the information of some rows only keeps it, and the slope is that of all rows.
+    """
+    bare = replace(problem, record=None)
+    if result.later is not None or result.last.information.size != problem.size:
+        last = Last(result.beta, *bare.objective(result.beta), result.last.information)
+    else:
+        last = Last(result.beta, *bare.evaluate(result.beta))
+    return replace(result, last=last)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a certificate may rely on.
+
+    `concave`: the log-likelihood is, in the coefficients, all else as it is. `best` is the log-likelihood of a law
+    that fits every row, in units of the problem. `phi` is what the objective is yet to be divided by. `bent` is one
+    over minus the second derivative in the log of a dispersion that is estimated beside a prior: the objective then has
+    that times the square of the likelihood's slope less curvature in the coefficients.
+    """
+
+    concave: bool
+    best: float
+    phi: float = 1.0
+    bent: float = 0.0
+
+
+def certify(
+    problem: Problem, result: Result, penalties: Penalties, separation: Separation, known: Known, *, weight: float
+) -> Certificate:
+    """From slope and information at the result, as `measured`.
+
+    A Gaussian prior on every coefficient bounds what is left of a concave objective by ``g' P^-1 g / 2``, a Laplace
+    prior by duality. Otherwise half the squared Newton decrement estimates it.
     """
     gradient, information = result.last.gradient, result.last.information
     laplace, gaussian = penalties.laplace, penalties.gaussian
@@ -89,14 +123,58 @@ def certify(
     diagonal = information.diagonal()
     if len(diagonal) != len(slope):
         return Certificate(float(np.abs(slope).max(initial=0.0)), exists=separation.exists, scale="slope")
-    scale = np.divide(1.0, np.sqrt(diagonal), out=np.zeros_like(diagonal), where=diagonal > 0.0)
-    gap = float((np.abs(slope) * scale).max(initial=0.0)) / math.sqrt(phi)
-    if laplace is not None or separation.exists is False:
-        return Certificate(gap, exists=separation.exists)
-    if gaussian is not None and strong and (gaussian.diagonal() > 0.0).all():
+    scale = np.divide(1.0, np.sqrt(diagonal), out=np.ones_like(diagonal), where=diagonal > 0.0)
+    gap = float((np.abs(slope) * scale).max(initial=0.0)) / math.sqrt(known.phi)
+    if separation.exists is False:
+        return Certificate(gap, exists=False)
+    fixed = known.bent == 0.0
+    if known.concave and fixed and gaussian is not None and laplace is None and (gaussian.diagonal() > 0.0).all():
         return Certificate(gap, gaussian.loss_bound(gradient) / weight, True, True, separation.exists)
-    value_gap = 0.5 * max(0.0, float(gradient @ information.solve(gradient))) / weight / phi
-    return Certificate(gap, value_gap, False, True, separation.exists)
+    if known.concave and laplace is not None:
+        left = duality_gap(problem, result.last, penalties, known.best)
+        if left is not None:
+            return Certificate(gap, left / weight, fixed, True, separation.exists)
+    if laplace is not None:
+        return Certificate(gap, exists=separation.exists)
+    return Certificate(gap, _estimate(problem, result, known, weight), False, True, separation.exists)
+
+
+def _estimate(problem: Problem, result: Result, known: Known, weight: float) -> float | None:
+    """Half the squared Newton decrement, a row; None where the objective is not curved downwards."""
+    gradient, information = result.last.gradient, result.last.information
+    step = information.solve(gradient)
+    found = float(gradient @ step)
+    if known.bent and problem.penalty is not None:
+        # (I - b l l')^-1 = I^-1 + b I^-1 l l' I^-1 / (1 - b l' I^-1 l), with l the slope of the likelihood alone.
+        own = problem.penalty.slope(problem.whole(result.beta))
+        slope = gradient + (own if problem.kept is None else own[problem.kept])
+        left = 1.0 - known.bent * float(slope @ information.solve(slope))
+        if not left > 0.0:
+            return None
+        found += known.bent * float(slope @ step) ** 2 / left
+    return 0.5 * max(0.0, found) / weight / known.phi
+
+
+def rounding_of(result: Result, phi: float = 1.0) -> float:
+    """The slope, in standard deviations, that rounding of the coefficients alone may cause."""
+    information = result.last.information
+    if information.size != len(result.beta):
+        return 0.0
+    return ROUNDING * math.sqrt(information.magnitude(result.beta) / phi)
+
+
+def cross_checked(outcome: Outcome, certificate: Certificate, tolerance: float, rounding: float = 0.0) -> Outcome:
+    """The outcome, not converged where what was measured at the result is far from what the solver has said."""
+    most = max(FAR * max(tolerance, rounding), LEAST_FAR)
+    if not outcome.converged or certificate.moment_gap <= most:
+        return outcome
+    warnings.warn(
+        f"The fit was said to have converged, but the slope at its result is {certificate.moment_gap:.2e} standard "
+        f"deviations, with a tolerance of {tolerance:.2e}: it is no maximum.",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
+    return replace(outcome, converged=False, stop_reason="not stationary")
 
 
 def is_number(value: Any) -> bool:

@@ -15,7 +15,17 @@ from suffice.models.glm.conjugate import conjugate_fit
 from suffice.models.glm.design import Design
 from suffice.models.glm.existence import EDGED, RISING, Existence
 from suffice.models.glm.families import Family, NegativeBinomialFamily, Totals
-from suffice.models.glm.figures import CONCAVE, Fit, Wishes, certify, is_number
+from suffice.models.glm.figures import (
+    CONCAVE,
+    Fit,
+    Known,
+    Wishes,
+    certify,
+    cross_checked,
+    is_number,
+    measured,
+    rounding_of,
+)
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw, StartLaw
 from suffice.models.glm.links import Link
@@ -125,12 +135,14 @@ class Fitter:
         """All steps."""
         if self.penalties.conjugate is not None:
             return conjugate_fit(self.rows, self.design, self.family, self.link, self.penalties.conjugate, self.average)
-        problem, dropped = self._full_rank(self.problem())
+        given = self.wishes.dispersion
+        known = self.family.free_dispersion and self.penalties.any and is_number(given)
+        problem, dropped = self._full_rank(self.problem(float(given) if known else 1.0))
         problem, result = self._scaled_solve(problem, self.start(problem))
         if self.wishes.free_size:
             problem, result = self._with_size(problem, result)
         problem, result = self._with_dispersion(problem, result)
-        result, separation = self._settled(problem, result)
+        result, separation = self._settled(problem, measured(problem, result))
         beta = problem.whole(result.beta)
         if separation.exists is False:
             beta, problem, result = self._limit(problem, result, separation)
@@ -253,19 +265,19 @@ class Fitter:
 
     def _with_dispersion(self, problem: Problem, result: Result) -> tuple[Problem, Result]:
         """With a prior the best coefficients depend on phi: each is found given the other, until neither moves."""
-        if not (self.family.free_dispersion and self.penalties.any):
+        if not (self.family.free_dispersion and self.penalties.any) or is_number(self.wishes.dispersion):
             return problem, result
-        given = self.wishes.dispersion
-        phi = 1.0
-        for _ in range(1 if is_number(given) else ROUNDS):
-            sums = totals(self.rows, problem.layout, self.law, problem.whole(result.beta))
-            new = float(given) if is_number(given) else self.family.ml_dispersion(sums)
+        for _ in range(ROUNDS):
+            new = self.family.ml_dispersion(totals(self.rows, problem.layout, self.law, problem.whole(result.beta)))
             if not new > 0.0:
                 raise self._perfect()
-            if abs(new - phi) <= 1e-12 * new or _told_to_stop(result):
+            if abs(new - problem.phi) <= 1e-12 * new:
                 break
-            phi = new
-            problem = replace(problem, phi=phi)
+            problem = replace(problem, phi=new)
+            if _told_to_stop(
+                result
+            ):  # What is reported is about the best dispersion for the coefficients all the same.
+                break
             result = self._solve(problem, result.beta)
         return problem, result
 
@@ -321,7 +333,7 @@ class Fitter:
                 last = Last(result.beta, *problem.evaluate(result.beta))
                 result = replace(result, last=last, later=None)
                 return result, asked.answer(result)
-            more = solve(self._recorded(problem), result.beta, self.control, solver="irls")
+            more = measured(problem, solve(self._recorded(problem), result.beta, self.control, solver="irls"))
             result = replace(_joined(result, more), method=f"{result.method}, then IRLS")
         return result, asked.answer(result)
 
@@ -340,7 +352,7 @@ class Fitter:
             reduced = replace(reduced, rooted=False)
             zero = np.zeros(problem.size)
             start = zero if math.isfinite(reduced.objective(zero)[0]) else result.beta
-            result = solve(reduced, start, self.control, solver="irls")
+            result = measured(reduced, solve(reduced, start, self.control, solver="irls"))
         else:
             zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
             result = replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero, information=none))
@@ -373,19 +385,7 @@ class Fitter:
         if free and not self.penalties.any:
             information = information.times(problem.phi / dispersion)
         objective = log_likelihood - self._log_prior(beta)
-        certificate = certify(
-            result,
-            self.penalties,
-            separation,
-            weight=weight,
-            phi=ml / problem.phi if free and not self.penalties.any else 1.0,
-            strong=self._strong(problem),
-        )
-        if self.squares is not None:
-            known = float(self.wishes.dispersion) if is_number(self.wishes.dispersion) else None
-            certificate = self.squares.certificate(result.beta, known, perfect=self.perfect)
-        if self._size_runs:
-            certificate = Certificate(certificate.moment_gap, exists=False, directions=(RUNNING_SIZE,))
+        certificate = self._certificate(problem, result, separation, sums, ml)
         return Fit(
             self.family,
             beta,
@@ -397,7 +397,9 @@ class Fitter:
             log_likelihood,
             objective,
             certificate,
-            result.outcome,
+            cross_checked(
+                result.outcome, certificate, self.control.tolerance, rounding_of(result, self._left(problem, ml))
+            ),
             result.method,
             separation,
             dropped,
@@ -407,10 +409,35 @@ class Fitter:
             dispersion_known=is_number(self.wishes.dispersion),
         )
 
-    def _strong(self, problem: Problem) -> bool:
-        """Whether the objective is as concave as its prior: the dispersion is known, or there is none."""
-        known = not self.family.free_dispersion or is_number(self.wishes.dispersion)
-        return known and problem.kept is None and (self.family.name, self.link.name) in CONCAVE
+    def _certificate(
+        self, problem: Problem, result: Result, separation: Separation, sums: Totals, ml: float
+    ) -> Certificate:
+        """How far the result is from the optimum, by what is measured there."""
+        number = is_number(self.wishes.dispersion)
+        if self.squares is not None:
+            known = float(self.wishes.dispersion) if number else None
+            return self.squares.certificate(result.beta, known, perfect=self.perfect)
+        free, phi = self.family.free_dispersion, problem.phi
+        concave = (self.family.name, self.link.name) in CONCAVE and not self.wishes.free_size
+        best = (sums.value + 0.5 * sums.deviance) / phi
+        bent = self._bent(sums, phi) if free and self.penalties.any and not number else 0.0
+        known_here = Known(concave and problem.kept is None, best, self._left(problem, ml), bent)
+        found = certify(problem, result, self.penalties, separation, known_here, weight=self.average.weight)
+        if self._size_runs:
+            return Certificate(found.moment_gap, exists=False, directions=(RUNNING_SIZE,))
+        return found
+
+    def _left(self, problem: Problem, ml: float) -> float:
+        """What the objective of the problem is yet to be divided by: a dispersion that is estimated without a prior."""
+        free = self.family.free_dispersion and not self.penalties.any and not is_number(self.wishes.dispersion)
+        return ml / problem.phi if free else 1.0
+
+    def _bent(self, sums: Totals, phi: float) -> float:
+        """One over minus the second derivative of the log-likelihood in the log of the dispersion, at its best."""
+        step = 1e-4
+        ends = [self.family.log_likelihood(sums, phi * math.exp(at)) for at in (-step, 0.0, step)]
+        curve = (2.0 * ends[1] - ends[0] - ends[2]) / step**2
+        return 1.0 / curve if curve > 0.0 else math.inf
 
     def _log_prior(self, beta: Floats) -> float:
         parts = (self.penalties.gaussian, self.penalties.laplace)

@@ -14,7 +14,7 @@ from suffice.iteration import Control
 from suffice.models.glm.cumulative import CumulativeLaw, CumulativeProblem
 from suffice.models.glm.design import Parameters
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.figures import Wishes, certify
+from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, rounding_of
 from suffice.models.glm.fit import Fitter
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
@@ -91,7 +91,7 @@ class OrdinalFit:
         problem, dropped = self._full_rank(problem_of(self.read, self.link, self.penalties), warnings)
         assert isinstance(problem, CumulativeProblem)
         start = self._start(problem, counts)
-        result = self._solve(problem, start)
+        result = measured(problem, self._solve(problem, start))
         separation = self._separation(problem, result)
         value = result.last.value + self._log_prior(problem.whole(result.beta), laplace=False)
         if separation.exists is False and separation.decided is not None:
@@ -212,7 +212,7 @@ class OrdinalFit:
         lost = separation.decided[0] + 2 * separation.decided[1]
         opened = replace(block, y=block.y + problem.classes * lost)
         rest = replace(problem, rows=Rows(opened), record=None)
-        return rest, solve(rest, start, self.control, solver="irls")
+        return rest, measured(rest, solve(rest, start, self.control, solver="irls"))
 
     def _null(self, problem: CumulativeProblem, counts: Floats) -> float:
         """Log-likelihood of the thresholds alone (and the offset)."""
@@ -238,7 +238,8 @@ class OrdinalFit:
         whole = problem.whole(result.beta)
         found = self.parameters.public(whole)
         held = problem.classes - 1
-        certificate = certify(result, self.penalties, separation, weight=read.weight, strong=True)
+        certificate = certify(problem, result, self.penalties, separation, Known(True, 0.0), weight=read.weight)
+        outcome = cross_checked(result.outcome, certificate, self.control.tolerance, rounding_of(result))
         direction = None
         if separation.exists is False and separation.direction is not None:
             direction = self.parameters.public(separation.direction)[:, None]
@@ -263,7 +264,7 @@ class OrdinalFit:
             sandwich=self._sandwich(problem, result) if self.covariance == "robust" and direction is None else None,
             precision=None if self.penalties.gaussian is None else self.penalties.gaussian.diagonal(),
             certificate=certificate,
-            outcome=result.outcome,
+            outcome=outcome,
             iterates=tuple(self.parameters.public(problem.whole(one)) for one in result.iterates),
             method=result.method,
             warnings=tuple(warnings),

@@ -13,7 +13,7 @@ from suffice.errors import EstimateError
 from suffice.iteration import Control, Outcome, State
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.figures import Wishes, certify
+from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, rounding_of
 from suffice.models.glm.fit import Fitter
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw
@@ -25,7 +25,7 @@ from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.models.glm.solve import Result, choose, solve
 from suffice.report import Certificate
 from suffice.solvers.information import Information
-from suffice.solvers.irls import irls
+from suffice.solvers.irls import ROUNDING, irls
 
 Floats = NDArray[np.float64]
 
@@ -95,15 +95,18 @@ def fit_labels(
         seed=wishes.seed,
         warm=wishes.solver == "auto" and not wishes.keep_iterates,
     )
+    result = measured(problem, result)
     shares = _shares(rows, classes)
     if penalties.any:
         separation = _kept_in_place(problem, penalties, shares.total)
     else:
         separation = find_separation(problem, "labels", result)
+    fitted = problem
     value = result.last.value + (0.0 if penalties.gaussian is None else penalties.gaussian.value(result.beta))
     if separation.exists is False and separation.decided is not None and isinstance(rows, Rows):
-        result, value = _limit(problem, rows, result, separation, control)
-    certificate = certify(result, penalties, separation, weight=_weight(rows), strong=True)
+        fitted, result, value = _limit(problem, rows, result, separation, control)
+    # No law of labels has a log-likelihood above 0.
+    certificate = certify(fitted, result, penalties, separation, Known(True, 0.0), weight=_weight(rows))
     objective = result.last.value - (0.0 if penalties.laplace is None else penalties.laplace.value(result.beta))
     return SeveralFit(
         problem.shaped(problem.whole(result.beta)),
@@ -112,7 +115,7 @@ def fit_labels(
         objective,
         _null_of_labels(problem, shares),
         certificate,
-        result.outcome,
+        cross_checked(result.outcome, certificate, control.tolerance, rounding_of(result)),
         result.method,
         separation,
         tuple(problem.whole(one) for one in result.iterates),
@@ -136,7 +139,7 @@ def _start(wishes: Wishes, design: Design, problem: Problem) -> Floats:
 
 def _limit(
     problem: Problem, rows: Rows, result: Result, separation: Separation, control: Control
-) -> tuple[Result, float]:
+) -> tuple[Problem, Result, float]:
     """Rows whose label the direction decides leave the fit of the others."""
     block = rows.block
     weights = np.ones(block.rows) if block.weights is None else block.weights
@@ -144,9 +147,11 @@ def _limit(
     rest = np.where(decided, 0.0, weights)
     if not rest.any():
         zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
-        return replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero, information=none)), 0.0
-    fitted = solve(problem.on(replace(block, weights=rest)), np.zeros(problem.size), control, solver="irls")
-    return fitted, fitted.last.value
+        last = replace(result.last, beta=zero, gradient=zero, information=none)
+        return problem, replace(result, beta=zero, last=last), 0.0
+    reduced = problem.on(replace(block, weights=rest))
+    fitted = measured(reduced, solve(reduced, np.zeros(problem.size), control, solver="irls"))
+    return reduced, fitted, fitted.last.value
 
 
 def _weight(rows: Rows | StreamRows) -> float:
@@ -214,14 +219,13 @@ def fit_vectors(rows: Rows | StreamRows, design: Design, wishes: Wishes, control
     problem, dropped = fitter._full_rank(Problem(columns[0], layout, law))
     beta = np.zeros((problem.size, m))
     information = Information(np.zeros((0, 0)))
-    gap = 0.0
+    slopes = np.zeros_like(beta)
     for at, one in enumerate(columns):
         own = replace(problem, rows=one)
         for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
             _, gradient, information = own.evaluate(beta[:, at])
             beta[:, at] += information.solve(gradient)
-        gradient = own.evaluate(beta[:, at])[1]
-        gap = max(gap, float((np.abs(gradient) / np.sqrt(information.diagonal())).max(initial=0.0)))
+        slopes[:, at] = own.objective(beta[:, at])[1]
     whole = np.column_stack([problem.whole(beta[:, at]) for at in range(m)])
     squares = rows.reduce(lambda part: _residual_products(part, design, whole)).total
     covariance = squares / weight
@@ -232,8 +236,8 @@ def fit_vectors(rows: Rows | StreamRows, design: Design, wishes: Wishes, control
             "The residuals have a singular covariance: a response is fitted perfectly, or is a combination of others."
         )
     log_likelihood = -0.5 * weight * (m * math.log(2.0 * math.pi) + logdet + m)
-    outcome = Outcome(State(whole.ravel(), log_likelihood, 0.0), True, "closed form", ())
-    certificate = Certificate(gap / math.sqrt(least), 0.0 if gap < 1e-6 else None, False, True, True)
+    certificate = _of_least_squares(slopes, information, squares, weight)
+    outcome = Outcome(State(whole.ravel(), log_likelihood, certificate.moment_gap), True, "closed form", ())
     null = -0.5 * weight * (m * math.log(2.0 * math.pi) + _null_logdet(block, weight) + m)
     return SeveralFit(
         whole,
@@ -242,13 +246,37 @@ def fit_vectors(rows: Rows | StreamRows, design: Design, wishes: Wishes, control
         log_likelihood,
         null,
         certificate,
-        outcome,
+        cross_checked(
+            outcome, certificate, control.tolerance, rounding_of_vectors(beta, information, squares / weight)
+        ),
         "least squares",
         Separation(True),
         covariance=covariance,
         dropped=dropped,
         warnings=tuple(fitter.warnings),
     )
+
+
+def _of_least_squares(slopes: Floats, information: Information, squares: Floats, weight: float) -> Certificate:
+    """How far coefficients are from least squares, from their slopes G = X'R (k, m) and squares R'R (m, m).
+
+    Least squares leave ``R'R - G'(X'X)^-1 G``, and the covariance is at its best for either: the log-likelihood is less
+    by half the log of the ratio of the determinants, a row.
+    """
+    axes = np.linalg.eigh(squares / weight)
+    turned = slopes @ axes.eigenvectors / np.sqrt(axes.eigenvalues)
+    gap = float((np.abs(turned) / np.sqrt(information.diagonal())[:, None]).max(initial=0.0))
+    solved = np.stack([information.solve(one) for one in turned.T], axis=1)
+    shares = np.linalg.eigvalsh(turned.T @ solved) / weight
+    if not shares.max(initial=0.0) < 1.0:
+        return Certificate(gap, exists=True)
+    return Certificate(gap, max(0.0, -0.5 * float(np.log1p(-np.maximum(shares, 0.0)).sum())), True, True, True)
+
+
+def rounding_of_vectors(beta: Floats, information: Information, covariance: Floats) -> float:
+    """The slope, in standard deviations of the residuals, that rounding of coefficients (k, m) alone may cause."""
+    least = float(np.linalg.eigvalsh(covariance)[0])
+    return max(ROUNDING * math.sqrt(information.magnitude(one) / least) for one in beta.T)
 
 
 def rows_of(block: Block, y: Floats) -> Rows:

@@ -85,7 +85,9 @@ def solve(
     if solver == "cd":
         return _coordinate_descent(problem, start, control, laplace)
     scale = _scale(problem, start)
-    return _finish(problem, _follow_gradient(problem, start, control, solver, laplace, scale, seed), scale, solver)
+    outcome = _follow_gradient(problem, start, control, solver, laplace, scale, seed)
+    centre = 0.0 if laplace is None else laplace.mean
+    return _finish(problem, outcome, centre + scale * outcome.state.parameters, solver)
 
 
 def _newton(problem: Problem, start: Floats, control: Control, near: Near | None, *, keep: bool) -> Result:
@@ -178,9 +180,8 @@ def _coordinate_descent(problem: Problem, start: Floats, control: Control, lapla
     return Result(centre + x, outcome, replace(last, beta=centre + x), (), "coordinate descent")
 
 
-def _finish(problem: Problem, outcome: Outcome, scale: Floats, method: str) -> Result:
+def _finish(problem: Problem, outcome: Outcome, beta: Floats, method: str) -> Result:
     """The information at the result of a method that has not made it."""
-    beta = scale * outcome.state.parameters
     if problem.layout.body * problem.outputs <= MOST_DENSE:
         last = Last(beta, *problem.evaluate(beta))
     else:

@@ -15,13 +15,14 @@ from suffice.families.normal_wishart import NormalWishart
 from suffice.iteration import Outcome, State
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
+from suffice.models.glm.figures import cross_checked
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import read_prior
 from suffice.models.glm.problem import Problem
 from suffice.models.glm.separation import Separation
-from suffice.models.glm.several import SeveralFit, rows_of
+from suffice.models.glm.several import SeveralFit, rounding_of_vectors, rows_of
 from suffice.models.markov.priors import GaussianPenalty
 from suffice.report import Certificate
 from suffice.solvers.information import Information
@@ -30,6 +31,8 @@ Floats = NDArray[np.float64]
 
 #: Rounds of coefficients and covariance, each given the other.
 ROUNDS = 500
+#: A slope, in standard deviations, that least squares in closed form do not exceed.
+TOLERANCE = 1e-8
 
 
 class Products:
@@ -42,11 +45,21 @@ class Products:
         block, law = rows.block, RowLaw(GaussianFamily(), Identity())
         self.outputs = block.y.shape[1]
         zero = np.zeros(design.layout.size)
-        columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
-        found = [Problem(one, design.layout, law).curvature(zero) for one in columns]
+        self.layout = design.layout
+        self.columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
+        found = [Problem(one, design.layout, law).curvature(zero) for one in self.columns]
         self.information: Information = found[0][2]
         self.cross = np.stack([gradient for _, gradient, _ in found], axis=1)
         self.squares, self.weight = _squares(block)
+
+    def slopes(self, beta: Floats) -> Floats:
+        """X'(Y - X beta) (k, m), from the rows themselves: differences of products would lose digits."""
+        law = RowLaw(GaussianFamily(), Identity())
+        found = [
+            Problem(one, self.layout, law).objective(np.ascontiguousarray(column))[1]
+            for one, column in zip(self.columns, beta.T, strict=True)
+        ]
+        return np.stack(found, axis=1)
 
     def residual_squares(self, beta: Floats) -> Floats:
         """(Y - X beta)'(Y - X beta) (m, m)."""
@@ -107,7 +120,13 @@ def _conjugate(products: Products, design: Design, prior: NormalWishart, penaliz
         raise EstimateError(f"The posterior mean of the covariance needs dof above {m + 1}; it is {dof:g}.")
     covariance = scale / (dof - m - 1)
     together = products.information.plus(strength)
-    found = _several(products, beta, covariance, together, 0.0, "closed form", 0.0)
+    # The posterior mean of the coefficients is their mode, whatever the covariance: the slope is 0 in all axes.
+    slope = products.slopes(beta) - strength[:, None] * away
+    axes = np.linalg.eigh(covariance)
+    turned = slope @ axes.eigenvectors / np.sqrt(axes.eigenvalues)
+    gap = float((np.abs(turned) / np.sqrt(together.diagonal())[:, None]).max(initial=0.0))
+    left = sum(0.5 * float(one @ together.solve(one)) for one in turned.T)
+    found = _several(products, beta, covariance, together, 0.0, "closed form", gap, left, bound=True)
     return replace(found, posterior=(beta, together.inverse(), dof, scale))
 
 
@@ -131,11 +150,13 @@ def _joint_mode(products: Products, penalty: GaussianPenalty) -> SeveralFit:
             break
     inverse = np.linalg.inv(covariance)
     dense = np.kron(inverse, products.information.dense()) + np.kron(np.eye(m), penalty.matrix())
-    slope = (products.cross - products.information.dense() @ beta) @ inverse
-    slope -= np.stack([penalty.slope(column) for column in beta.T], axis=1)
+    pulled = products.slopes(beta) @ inverse
+    slope = pulled - np.stack([penalty.slope(column) for column in beta.T], axis=1)
     gap = float((np.abs(slope.T.ravel()) / np.sqrt(np.diagonal(dense))).max(initial=0.0))
     taken = sum(penalty.value(column) for column in beta.T)
-    found = _several(products, beta, covariance, products.information, taken, "ridge in the axes of the residuals", gap)
+    left = 0.5 * float(slope.T.ravel() @ np.linalg.solve(dense, slope.T.ravel()))
+    method = "ridge in the axes of the residuals"
+    found = _several(products, beta, covariance, products.information, taken, method, gap, left, bound=False)
     return replace(found, coefficient_covariance=np.linalg.inv(dense), precision=penalty.diagonal())
 
 
@@ -156,15 +177,21 @@ def _several(
     taken: float,
     method: str,
     gap: float,
+    left: float,
+    *,
+    bound: bool,
 ) -> SeveralFit:
-    """All figures; `taken` is what the prior takes off the log-likelihood, `gap` the largest slope left."""
+    """All figures; `taken` is what the prior takes off the log-likelihood.
+
+    `gap` is the largest slope, and `left` what the objective could still rise by: at most, or by estimate.
+    """
     inverse = np.linalg.inv(covariance)
     squares = products.residual_squares(beta)
     logdet = float(np.linalg.slogdet(covariance)[1])
     size = products.outputs * math.log(2.0 * math.pi)
     value = -0.5 * (products.weight * (size + logdet) + float((inverse * squares).sum()))
+    certificate = Certificate(gap, max(0.0, left) / products.weight, bound, True, True)
     outcome = Outcome(State(beta.ravel(), value - taken, gap), True, method, ())
-    certificate = Certificate(gap, 0.0 if gap < 1e-6 else None, False, True, True)
     return SeveralFit(
         beta,
         information,
@@ -172,7 +199,7 @@ def _several(
         value - taken,
         math.nan,
         certificate,
-        outcome,
+        cross_checked(outcome, certificate, TOLERANCE, rounding_of_vectors(beta, information, covariance)),
         method,
         Separation(True),
         covariance=covariance,
