@@ -13,6 +13,7 @@ from suffice.families.base import as_numbers
 from suffice.iteration import Control
 from suffice.models.glm.conjugate import conjugate_fit
 from suffice.models.glm.design import Design
+from suffice.models.glm.edge import OnEdge, edge_rows, on_edge, solve_edged, solve_rest
 from suffice.models.glm.existence import EDGED, RISING, Existence
 from suffice.models.glm.families import Family, NegativeBinomialFamily, Totals
 from suffice.models.glm.figures import (
@@ -34,7 +35,16 @@ from suffice.models.glm.problem import Largest, Problem, average, totals
 from suffice.models.glm.sample import MANY_ROWS, some_rows, spread_rows
 from suffice.models.glm.separation import STILL, Separation, newton_step, share_of_slopes
 from suffice.models.glm.size import POISSON, RUNNING_SIZE, at_rounding, best_size
-from suffice.models.glm.solve import Result, choose, dependent_columns, refuse_dependent, refuse_extremes, solve
+from suffice.models.glm.solve import (
+    Result,
+    choose,
+    dependent_columns,
+    joined,
+    refuse_dependent,
+    refuse_extremes,
+    solve,
+    told_to_stop,
+)
 from suffice.models.glm.squares import PERFECTLY, Squares, is_doubtful, read_squares, solve_squares
 from suffice.report import Certificate
 from suffice.solvers.information import Information, LaterInformation
@@ -72,6 +82,7 @@ class Fitter:
         self.warnings: list[str] = []
         self.doubtful = self.perfect = False
         self.squares: Squares | None = None
+        self.edge: OnEdge | None = None
 
     @property
     def law(self) -> RowLaw:
@@ -143,17 +154,32 @@ class Fitter:
             problem, result = self._with_size(problem, result)
         problem, result = self._with_dispersion(problem, result)
         result, separation = self._settled(problem, measured(problem, result))
+        if separation.exists is None and self._edged and (rows := edge_rows(problem)) is not None:
+            self.edge = on_edge(rows, result.beta)
+            if self.edge is not None and (self.family.name, self.link.name) in CONCAVE and not self.wishes.free_size:
+                separation = Separation(False)
         beta = problem.whole(result.beta)
         if separation.exists is False:
             beta, problem, result = self._limit(problem, result, separation)
         return self._report(problem, result, beta, separation, dropped)
 
+    @property
+    def _edged(self) -> bool:
+        """Whether the best means may be on the edge of what the link allows."""
+        return (self.family.name, self.link.name) in EDGED and self.penalties.laplace is None
+
     def _solve(self, problem: Problem, start: Floats) -> Result:
         chosen = choose(self.wishes.solver, problem, self.penalties.laplace)
+        rows = edge_rows(problem) if self._edged and chosen == "irls" and not self.wishes.keep_iterates else None
+        if rows is None:
+            return self._inside(problem, start, chosen, self.control)
+        return solve_edged(rows, start, self.control, lambda control: self._inside(problem, start, chosen, control))
+
+    def _inside(self, problem: Problem, start: Floats, chosen: str, control: Control) -> Result:
         return solve(
             self._recorded(problem),
             start,
-            self.control,
+            control,
             solver=chosen,
             laplace=self.penalties.laplace,
             keep=self.wishes.keep_iterates,
@@ -182,12 +208,12 @@ class Fitter:
             if not phi > 0.0:
                 return self._perfectly(problem)
             problem = replace(problem, phi=phi)
-            result = _joined(result, self._solve(problem, start))
+            result = joined(result, self._solve(problem, start))
             start = result.beta
             after = self._spread(totals(self.rows, problem.layout, self.law, problem.whole(start)))
             if not after > 0.0:
                 return self._perfectly(problem)
-            if after > 0.25 * phi or _told_to_stop(result):
+            if after > 0.25 * phi or told_to_stop(result):
                 break
         assert result is not None
         return problem, result
@@ -274,9 +300,7 @@ class Fitter:
             if abs(new - problem.phi) <= 1e-12 * new:
                 break
             problem = replace(problem, phi=new)
-            if _told_to_stop(
-                result
-            ):  # What is reported is about the best dispersion for the coefficients all the same.
+            if told_to_stop(result):  # What is reported is about the best dispersion for the coefficients all the same.
                 break
             result = self._solve(problem, result.beta)
         return problem, result
@@ -295,7 +319,7 @@ class Fitter:
         for _ in range(ROUNDS):
             family = self.family
             assert isinstance(family, NegativeBinomialFamily)
-            if _told_to_stop(result):
+            if told_to_stop(result):
                 break
             # At the limit the search begins anew: the coefficients of Poisson counts may yet have a finite size.
             begin = first if family.size >= POISSON else family
@@ -329,12 +353,12 @@ class Fitter:
             share = share_of_slopes(problem, asked.kind, result.beta, step, result.origin)
             if result.stands * share <= STILL and asked.pair not in EDGED:
                 return result, Separation(True)
-            if _told_to_stop(result):
+            if told_to_stop(result):
                 last = Last(result.beta, *problem.evaluate(result.beta))
                 result = replace(result, last=last, later=None)
                 return result, asked.answer(result)
             more = measured(problem, solve(self._recorded(problem), result.beta, self.control, solver="irls"))
-            result = replace(_joined(result, more), method=f"{result.method}, then IRLS")
+            result = replace(joined(result, more), method=f"{result.method}, then IRLS")
         return result, asked.answer(result)
 
     def _existence(self, problem: Problem) -> Existence:
@@ -352,7 +376,8 @@ class Fitter:
             reduced = replace(reduced, rooted=False)
             zero = np.zeros(problem.size)
             start = zero if math.isfinite(reduced.objective(zero)[0]) else result.beta
-            result = measured(reduced, solve(reduced, start, self.control, solver="irls"))
+            found, self.edge = solve_rest(reduced, start, self.control, edged=self._edged)
+            result = measured(reduced, found)
         else:
             zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
             result = replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero, information=none))
@@ -380,6 +405,9 @@ class Fitter:
             raise self._perfect()
         log_likelihood = self.family.log_likelihood(sums, dispersion if is_number(self.wishes.dispersion) else at)
         information = result.last.information
+        if self.edge is not None:  # The theory of errors is about points inside.
+            information = Information(np.zeros((problem.size, problem.size)))
+            self.warnings.append(f"the {' and the '.join(self.edge.words)}: there are no standard errors")
         if result.later is not None:
             information = LaterInformation(result.later, problem.size)
         if free and not self.penalties.any:
@@ -397,9 +425,7 @@ class Fitter:
             log_likelihood,
             objective,
             certificate,
-            cross_checked(
-                result.outcome, certificate, self.control.tolerance, rounding_of(result, self._left(problem, ml))
-            ),
+            cross_checked(result.outcome, certificate, self.control.tolerance, self._rounding(problem, result, ml)),
             result.method,
             separation,
             dropped,
@@ -417,6 +443,10 @@ class Fitter:
         if self.squares is not None:
             known = float(self.wishes.dispersion) if number else None
             return self.squares.certificate(result.beta, known, perfect=self.perfect)
+        if self.edge is not None:
+            left = self.edge.left / self.average.weight
+            words = self.edge.words if separation.exists is False else ()
+            return Certificate(self.edge.gap, left, False, True, separation.exists, words)
         free, phi = self.family.free_dispersion, problem.phi
         concave = (self.family.name, self.link.name) in CONCAVE and not self.wishes.free_size
         best = (sums.value + 0.5 * sums.deviance) / phi
@@ -431,6 +461,9 @@ class Fitter:
         """What the objective of the problem is yet to be divided by: a dispersion that is estimated without a prior."""
         free = self.family.free_dispersion and not self.penalties.any and not is_number(self.wishes.dispersion)
         return ml / problem.phi if free else 1.0
+
+    def _rounding(self, problem: Problem, result: Result, ml: float) -> float:
+        return 0.0 if self.edge is not None else rounding_of(result, self._left(problem, ml))
 
     def _bent(self, sums: Totals, phi: float) -> float:
         """One over minus the second derivative of the log-likelihood in the log of the dispersion, at its best."""
@@ -462,19 +495,3 @@ class Fitter:
         if not found > 0.0:
             raise self._perfect()
         return found
-
-
-def _told_to_stop(result: Result) -> bool:
-    """Whether a limit, the callback or Ctrl-C ended a round: then there is no other."""
-    return not result.outcome.converged and result.outcome.stop_reason != "stalled"
-
-
-def _joined(before: Result | None, now: Result) -> Result:
-    """Two rounds as one: their steps and iterates add up."""
-    if before is None:
-        return now
-    steps = before.outcome.state.iteration + now.outcome.state.iteration
-    state = replace(now.outcome.state, iteration=steps)
-    # The objective of each round is in units of its own dispersion.
-    outcome = replace(now.outcome, state=state)
-    return replace(now, outcome=outcome, iterates=before.iterates + now.iterates[1:])

@@ -190,6 +190,22 @@ def _finish(problem: Problem, outcome: Outcome, beta: Floats, method: str) -> Re
     return Result(beta, outcome, last, (), method)
 
 
+def told_to_stop(result: Result) -> bool:
+    """Whether a limit, the callback or Ctrl-C ended a round: then there is no other."""
+    return not result.outcome.converged and result.outcome.stop_reason != "stalled"
+
+
+def joined(before: Result | None, now: Result) -> Result:
+    """Two rounds as one: their steps and iterates add up."""
+    if before is None:
+        return now
+    steps = before.outcome.state.iteration + now.outcome.state.iteration
+    state = replace(now.outcome.state, iteration=steps)
+    # The objective of each round is in units of its own dispersion.
+    outcome = replace(now.outcome, state=state)
+    return replace(now, outcome=outcome, iterates=before.iterates + now.iterates[1:])
+
+
 def refuse_extremes(problem: Problem, design: Design, information: Information) -> None:
     """An error for columns whose squares are no numbers of double precision: infinite, or 0 though a row is not."""
     own = information.diagonal()

@@ -186,5 +186,8 @@ def _directions(domain: Domain, learned: Any) -> tuple[str, ...]:
     """What runs to infinity, by coefficient and node."""
     if learned.certificate.exists is not False:
         return ()
-    found = tuple(f"coefficient {words} in {domain.names[-1]!r}" for words in learned.certificate.directions)
+    found = tuple(
+        f"{'coefficient ' if words.endswith('infinity') else ''}{words} in {domain.names[-1]!r}"
+        for words in learned.certificate.directions
+    )
     return found or (f"the likelihood of {domain.names[-1]!r} rises for ever",)
