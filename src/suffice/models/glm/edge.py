@@ -261,19 +261,24 @@ def _solved(matrix: Floats, right: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class OnEdge:
-    """A point on the edge: the largest slope that no row on the edge holds, what is left to gain, and how many hold."""
+    """A point on the edge: the largest slope that no row on the edge holds, and what is left to gain.
+
+    `zeros` and `ones` are how many rows, by weight, hold the others: with means of 0 and of 1.
+    """
 
     gap: float
     left: float
-    rows: int
-    zero: int
+    zeros: float
+    ones: float
 
     @property
     def words(self) -> tuple[str, ...]:
         """What is at its end."""
-        ends = ((self.zero, "0"), (self.rows - self.zero, "1"))
+        ends = ((self.zeros, "0"), (self.ones, "1"))
         return tuple(
-            f"mean of {n} row{'s' if n > 1 else ''} -> {end}, the edge of the link's range" for n, end in ends if n
+            f"mean of {n:,.6g} row{'' if n == 1.0 else 's'} -> {end}, the edge of the link's range"
+            for n, end in ends
+            if n > 0.0
         )
 
 
@@ -290,7 +295,8 @@ def on_edge(rows: EdgeRows, beta: Floats) -> OnEdge | None:
     if not near.any():
         return None
     # Without the rows on the edge themselves second derivatives may be 0 in what these alone tell.
-    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), (np.abs(rows.matrix) * rows.weights[:, None]).sum(axis=0)))
+    least = np.maximum((np.abs(rows.matrix) * rows.weights[:, None]).sum(axis=0), 1e-300)
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), least))
     ends, back = np.unique(rows.inward[near], axis=0, return_inverse=True)
     columns = ends.T * scale[:, None]
     size = np.sqrt((columns**2).sum(axis=0))
@@ -301,6 +307,7 @@ def on_edge(rows: EdgeRows, beta: Floats) -> OnEdge | None:
         return None
     share = (forces / np.bincount(back.ravel()))[back.ravel()]
     left = float(share @ room[near]) + 0.5 * max(0.0, float(rest @ _solved(hessian, rest)))
-    holding = held[back.ravel()]
-    zero = int((rows.end[rows.sign != 0.0][near][holding] == 0.0).sum()) if rows.law.link.name != "log" else 0
-    return OnEdge(float((np.abs(rest) * scale).max()), left, int(holding.sum()), zero)
+    weights = np.where(held[back.ravel()], rows.weights[rows.sign != 0.0][near], 0.0)
+    low = rows.sign[rows.sign != 0.0][near] > 0.0
+    gap = float((np.abs(rest) * scale).max())
+    return OnEdge(gap, left, float(weights[low].sum()), float(weights[~low].sum()))

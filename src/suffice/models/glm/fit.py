@@ -42,6 +42,7 @@ from suffice.models.glm.solve import (
     joined,
     refuse_dependent,
     refuse_extremes,
+    refuse_large,
     solve,
     told_to_stop,
 )
@@ -79,6 +80,7 @@ class Fitter:
         self.average = average(rows)
         if not self.average.weight > 0.0:
             raise EstimateError("There are no rows, or none with weight; nothing can be learned.")
+        refuse_large(self.average, family)
         self.warnings: list[str] = []
         self.doubtful = self.perfect = False
         self.squares: Squares | None = None
@@ -125,7 +127,7 @@ class Fitter:
             return zero
         raise EstimateError(
             f"No start was found for which the link {self.link.name!r} gives every row a possible mean. Give start=, "
-            "or use the log link."
+            f"or {'look at the offset' if self.link.name == 'log' else 'use the log link'}."
         )
 
     def _least_squares(self, problem: Problem, mean: float) -> Floats:

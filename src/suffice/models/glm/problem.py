@@ -253,7 +253,8 @@ def average(rows: Rows | StreamRows) -> Average:
         weights = np.ones(block.rows) if block.weights is None else block.weights
         return Average(float(weights.sum()), weights @ block.y)
 
-    return rows.reduce(task)
+    with np.errstate(over="ignore"):
+        return rows.reduce(task)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from suffice.engines.linear_predictor import Block, root_task
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.iteration import Control, Outcome
 from suffice.models.glm.design import Design
-from suffice.models.glm.problem import Problem, largest_move
+from suffice.models.glm.families import Family
+from suffice.models.glm.problem import Average, Problem, largest_move
 from suffice.models.glm.sample import Near, later, near_the_top
 from suffice.models.markov.priors import LaplacePenalty
 from suffice.solvers.coordinate_descent import proximal_newton
@@ -28,6 +29,8 @@ Floats = NDArray[np.float64]
 SOLVERS = ("auto", "irls", "newton", "lbfgs", "cg", "newton-cg", "sgd", "cd")
 #: Coefficients beyond which the information is not made: its square would not fit, nor its cube be affordable.
 MOST_DENSE = 6_000
+#: A mean of the response from which on squares of it overflow.
+MOST_MEAN = 1e150
 #: The method of fits that need no information of all rows.
 SOME_ROWS = "L-BFGS with the information of some rows"
 
@@ -204,6 +207,16 @@ def joined(before: Result | None, now: Result) -> Result:
     # The objective of each round is in units of its own dispersion.
     outcome = replace(now.outcome, state=state)
     return replace(now, outcome=outcome, iterates=before.iterates + now.iterates[1:])
+
+
+def refuse_large(average: Average, family: Family) -> None:
+    """An error for a positive response whose squares are no numbers of double precision."""
+    mean = np.max(np.asarray(average.total)) / average.weight
+    if family.name != "gaussian" and not mean < MOST_MEAN:
+        raise EstimateError(
+            f"The mean of the response is {float(mean):.3g}, whose square is too large for double precision. Correct "
+            "the value, or give the response in other units."
+        )
 
 
 def refuse_extremes(problem: Problem, design: Design, information: Information) -> None:
