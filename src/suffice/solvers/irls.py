@@ -83,11 +83,15 @@ def irls(
             (value, gradient), information = slope_of(beta), known
         if not (math.isfinite(value) and np.isfinite(gradient).all()):
             return None
-        direction = information.solve(gradient)
-        slope = float(gradient @ direction)
+        with np.errstate(over="ignore", invalid="ignore"):
+            direction = information.solve(gradient)
+            slope = float(gradient @ direction)
+            rounding = ROUNDING * math.sqrt(information.magnitude(beta))
+        if not (math.isfinite(slope) and np.isfinite(direction).all()):
+            return None  # So far out that squares overflow.
         decrement = math.sqrt(slope) if slope > 0.0 else 0.0
         seen[:] = [*seen[-1:], Last(beta, value, gradient, information)]
-        gap = 0.0 if decrement <= ROUNDING * math.sqrt(information.magnitude(beta)) else decrement
+        gap = 0.0 if decrement <= rounding < math.inf else decrement
         return State(beta, value, gap, memory={"direction": direction, "slope": max(slope, 0.0)})
 
     def short_step(state: State) -> State | None:

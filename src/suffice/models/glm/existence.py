@@ -147,11 +147,17 @@ class Existence:
         """Whether no coefficients fit every row; else the dispersion goes to 0, and no prior on them holds it."""
         if self.problem.rows.rows <= self.problem.size:
             return False
-        if self.pair != ("gaussian", "identity") or self.problem.layout.body > 2_000:
+        if not self._small:
             return True
-        zero = np.zeros(self.problem.layout.size)
-        value, gradient, information = Problem(self.problem.rows, self.problem.layout, self.problem.law).curvature(zero)
-        return -2.0 * value - float(gradient @ information.solve(gradient)) > NOTHING * -2.0 * value
+        matrix, block = self._rows()
+        with np.errstate(all="ignore"):
+            wanted = self.link.eta(block.y) - (0.0 if block.offset is None else block.offset)
+        kept = np.ones(block.rows, dtype=np.bool_) if block.weights is None else block.weights > 0.0
+        matrix, wanted = matrix[kept], wanted[kept]
+        if not np.isfinite(wanted).all():  # No linear predictor gives such a mean.
+            return True
+        away = wanted - matrix @ np.linalg.lstsq(matrix, wanted, rcond=None)[0]
+        return float(away @ away) > NOTHING * float(wanted @ wanted)
 
     def _free_intercept(self, result: Result) -> Separation:
         """Whether the objective falls for ever as the intercept goes either way and all else stays bounded."""
@@ -165,9 +171,12 @@ class Existence:
             direction[0] = 1.0 if mean > 0.0 else -1.0
             return Separation(False, direction)
         if self.pair in LIMITED:
-            # All rows go to their limits together; the log prior is never above its value at the mode, which is 0.
-            better = result.last.value > -0.5 * self._limit_deviance(min_over_rows=False) / self.problem.phi
-            return Separation(True if better else None)
+            # All rows go to their limits together; the log prior is never above its value at the mode, which is 0. A
+            # dispersion that is estimated would be another one there.
+            laplace = self.penalties.laplace
+            here = result.last.value - (0.0 if laplace is None else laplace.value(result.beta))
+            better = here > -0.5 * self._limit_deviance(min_over_rows=False) / self.problem.phi
+            return Separation(True if better and self.known else None)
         return Separation(True)  # Counts and shares with an edge: the other end falls for ever, or is an edge, too.
 
     # -- rows that fall to a limit -----------------------------------------------------------------------------------
@@ -213,12 +222,12 @@ class Existence:
         group, rows = group.ravel(), rows[:, :-1]
         weight, y = weights[kept], block.y[kept]
         if self.family.name != "gaussian":
-            lost = np.bincount(group, weight / y)
+            lost: Floats = np.bincount(group, weight / y).astype(np.float64)
             return Separation(True if deviance < _least_at_limits(rows, lost) else None)
         mean = np.bincount(group, weight * y) / np.bincount(group, weight)
         mean[np.abs(mean) <= NOTHING * float(np.abs(y).max(initial=0.0))] = 0.0
         within = float(weight @ (y - mean[group]) ** 2)
-        lost = np.bincount(group, weight) * np.maximum(mean, 0.0) ** 2
+        lost = np.asarray(np.bincount(group, weight) * np.maximum(mean, 0.0) ** 2, dtype=np.float64)
         if deviance - within < _least_at_limits(rows, lost):
             return Separation(True)
         found = programme(_TO_ZERO[self.link.name] * rows, mean > 0.0)

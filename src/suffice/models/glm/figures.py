@@ -177,6 +177,20 @@ def cross_checked(outcome: Outcome, certificate: Certificate, tolerance: float, 
     return replace(outcome, converged=False, stop_reason="not stationary")
 
 
+def not_flat(outcome: Outcome, result: Result, separation: Separation) -> Outcome:
+    """The outcome, not converged where the slope is 0 only because the likelihood is flat, and no more is known."""
+    information = result.last.information
+    if not outcome.converged or separation.exists is not None or not information.size or information.definite:
+        return outcome
+    warnings.warn(
+        "The likelihood is flat where the fit has come to rest: the rows say nothing about some coefficients there, "
+        "and whether there is a maximum is not known. Give a prior, or another link.",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
+    return replace(outcome, converged=False, stop_reason="flat")
+
+
 def is_number(value: Any) -> bool:
     """Whether an option is a number rather than a word."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)

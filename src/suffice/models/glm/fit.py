@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
 from suffice.families.base import as_numbers
-from suffice.iteration import Control
+from suffice.iteration import Control, Outcome
 from suffice.models.glm.conjugate import conjugate_fit
 from suffice.models.glm.design import Design
 from suffice.models.glm.edge import OnEdge, edge_rows, on_edge, solve_edged, solve_rest
@@ -25,6 +25,7 @@ from suffice.models.glm.figures import (
     cross_checked,
     is_number,
     measured,
+    not_flat,
     rounding_of,
 )
 from suffice.models.glm.input import Rows, StreamRows
@@ -46,7 +47,7 @@ from suffice.models.glm.solve import (
     solve,
     told_to_stop,
 )
-from suffice.models.glm.squares import PERFECTLY, Squares, is_doubtful, read_squares, solve_squares
+from suffice.models.glm.squares import PERFECTLY, Squares, is_doubtful, no_dispersion, read_squares, solve_squares
 from suffice.report import Certificate
 from suffice.solvers.information import Information, LaterInformation
 from suffice.solvers.irls import Last
@@ -224,7 +225,7 @@ class Fitter:
         """A fit that leaves nothing to the dispersion: least squares, or an error where there is no such fit."""
         closed = self._by_squares(problem)
         if closed is None:
-            raise self._perfect()
+            raise no_dispersion()
         return closed
 
     def _spread(self, sums: Totals) -> float:
@@ -298,7 +299,7 @@ class Fitter:
         for _ in range(ROUNDS):
             new = self.family.ml_dispersion(totals(self.rows, problem.layout, self.law, problem.whole(result.beta)))
             if not new > 0.0:
-                raise self._perfect()
+                raise no_dispersion()
             if abs(new - problem.phi) <= 1e-12 * new:
                 break
             problem = replace(problem, phi=new)
@@ -306,12 +307,6 @@ class Fitter:
                 break
             result = self._solve(problem, result.beta)
         return problem, result
-
-    def _perfect(self) -> EstimateError:
-        return EstimateError(
-            "The fit is perfect: the dispersion is 0 and the likelihood has no bound. Leave columns out, or give "
-            "dispersion= a number."
-        )
 
     def _with_size(self, problem: Problem, result: Result) -> tuple[Problem, Result]:
         """The size of a negative binomial law, by Newton's method in its log, and the coefficients in turn."""
@@ -404,7 +399,7 @@ class Fitter:
         dispersion = self._dispersion(sums, ml, problem)
         at = problem.phi if self.penalties.any and free else ml
         if free and not at > 0.0:
-            raise self._perfect()
+            raise no_dispersion()
         log_likelihood = self.family.log_likelihood(sums, dispersion if is_number(self.wishes.dispersion) else at)
         information = result.last.information
         if self.edge is not None:  # The theory of errors is about points inside.
@@ -427,7 +422,7 @@ class Fitter:
             log_likelihood,
             objective,
             certificate,
-            cross_checked(result.outcome, certificate, self.control.tolerance, self._rounding(problem, result, ml)),
+            self._checked(problem, result, separation, certificate, ml),
             result.method,
             separation,
             dropped,
@@ -464,8 +459,13 @@ class Fitter:
         free = self.family.free_dispersion and not self.penalties.any and not is_number(self.wishes.dispersion)
         return ml / problem.phi if free else 1.0
 
-    def _rounding(self, problem: Problem, result: Result, ml: float) -> float:
-        return 0.0 if self.edge is not None else rounding_of(result, self._left(problem, ml))
+    def _checked(
+        self, problem: Problem, result: Result, separation: Separation, certificate: Certificate, ml: float
+    ) -> Outcome:
+        """How the fit ended, as far as what was measured bears it out."""
+        rounding = 0.0 if self.edge is not None else rounding_of(result, self._left(problem, ml))
+        found = cross_checked(result.outcome, certificate, self.control.tolerance, rounding)
+        return found if self.penalties.any or self.edge is not None else not_flat(found, result, separation)
 
     def _bent(self, sums: Totals, phi: float) -> float:
         """One over minus the second derivative of the log-likelihood in the log of the dispersion, at its best."""
@@ -495,5 +495,5 @@ class Fitter:
             )
         found = sums.pearson / left
         if not found > 0.0:
-            raise self._perfect()
+            raise no_dispersion()
         return found

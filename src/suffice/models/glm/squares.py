@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from suffice import precise
 from suffice.engines.linear_predictor import moments_task
+from suffice.errors import EstimateError
 from suffice.families.orthogonal import orthogonalised
 from suffice.families.regression import EXACT_COLUMNS, bordered
 from suffice.families.regression_check import shares_by_pairs
@@ -34,6 +35,14 @@ NO_DISPERSION = "dispersion -> 0 (the fit is perfect)"
 PERFECTLY = "the fit is perfect: the likelihood has no bound, and the dispersion and all errors are rounding"
 #: The method of a fit in closed form.
 METHOD = "least squares from double-double sums"
+
+
+def no_dispersion() -> EstimateError:
+    """The error for a perfect fit of which nothing is left to say."""
+    return EstimateError(
+        "The fit is perfect: the dispersion is 0 and the likelihood has no bound. Leave columns out, or give "
+        "dispersion= a number."
+    )
 
 
 def is_doubtful(information: Information) -> bool:
