@@ -24,7 +24,8 @@ def best_rise(rows: Floats, fixed: Floats) -> float:
         b_eq=np.zeros(int(fixed.sum())) if fixed.any() else None,
         bounds=(-1.0, 1.0),
     )
-    return float(-found.fun)
+    assert found.fun is not None
+    return -float(found.fun)
 
 
 def attained(matrix: Floats, y: Floats, family: str) -> bool:
