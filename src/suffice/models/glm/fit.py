@@ -156,7 +156,9 @@ class Fitter:
         if self.wishes.free_size:
             problem, result = self._with_size(problem, result)
         problem, result = self._with_dispersion(problem, result)
-        result, separation = self._settled(problem, measured(problem, result))
+        if self.squares is None:  # Double-double sums are measured by themselves: rows in float64 would lose digits.
+            result = measured(problem, result)
+        result, separation = self._settled(problem, result)
         if separation.exists is None and self._edged and (rows := edge_rows(problem)) is not None:
             self.edge = on_edge(rows, result.beta)
             if self.edge is not None and (self.family.name, self.link.name) in CONCAVE and not self.wishes.free_size:
@@ -436,10 +438,9 @@ class Fitter:
         self, problem: Problem, result: Result, separation: Separation, sums: Totals, ml: float
     ) -> Certificate:
         """How far the result is from the optimum, by what is measured there."""
-        number = is_number(self.wishes.dispersion)
+        given, number = self.wishes.dispersion, is_number(self.wishes.dispersion)
         if self.squares is not None:
-            known = float(self.wishes.dispersion) if number else None
-            return self.squares.certificate(result.beta, known, perfect=self.perfect)
+            return self.squares.certificate(result.beta, float(given) if number else None, perfect=self.perfect)
         if self.edge is not None:
             left = self.edge.left / self.average.weight
             words = self.edge.words if separation.exists is False else ()
