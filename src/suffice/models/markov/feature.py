@@ -167,6 +167,8 @@ def _evaluate(values: Any, domain: Domain, name: str) -> Floats:
         return _from_mapping(values, domain, name)
     if callable(values):
         return _from_function(values, domain, name)
+    if isinstance(values, str):
+        raise OptionError(f"The feature {name!r} is {values!r}; expected numbers or a function of its variables.")
     array = real_numbers(values, f"The feature {name!r}")
     if array.shape != shape:
         raise OptionError(
