@@ -77,7 +77,15 @@ def test_kinds_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--problems", "2", "--only", "gaussian-constant"]) == 0
     assert "| GaussianGraph constant column | 0 | 0 | 0 | 2 | 0 | 0 | 0 |" in capsys.readouterr().out
     assert command.main(["--list"]) == 0
-    assert capsys.readouterr().out.split() == list(PROBLEMS)
+    assert capsys.readouterr().out.splitlines() == list(PROBLEMS)
+
+
+def test_processes_find_what_one_finds(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for jobs in ("1", "2"):
+        assert command.main(["--problems", "12", "--only", "gaussian-", "--jobs", jobs]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize("wrong", [["--only", "nothing"], ["--repeat", "markov-tables"], ["--repeat", "nothing:1"]])

@@ -6,9 +6,11 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 from benchmarks.audit.registry import PROBLEMS
-from benchmarks.audit.running import Findings, run, run_one
+from benchmarks.audit.running import Findings, Turn, run, run_one, run_turn
 from benchmarks.audit.tables import page
 
 
@@ -17,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.audit", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of all problems")
     parser.add_argument("--problems", type=int, default=1000, help="how many, shared evenly between the kinds")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share them")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="kinds whose name begins like this")
     parser.add_argument("--repeat", metavar="KIND:INDEX", help="run one problem of this seed, and show its records")
     parser.add_argument("--list", action="store_true", help="name the kinds of problem")
@@ -41,11 +44,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no kind of problem begins like {' or '.join(options.only)}; --list names them")
     else:
         clock = _Clock()
-        findings = run(chosen, options.problems, options.seed, clock)
+        if options.jobs == 1:
+            findings = run(chosen, options.problems, options.seed, clock)
+        else:
+            with ProcessPoolExecutor(options.jobs) as pool:
+                each = partial(pool.map, _run_by_name, chunksize=5)
+                findings = run(chosen, options.problems, options.seed, clock, each)
         if options.times:
             print(clock.said(), file=sys.stderr)
     print(page(findings), end="")
     return 0 if findings.passed else 1
+
+
+def _run_by_name(turn: Turn) -> Findings:
+    """Run a problem in a process that knows it by its name."""
+    return run_turn(PROBLEMS, turn)
 
 
 class _Clock:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 import suffice as sf
 from benchmarks.audit.record import Existence, Problem, Record, Value
+
+#: The kind of a problem, its number within the kind, and the seed of all.
+Turn = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,12 @@ class Findings:
     def passed(self) -> bool:
         """Whether no bound was violated, no verdict wrong, and no error foreign."""
         return not self.wrong and not self.foreign
+
+    def join(self, other: Findings) -> None:
+        """Take over what another run found."""
+        for name in ("records", "refused", "foreign", "wrong"):
+            getattr(self, name).extend(getattr(other, name))
+        self.problems += other.problems
 
     def keep(self, repeat: str, record: Record) -> None:
         """Keep a record, and judge it."""
@@ -67,13 +76,26 @@ def run_one(kind: str, index: int, problem: Problem, seed: int, findings: Findin
 
 
 def run(
-    problems: Mapping[str, Problem], count: int, seed: int, progress: Callable[[int, int, str], None] | None = None
+    problems: Mapping[str, Problem],
+    count: int,
+    seed: int,
+    progress: Callable[[int, int, str], None] | None = None,
+    each: Callable[[list[Turn]], Iterable[Findings]] | None = None,
 ) -> Findings:
-    """Share `count` problems evenly between the kinds, in turn."""
+    """Share `count` problems evenly between the kinds, in turn; each: how turns are run, if not one by one."""
     findings, kinds = Findings(), list(problems)
-    for number in range(count):
-        index, place = divmod(number, len(kinds))
-        run_one(kinds[place], index, problems[kinds[place]], seed, findings)
+    turns = [(kinds[number % len(kinds)], number // len(kinds), seed) for number in range(count)]
+    results = (run_turn(problems, turn) for turn in turns) if each is None else each(turns)
+    for number, (turn, found) in enumerate(zip(turns, results, strict=True)):
+        findings.join(found)
         if progress is not None:
-            progress(number + 1, count, kinds[place])
+            progress(number + 1, count, turn[0])
+    return findings
+
+
+def run_turn(problems: Mapping[str, Problem], turn: Turn) -> Findings:
+    """Run the problem of one turn."""
+    kind, index, seed = turn
+    findings = Findings()
+    run_one(kind, index, problems[kind], seed, findings)
     return findings
