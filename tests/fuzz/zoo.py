@@ -156,7 +156,7 @@ MARKOV: dict[str, Animal] = {
         lambda net: net.couplings_,
     ),
     "markov-hidden": _network(
-        lambda: sf.MarkovNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}, max_iter=3, tolerance=1.0),
+        lambda: sf.MarkovNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}, max_iter=3, tolerance=1.0, random_state=0),
         {"a": ROWS["a"], "b": ROWS["b"]},
         lambda net: net.marginal("a"),
     ),
@@ -181,17 +181,19 @@ SEQUENCES: dict[str, Animal] = {
         lambda: sf.MarkovChain(2, smoothing=sf.Interpolation()).fit(WORDS), lambda chain: chain.score(WORDS)
     ),
     "hmm-categorical": _model(
-        lambda: sf.HiddenMarkovModel(2, emission=sf.Categorical(), max_iter=3, tolerance=1.0, prior=1.0).fit(WORDS),
+        lambda: sf.HiddenMarkovModel(
+            2, emission=sf.Categorical(), max_iter=3, tolerance=1.0, prior=1.0, random_state=0
+        ).fit(WORDS),
         lambda hmm: hmm.score(WORDS),
         lambda hmm: hmm.predict(WORDS),
     ),
     "hmm-normal": _model(
-        lambda: sf.HiddenMarkovModel(2, emission=sf.Normal(), max_iter=3, tolerance=1.0).fit(STEPS),
+        lambda: sf.HiddenMarkovModel(2, emission=sf.Normal(), max_iter=3, tolerance=1.0, random_state=0).fit(STEPS),
         lambda hmm: hmm.score(STEPS),
         lambda hmm: hmm.predict(STEPS),
     ),
     "hmm-gamma": _model(
-        lambda: sf.HiddenMarkovModel(2, emission=sf.Gamma(), max_iter=3, tolerance=1.0).fit(STEPS),
+        lambda: sf.HiddenMarkovModel(2, emission=sf.Gamma(), max_iter=3, tolerance=1.0, random_state=0).fit(STEPS),
         lambda hmm: hmm.score(STEPS),
     ),
     "crf": _model(

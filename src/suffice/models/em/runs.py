@@ -13,6 +13,8 @@ from suffice import storage
 from suffice.errors import EstimateError, OptionError
 from suffice.iteration import Control, Outcome, State
 
+#: Objectives that differ by less than this share of them differ by rounding.
+TIED = 1e-12
 #: The parameters of a model, as its EM takes and gives them.
 T = TypeVar("T")
 
@@ -78,6 +80,18 @@ def run_all(
     return _kept(found, len(starts), stopped, finished)
 
 
+def first_best(objectives: Sequence[float]) -> int:
+    """The first of those that no other exceeds by more than rounding.
+
+    Runs often end at one maximum, with the states in another order. Which one is the highest then depends on the last
+    bits, and the answer must not.
+    """
+    highest = max(objectives)
+    if not math.isfinite(highest):
+        return objectives.index(highest)
+    return next(at for at, value in enumerate(objectives) if value >= highest - TIED * max(abs(highest), 1.0))
+
+
 def _kept(
     found: Sequence[tuple[T, Outcome] | EstimateError], wanted: int, stopped: str, finished: _Finished | None
 ) -> Runs[T]:
@@ -85,7 +99,7 @@ def _kept(
     ended = [run for run in found if not isinstance(run, EstimateError)]
     if not ended:
         raise next(run for run in found if isinstance(run, EstimateError))
-    best, outcome = max(ended, key=lambda run: run[1].state.objective)
+    best, outcome = ended[first_best([run[1].state.objective for run in ended])]
     if len(found) < wanted:
         outcome = replace(outcome, converged=False, stop_reason=stopped)
     elif finished is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
+from suffice.models.em.runs import first_best
 from suffice.models.hidden_markov.emissions.contract import Data, Emission, alike
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.learning import HiddenMarkovEM, Learner, counted
@@ -58,15 +59,13 @@ class Start:
         # A law of the first state that hangs on the transitions matters little here, and costs much.
         learner = replace(self.learner, stationary=False)
         problem = HiddenMarkovEM(Expectation(self._sample, self._laws, self.threads), learner)
-        best, height = tries[0], -np.inf
+        heights = []
         for start in tries:
             try:
-                value = _climbed(problem, start)
+                heights.append(float(_climbed(problem, start)))
             except (EstimateError, np.linalg.LinAlgError):
-                continue
-            if value > height:
-                best, height = start, value
-        return best
+                heights.append(-np.inf)
+        return tries[first_best(heights)]
 
     @cached_property
     def _distinct(self) -> Observed:
