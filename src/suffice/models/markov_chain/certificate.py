@@ -111,15 +111,22 @@ def _of_counts(solved: Solved, estimate: str, sums: float) -> Certificate:
 
 
 def objective(solved: Solved, estimate: str, log_likelihood: float) -> float:
-    """What was maximised: the log-likelihood, and the log prior of the rows that were met up to a constant."""
-    if solved.evidence or solved.outcome is not None:
-        return float(solved.outcome.state.objective) if solved.outcome is not None else log_likelihood
+    """What was maximised: the log-likelihood, and the log prior of the rows that were met up to a constant.
+
+    With learned weights that of the events they were learned from, with a learned prior the evidence of the rows.
+    """
+    if solved.evidence:
+        return solved.evidence[solved.told].objective(solved.weights[solved.told])
+    if solved.outcome is not None and solved.prior is not None:
+        rows = Histories.of(solved.levels, initial=False)
+        joint = log_joint(solved.levels, rows, solved.prior.weights, solved.prior.alphas)
+        return float(np.logaddexp.reduce(joint, axis=1).sum())
     if solved.prior is None or _formula(solved):
         return log_likelihood
-    rows = _met(solved.levels)
-    if len(rows) * solved.levels.card > _CELLS:
+    met = _met(solved.levels)
+    if len(met) * solved.levels.card > _CELLS:
         return log_likelihood
-    added, logs = _added(solved.prior, rows, solved.levels.card, estimate), _logs(solved, rows)
+    added, logs = _added(solved.prior, met, solved.levels.card, estimate), _logs(solved, met)
     return log_likelihood + float((added[added > 0] * logs[added > 0]).sum())
 
 

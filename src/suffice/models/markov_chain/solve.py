@@ -53,7 +53,10 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Solved:
-    """A law, the runs it was learned from, and what is to be told about it."""
+    """A law, the runs it was learned from, and what is to be told about it.
+
+    told: the level of learned weights whose `outcome` this is.
+    """
 
     law: Law
     words: Vocabulary
@@ -64,6 +67,7 @@ class Solved:
     weights: tuple[Floats, ...] = ()
     background: Floats | None = None
     evidence: tuple[Evidence, ...] = ()
+    told: int = -1
     log_evidence: float | None = None
     notes: list[str] = field(default_factory=list)
     directions: tuple[str, ...] = ()
@@ -119,25 +123,24 @@ def _by_interpolation(
         way = way.set_params(background=_given_background(way.background, words))
     found = interpolated_law(levels, way, wishes.control, bounded=bounded, held_out=held_out)
     method = f"interpolation, {way.weight} weight" if way.learned else "interpolation, fixed weight"
-    outcome = _joined(found.outcomes)
+    told = _told(found.outcomes)
     return Solved(
         found.law,
         words,
         levels,
         method,
-        outcome=outcome,
+        outcome=found.outcomes[told] if found.outcomes else None,
         weights=found.weights,
         background=found.background,
         evidence=found.evidence,
+        told=told,
         notes=list(found.notes),
     )
 
 
-def _joined(outcomes: tuple[Outcome, ...]) -> Outcome | None:
-    """How the fits of several levels ended, as one: that of the longest histories, unless another did not converge."""
-    if not outcomes:
-        return None
-    return next((outcome for outcome in outcomes if not outcome.converged), outcomes[-1])
+def _told(outcomes: tuple[Outcome, ...]) -> int:
+    """The level whose fit is told: that of the longest histories, unless another did not converge."""
+    return next((level for level, outcome in enumerate(outcomes) if not outcome.converged), len(outcomes) - 1)
 
 
 def _given_background(background: Any, words: Vocabulary) -> tuple[float, ...]:
