@@ -129,6 +129,11 @@ class NegativeBinomial(CountFamily):
                 f"The mean of the counts is {float(mean[0])!r}: with size = {size!r} the probability of a success, "
                 f"{probability!r}, has no odds within float64. Give the counts in a larger unit."
             )
+        if probability == 1.0 and mean[0] > 0:
+            raise EstimateError(
+                f"The mean of the counts is {float(mean[0])!r}: with size = {size!r} the probability of a success is 1 "
+                "in float64, under which every count would be 0. So large a size is the law of Poisson()."
+            )
         return self._from_point(probability)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
