@@ -28,6 +28,9 @@ SCALE = "posterior standard deviations"
 PROBE, LARGEST = 0.01, 0.02
 #: Weights of f(h), f(2 h), f(3 h) in the central difference of order six.
 STENCIL = np.array([45.0, -9.0, 1.0]) / 60
+#: A gap above this is compared with rounding: what the difference of the densities does in so small a share of a step,
+#: in which a gap that is one hardly shows. The terms of log densities may be far larger than their sum.
+DOUBTFUL, NEAR = 1e-6, 1e-3
 #: Up to so many states, or columns, every coordinate is checked by itself; above, as many fixed mixed directions.
 MOST_STATES, MOST_COLUMNS, MIXED = 9, 5, 8
 
@@ -47,7 +50,8 @@ class Path:
 class PosteriorCheck:
     """Gaps in posterior standard deviations, and how much the log posterior could rise by the quadratic estimate.
 
-    `bayes` is the part of the gap by which Bayes' theorem fails, wherever the parameters may be.
+    `bayes` is the part of the gap by which Bayes' theorem fails, wherever the parameters may be; rounding of the
+    densities is in it, and is not in `gap`.
     """
 
     gap: float
@@ -70,20 +74,24 @@ def check_posterior(law: Any, prior: Any, summary: Summary, *, mode: bool) -> Po
     posterior, parameters = law._posterior, law.parameters_
     density = _Densities(law, prior, summary)
     centre = law._from_point(posterior.mean()) if on_edge(parameters) or not mode else None
-    gaps, steepness = [], []
+    gaps, seen, steepness = list[float](), list[float](), list[float]()
     paths = list(_paths(law, parameters))
     for path in paths:
         found = _slopes(density, path)
         if found is None:
             continue
-        difference, slope, spread = found
-        gaps.append(difference * spread)
+        gaps.append(found.apart * found.spread)
+        seen.append(found.told * found.spread)
         if mode:
-            steepness.append(slope * spread)
+            steepness.append(found.slope * found.spread)
         elif centre is not None:
-            gaps.append(abs(path.towards(centre)) / spread)
+            away = abs(path.towards(centre)) / found.spread
+            gaps.append(away)
+            seen.append(away)
     if mode and centre is not None:
-        gaps += [found[0] * found[2] for path in _paths(law, centre) if (found := _slopes(density, path))]
+        middle = [found for path in _paths(law, centre) if (found := _slopes(density, path))]
+        gaps += [found.apart * found.spread for found in middle]
+        seen += [found.told * found.spread for found in middle]
         # No slope leads out of the edge along a path inside it, so the edge is compared with the middle by value.
         short = np.nan_to_num(density(centre)[1] - density(parameters)[1])
         steepness.append(math.sqrt(2 * max(float(short), 0.0)))
@@ -91,7 +99,7 @@ def check_posterior(law: Any, prior: Any, summary: Summary, *, mode: bool) -> Po
         # Without a path nothing was free to learn (one state); with paths off the support nothing is proved.
         return PosteriorCheck(math.inf if paths else 0.0, None)
     rise = 0.5 * math.fsum(slope**2 for slope in steepness) if mode else None
-    return PosteriorCheck(float(np.max(np.abs(gaps + steepness))), rise, float(np.max(np.abs(gaps))))
+    return PosteriorCheck(float(np.max(np.abs(seen + steepness))), rise, float(np.max(np.abs(gaps))))
 
 
 class _Densities:
@@ -110,8 +118,21 @@ class _Densities:
             return np.array([joint, float(law._posterior.log_prob(point))])
 
 
-def _slopes(density: _Densities, path: Path) -> tuple[float, float, float] | None:
-    """Steepest chord of joint minus posterior, slope of the joint, and posterior standard deviation.
+@dataclass(frozen=True)
+class _Along:
+    """The steepest chord of joint minus posterior, and what rounding does not explain of it; slope and spread.
+
+    The slope is that of the joint, the spread the posterior standard deviation.
+    """
+
+    apart: float
+    told: float
+    slope: float
+    spread: float
+
+
+def _slopes(density: _Densities, path: Path) -> _Along | None:
+    """What a path shows.
 
     A chord rather than a slope, so that a posterior with the right centre and the wrong width is seen too. None where
     the posterior is not finite; where only the posterior is (an unbounded prior on the edge), it stands for both.
@@ -126,9 +147,14 @@ def _slopes(density: _Densities, path: Path) -> tuple[float, float, float] | Non
     after, before = (np.array([density(path.at(sign * k * step)) for k in (1, 2, 3)]) for sign in (1, -1))
     slope = float(STENCIL @ (after - before)[:, used]) / step
     if used == 1:
-        return 0.0, slope, spread
-    apart = np.concatenate([after, before]) @ [1, -1] - (ends[1, 0] - ends[1, 1])
-    return float(np.abs(apart).max()) / (3 * step), slope, spread
+        return _Along(0.0, 0.0, slope, spread)
+    centre = float(ends[1, 0] - ends[1, 1])
+    apart = float(np.abs(np.concatenate([after, before]) @ [1, -1] - centre).max())
+    told = apart
+    if apart * spread > DOUBTFUL * 3 * step:
+        near = [density(path.at(k * NEAR * step)) for k in (-3, -2, -1, 1, 2, 3)]
+        told = max(apart - 3 * float(np.abs(np.array(near) @ [1, -1] - centre).max()), 0.0)
+    return _Along(apart / (3 * step), told / (3 * step), slope, spread)
 
 
 # --------------------------------------------------------------------------------------------------------------------
