@@ -254,7 +254,7 @@ class Estimator(Optioned):
                 "stop_reason": outcome.stop_reason,
             }
         )
-        return Report(
+        found = Report(
             model=type(self).__name__,
             rows=summary.rows,
             weight=summary.weight,
@@ -272,10 +272,17 @@ class Estimator(Optioned):
             warnings=solution.warnings,
             **ended,  # type: ignore[arg-type]
         )
+        return self._upheld(found, outcome)
+
+    def _upheld(self, report: Report, outcome: Outcome | None) -> Report:
+        """The report, which says that the fit has converged only where the certificate agrees."""
+        from suffice.report import confirmed
+
+        return confirmed(report, None if outcome is None else self._options.get("tolerance") or 0.0)
 
     @property
     def converged_(self) -> bool:
-        """Whether the fit reached its tolerance."""
+        """Whether the fit reached its tolerance, and the certificate agrees."""
         return self.report_.converged
 
     @property

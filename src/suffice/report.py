@@ -8,13 +8,13 @@ from __future__ import annotations
 import html
 import importlib
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import FileFormatError
+from suffice.errors import ConvergenceWarning, FileFormatError, warn
 
 Floats = NDArray[np.float64]
 
@@ -389,6 +389,44 @@ class Report:
         if not all(isinstance(value, float) and not math.isnan(value) for value in numbers):
             raise FileFormatError("The report holds a figure that is not a number.")
         return found
+
+
+# -- whether a fit is done ---------------------------------------------------------------------------------------------
+
+#: How many times its tolerance the gap of a converged fit may be where it is measured again: sums in another order, and
+#: statistics in other units than those of the solver, move it by a little.
+SLACK = 10.0
+#: A gap that rounding may leave where columns hardly vary, whatever the tolerance. Of a gap in standard deviations half
+#: the square is lost, some 1e-10 nats a row.
+ROUNDED = 1e-5
+#: What stands for the tolerance of a closed form, which has none: its gap is rounding.
+CLOSED_FORM = 1e-5
+#: Why a fit has not converged whose solver says that it has.
+DENIED = "denied by the certificate"
+
+
+def allowed(tolerance: float | None) -> float:
+    """The largest gap of a fit that has converged to this tolerance; None: of a closed form."""
+    return max(SLACK * (CLOSED_FORM if tolerance is None else tolerance), ROUNDED)
+
+
+def confirmed(report: Report, tolerance: float | None = None, gap: float | None = None) -> Report:
+    """The report of a fit that has converged only where the certificate agrees; warns where it does not.
+
+    gap: what the certificate has measured in the unit of the tolerance, where its own moment gap is in another one. A
+    gap that is not a number confirms nothing.
+    """
+    if not report.converged:
+        return report
+    found, most = report.certificate.moment_gap if gap is None else gap, allowed(tolerance)
+    if found <= most:
+        return report
+    measured = f"the gap is {found:.2e}, and {most:.2e} would be its end" if found < math.inf else "no gap was measured"
+    warn(
+        f"The fit has not converged, though its solver says so: at the parameters that it returned {measured}.",
+        ConvergenceWarning,
+    )
+    return replace(report, converged=False, stop_reason=DENIED)
 
 
 _TEXT, _NONE = (str,), (type(None),)

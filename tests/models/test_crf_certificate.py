@@ -65,7 +65,8 @@ def test_a_wrong_solver_is_found_out(kind: str, prior: str, monkeypatch: pytest.
             return replace(outcome, state=replace(outcome.state, parameters=moved))
 
         monkeypatch.setattr(label_learning, "_solved", faulty)
-        fit = make(PRIORS[prior]).fit(X, y)
+        with pytest.warns(sf.ConvergenceWarning, match="not converged"):
+            fit = make(PRIORS[prior]).fit(X, y)
         certificate = fit.report_.certificate
         lost = (best.report_.objective - fit.report_.objective) / len(X)
         assert lost > 0.0
@@ -133,6 +134,7 @@ def separable(X: Any, y: Any, labels: str) -> bool:
     return bool(-found.fun > 1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:.*no maximum:suffice.ConvergenceWarning")
 @pytest.mark.parametrize("seed", range(4))
 def test_many_weights_are_decided_as_by_a_linear_programme_over_all_paths(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -75,7 +75,8 @@ def test_a_law_that_was_tampered_with_is_seen(
     assert certificate.moment_gap < 1e-12
     right = getattr(solving, made_by)
     monkeypatch.setattr(solving, made_by, lambda *a, **k: softened(right(*a, **k)))
-    bad = sf.MarkovChain(order, **options).fit(TEXTS)
+    with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
+        bad = sf.MarkovChain(order, **options).fit(TEXTS)
     lost = loss(bad, TEXTS, order, added)
     assert lost > 1e-3
     assert bad.report_.certificate.value_gap == pytest.approx(lost, rel=1e-9)
@@ -90,7 +91,8 @@ def test_a_table_of_priors_is_measured_too(monkeypatch: pytest.MonkeyPatch) -> N
     assert good.value_gap < 1e-13
     right = rows.table_law
     monkeypatch.setattr(solving, "table_law", lambda *a, **k: softened(right(*a, **k)))
-    bad = sf.MarkovChain(prior=prior, states=list("abc")).fit(TEXTS)
+    with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
+        bad = sf.MarkovChain(prior=prior, states=list("abc")).fit(TEXTS)
     lost = 0.0
     for history, counts in rows_of(TEXTS, 1).items():
         m = np.array([counts[state] for state in "abc"], dtype=float)
@@ -110,7 +112,8 @@ def test_rows_beyond_one_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(law, log_p=tuple(values + np.log(1.2) for values in law.log_p))
 
     monkeypatch.setattr(solving, "maximum_likelihood_law", heavy)
-    certificate = sf.MarkovChain().fit(TEXTS).report_.certificate
+    with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
+        certificate = sf.MarkovChain().fit(TEXTS).report_.certificate
     assert certificate.moment_gap > 0.1
     assert certificate.value_gap is not None
     assert certificate.value_gap >= 0.0
@@ -132,13 +135,15 @@ def test_learned_weights_are_bounded_by_their_tangent(monkeypatch: pytest.Monkey
         return replace(outcome, state=replace(state, objective=args[0].used().objective(state.parameters)))
 
     monkeypatch.setattr(interpolation, "learn_weights", spoiled)
-    bad = sf.MarkovChain(2, smoothing="deleted").fit(TEXTS)
+    with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
+        bad = sf.MarkovChain(2, smoothing="deleted").fit(TEXTS)
     events = sum(max(len(text) - 2, 0) for text in TEXTS)
     # The levels below changed as well; at the top the best weight given them is at least as good as that of the fit.
     monkeypatch.setattr(
         interpolation, "learn_weights", lambda evidence, control: _only_top(right, spoiled, evidence, control)
     )
-    top = sf.MarkovChain(2, smoothing="deleted").fit(TEXTS)
+    with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
+        top = sf.MarkovChain(2, smoothing="deleted").fit(TEXTS)
     lost = (top.report_.objective - bad.report_.objective) / events
     assert lost > 1e-4
     assert bad.report_.certificate.value_gap is not None
@@ -164,7 +169,8 @@ def test_the_slope_of_a_learned_prior_is_measured(monkeypatch: pytest.MonkeyPatc
         return replace(found, alphas=found.alphas * 1.5)
 
     monkeypatch.setattr(solving, "learn_prior", spoiled)
-    bad = sf.MarkovChain(prior=1.0, learn_prior=True).fit(texts)
+    with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
+        bad = sf.MarkovChain(prior=1.0, learn_prior=True).fit(texts)
     counts = [bad.counts(state) for state in bad.states_]
 
     def evidence(alpha: np.ndarray) -> float:

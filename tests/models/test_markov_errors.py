@@ -72,6 +72,8 @@ def test_a_cell_beyond_reach_makes_the_errors_of_its_table_infinite() -> None:
     given = network.clone().fit({"A": [0, 0, 1, 1], "B": [0, 1, 0, 1], "C": [0, 1, 1, 0]})
     given._weights = np.array([0.0, 0.0, 0.0, -800.0, 0.0, 0.0])
     given.__dict__.pop("_log_z", None)
+    with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
+        given.report_  # noqa: B018
     assert np.isinf(given.standard_errors_).tolist() == [True, True, True, True, False, False]
 
 

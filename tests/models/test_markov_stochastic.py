@@ -224,7 +224,8 @@ def test_contrastive_divergence_is_near_and_says_so() -> None:
 def test_existence_is_said_where_a_feature_never_varies() -> None:
     rows, _ = ising_rows(200)
     rows[(0, 0)] = np.ones(200, dtype=int)
-    found = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0).fit(rows)
+    with pytest.warns(sf.ConvergenceWarning, match=r"no maximum: weight of field \(0, 0\) -> inf. Give a prior"):
+        found = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0).fit(rows)
     assert found.report_.certificate.exists is False
     assert found.report_.certificate.directions == ("weight of field (0, 0) -> inf",)
     # A finite point on the way is no end.
@@ -362,6 +363,7 @@ def test_gaps_and_a_laplace_prior_are_refused() -> None:
         sf.MarkovNetwork.ising(EDGES, solver="sml", prior=sf.Laplace(scale=1.0)).fit(rows)
 
 
+@pytest.mark.filterwarnings("ignore:.*no maximum:suffice.ConvergenceWarning")
 @pytest.mark.parametrize("solver", ["sml", "pseudolikelihood"])
 def test_cells_that_never_occur_do_not_spoil_the_figures_of_the_chains(solver: Any) -> None:
     """A cell that runs to probability 0 has hardly any variance to estimate; R-hat is about all others."""

@@ -80,6 +80,7 @@ def test_approximate_markov_networks(solver: str, form: Any, tmp_path: Path) -> 
     np.testing.assert_allclose(streamed.weights_, here.weights_, rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*no maximum:suffice.ConvergenceWarning")
 def test_weights_of_rows_travel_with_their_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suffice.sources.stream.BATCH_ROWS", 64)
     frame = late_states().assign(w=np.random.default_rng(1).integers(0, 4, 600))

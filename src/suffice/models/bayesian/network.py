@@ -309,9 +309,14 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
             from suffice.models.em.reports import counted_as_determined
 
             found = counted_as_determined(found)
+        return found
+
+    def _upheld(self, report: Report, outcome: Outcome | None) -> Report:
+        """Where a node has stopped early, that has been said."""
         ended = [node.report for node in self._leading().values() if getattr(node, "report", None) is not None]
         stopped = [report.stop_reason for report in ended if not report.converged]
-        return replace(found, converged=False, stop_reason=stopped[0]) if stopped else found
+        stands = replace(report, converged=False, stop_reason=stopped[0]) if stopped else report
+        return super()._upheld(stands, outcome)
 
     def _log_likelihood(self, summary: Summary) -> float:
         from suffice.models.bayesian.figures import Figures

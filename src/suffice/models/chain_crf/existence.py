@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.errors import ConvergenceWarning, warn
 from suffice.models.chain_crf.features import Sequences
 from suffice.models.chain_crf.objective import Block, ChainObjective
 from suffice.models.chain_crf.structure import Structure
 from suffice.models.label_certificate import ends_nearby
 from suffice.models.label_rank import FeatureRank
-from suffice.report import Certificate
+from suffice.report import Certificate, Report, confirmed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -112,6 +113,19 @@ class Standing:
 
 #: Nothing is known.
 UNDECIDED = Standing()
+
+
+def settled(report: Report, tolerance: float, relative: float) -> Report:
+    """The report of a fit that has converged only where there is a maximum, and where the certificate agrees.
+
+    relative: the norm of the slope at the weights returned, relative to theirs, which is what most solvers watch.
+    """
+    if report.converged and report.certificate.exists is False:
+        warn(f"The fit has not converged: {NO_MAXIMUM}.", ConvergenceWarning)
+        return replace(report, converged=False, stop_reason="no maximum")
+    if report.certificate.monte_carlo is not None:  # Fresh chains have confirmed the fit, or have not.
+        return report
+    return confirmed(report, tolerance, min(relative, report.certificate.moment_gap))
 
 
 def standing_of(

@@ -18,7 +18,7 @@ from suffice.families.base import generator
 from suffice.fitting import Estimator
 from suffice.iteration import fingerprint
 from suffice.models.chain_crf.certificate import certify
-from suffice.models.chain_crf.existence import NO_MAXIMUM, UNDECIDED, Standing, path_standing
+from suffice.models.chain_crf.existence import NO_MAXIMUM, UNDECIDED, Standing, path_standing, settled
 from suffice.models.chain_crf.features import Sequences, listed_sequences, read_sequences
 from suffice.models.chain_crf.labels import (
     check_labels,
@@ -360,7 +360,8 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
         steps = (read.codes, read.sequences.offsets, read.weights)
         fresh.__dict__["_sums"] = sums.with_shares(*steps, read.structure.size)
         fresh.summary_ = Summary(domain, {}, len(read.sequences), float(read.weights.sum()))
-        fresh.report_ = fresh._receipt(read, found, certificate, rank, log_likelihood, value)
+        receipt = fresh._receipt(read, found, certificate, rank, log_likelihood, value)
+        fresh.report_ = settled(receipt, self._options["tolerance"], relative)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         return self
@@ -383,10 +384,10 @@ class ChainCRF(Reading, Estimator):  # type: ignore[misc]
             objective=value,
             n_params=rank.value,
             certificate=certificate,
-            converged=outcome.converged and not perceptron and not separated,
+            converged=outcome.converged and not perceptron,
             iterations=outcome.state.iteration,
             history=outcome.history,
-            stop_reason="no maximum" if separated and outcome.converged else outcome.stop_reason,
+            stop_reason=outcome.stop_reason,
             plan=f"forward-backward over {len(read.codes):,} steps",
             warnings=(*((NO_MAXIMUM,) if separated else ()), *rank.notes()),
         )

@@ -15,7 +15,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError
 from suffice.fitting import Estimator
 from suffice.iteration import fingerprint
-from suffice.models.chain_crf.existence import NO_MAXIMUM, UNDECIDED, Standing
+from suffice.models.chain_crf.existence import NO_MAXIMUM, UNDECIDED, Standing, settled
 from suffice.models.chain_crf.labels import check_labels, counted, read_labels, sequence_weights
 from suffice.models.chain_crf.priors import Penalties, read_prior
 from suffice.models.chain_crf.stochastic import Plan
@@ -327,7 +327,7 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
         fresh.summary_ = Summary(domain, {}, len(read.graphs), float(read.weights.sum()))
         outcome, perceptron = found.outcome, found.method == "perceptron"
         estimate = "maximum likelihood" if self._options["prior"] is None else "posterior mode"
-        fresh.report_ = Report(
+        receipt = Report(
             model=f"GraphCRF, {read.structure.size} labels, {read.structure.templates[0].features:,} features of nodes",
             rows=len(read.graphs),
             weight=float(read.weights.sum()),
@@ -338,13 +338,14 @@ class GraphCRF(Reading, Estimator):  # type: ignore[misc]
             objective=value,
             n_params=rank.value,
             certificate=certificate,
-            converged=outcome.converged and not perceptron and not separated,
+            converged=outcome.converged and not perceptron,
             iterations=outcome.state.iteration,
             history=outcome.history,
-            stop_reason="no maximum" if separated and outcome.converged else outcome.stop_reason,
+            stop_reason=outcome.stop_reason,
             plan=objective.routes.said(WORDS[objective.engine.wide]),
             warnings=(*_notes(objective), *((NO_MAXIMUM,) if separated else ()), *rank.notes()),
         )
+        fresh.report_ = settled(receipt, self._options["tolerance"], relative)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
@@ -31,7 +32,7 @@ from suffice.models.hidden_markov.results import Results
 from suffice.models.hidden_markov.standard_errors import curvature_of, is_cheap
 from suffice.models.hidden_markov.start import Start, known_counts
 from suffice.models.hidden_markov.structure import Structure, read_fixed, read_tied
-from suffice.report import Certificate, Report
+from suffice.report import Certificate, Report, confirmed
 
 Floats = NDArray[np.float64]
 
@@ -384,7 +385,11 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
                 report, converged=outcome.converged, iterations=outcome.state.iteration, history=outcome.history,
                 stop_reason=outcome.stop_reason,
             )  # fmt: skip
-        self.report_ = report
+            self.report_ = self._upheld(report, outcome)
+        else:
+            # What is lost is computed without the M-step: half the square of a gap in standard deviations.
+            lost = math.sqrt(2.0 * (certificate.value_gap or 0.0))
+            self.report_ = confirmed(report, gap=max(certificate.moment_gap, lost))
 
     def _estimate_name(self, outcome: Outcome | None) -> str:
         if not split_prior(self._options["prior"]) and not np.any(self._emission.log_prior(self._values.emission)):

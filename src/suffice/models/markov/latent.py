@@ -34,7 +34,7 @@ from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
 
 if TYPE_CHECKING:
-    from suffice.iteration import Control
+    from suffice.iteration import Control, Outcome
     from suffice.models.markov.hidden.fit import HiddenFit
 
 Floats = NDArray[np.float64]
@@ -220,6 +220,10 @@ class MarkovLatent(MarkovGaps):
     def _report(self, summary: Summary, solution: Solution, passes: int) -> Report:
         found = super()._report(summary, solution, passes)
         return counted_as_determined(found) if self._by_em(summary) and not self._by_sampling else found
+
+    def _upheld(self, report: Report, outcome: Outcome | None) -> Report:
+        """Of a fit by sampling fresh chains have said whether it has converged, see `approximate.verdict`."""
+        return report if self._by_sampling else super()._upheld(report, outcome)
 
     @property
     def n_params_(self) -> int:

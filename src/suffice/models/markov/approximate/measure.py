@@ -60,7 +60,6 @@ def measure(
     weights: Floats,
     solver: str,
     exact: LawFamily | None,
-    objective: float | None,
     tolerance: float = math.inf,
 ) -> Measured:
     """Measure at the weights that are returned; exact: the same laws by a junction tree, where one fits.
@@ -100,11 +99,10 @@ def measure(
             log_likelihood_error=error,
         ),
     )
-    value = penalised if objective is None else objective
     # By exact inference there is no doubt about the chains.
     judged = slope if exact_slope is None else exact_slope
     against = (carlo.distrust if exact_slope is None else "") or doubt(inside, judged, means.error, tolerance, running)
-    return Measured(certificate, likelihood, value, means.mean * units, means.error * units, against, unsure)
+    return Measured(certificate, likelihood, penalised, means.mean * units, means.error * units, against, unsure)
 
 
 def unmeasured(problem: SampledProblem, solver: str) -> Measured:

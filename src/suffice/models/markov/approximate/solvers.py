@@ -51,12 +51,11 @@ TITLES = {
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Weights (n_weights,), how the iteration ended, what was maximised (sum over rows; None: the likelihood)."""
+    """Weights (n_weights,), and how the iteration ended."""
 
     weights: Floats
     title: str
     outcome: Outcome
-    objective: float | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -282,24 +281,38 @@ def _in_sums(problem: SampledProblem, outcome: Outcome) -> Fitted:
     total = outcome.state.objective * problem.weight
     history = tuple(value * problem.weight for value in outcome.history)
     ended = replace(outcome, state=replace(outcome.state, objective=total), history=history)
-    return Fitted(outcome.state.parameters, "", ended, total)
+    return Fitted(outcome.state.parameters, "", ended)
 
 
 # -- loopy belief propagation ----------------------------------------------------------------------------------------
 
 
-def _loopy(problem: SampledProblem) -> Fitted:
-    model, failures, calls = problem.model, 0, 0
+def bethe(problem: SampledProblem) -> Callable[[Floats], tuple[float, Floats, bool]]:
+    """Bethe's mean log-likelihood less a normal penalty, its slope (n_weights,), and whether the messages stood still.
+
+    Messages go on from where those of the last weights came to.
+    """
+    model = problem.model
     engine = LoopyBeliefs(model.domain.shape(model.domain.names), model_scopes(model))
 
-    def objective(weights: Floats) -> tuple[float, Floats]:
-        nonlocal failures, calls
+    def objective(weights: Floats) -> tuple[float, Floats, bool]:
         found = engine.solve(model.log_potentials(weights))
-        calls, failures = calls + 1, failures + (not found.converged)
         value = inner(weights, problem.observed) - found.log_partition
         slope = problem.observed - model.expected(found.shares) + problem.prior_slope(weights)
         if isinstance(problem.penalty, GaussianPenalty):
             value -= problem.penalty.value(weights) / problem.weight
+        return value, slope, found.converged
+
+    return objective
+
+
+def _loopy(problem: SampledProblem) -> Fitted:
+    failures, calls, evaluate = 0, 0, bethe(problem)
+
+    def objective(weights: Floats) -> tuple[float, Floats]:
+        nonlocal failures, calls
+        value, slope, stood = evaluate(weights)
+        calls, failures = calls + 1, failures + (not stood)
         return value, slope
 
     scale = 1.0 / problem.spread**2
@@ -311,7 +324,7 @@ def _loopy(problem: SampledProblem) -> Fitted:
         problem=problem.fingerprint("loopy-bp"),
     )
     notes = (f"the messages did not stand still in {failures} of {calls} evaluations",) if failures else ()
-    if outcome.converged and not engine.solve(model.log_potentials(outcome.state.parameters)).converged:
+    if outcome.converged and not evaluate(outcome.state.parameters)[2]:
         # Beliefs of messages that still move are no slope of anything.
         warn("The messages of loopy propagation do not stand still at the result.", ConvergenceWarning)
         outcome = replace(outcome, converged=False, stop_reason="messages")

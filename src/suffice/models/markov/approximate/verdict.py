@@ -8,9 +8,11 @@ from dataclasses import replace
 from suffice.errors import ConvergenceWarning, SamplingWarning, warn
 from suffice.iteration import Control, Outcome
 from suffice.models.markov.approximate.measure import Measured, measure, unmeasured
+from suffice.models.markov.approximate.own_slope import Own, measure_own
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.solvers import Fitted, StuckError, affordable, solve, tolerance_of
 from suffice.models.markov.law import LawFamily
+from suffice.report import DENIED as DENIED_BY_CERTIFICATE
 
 #: Why a fit has not converged whose own chains say that it has.
 DENIED = "denied by fresh chains"
@@ -47,8 +49,15 @@ def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | N
         earlier = fitted.outcome
         fitted, measured = _measured(problem, solver, exact, tolerance, tempered=tempered)
         fitted = replace(fitted, outcome=_joined(earlier, fitted.outcome))
-    verdict = judged if solver == "sml" else warned
-    return _attained(verdict(fitted, measured), measured), measured
+    if solver == "sml":
+        return _attained(judged(fitted, measured), measured), measured
+    try:
+        own = measure_own(problem, fitted.weights, solver, tolerance)
+    except KeyboardInterrupt:  # The fit is done and is not thrown away.
+        own = Own(None, "its measurement was interrupted")
+    if own.objective is not None:
+        measured = replace(measured, objective=own.objective)
+    return _attained(_at_rest(warned(fitted, measured), own), measured), measured
 
 
 def judged(fitted: Fitted, measured: Measured) -> Fitted:
@@ -61,10 +70,20 @@ def judged(fitted: Fitted, measured: Measured) -> Fitted:
     return replace(fitted, outcome=replace(fitted.outcome, converged=False, stop_reason=DENIED))
 
 
+def _at_rest(fitted: Fitted, own: Own) -> Fitted:
+    """A fit to something else has converged where the slope of that vanishes; warns where it does not."""
+    if not (fitted.outcome.converged and own.doubt):
+        return fitted
+    warn(f"The fit has not converged: {own.doubt}.", ConvergenceWarning)
+    return replace(fitted, outcome=replace(fitted.outcome, converged=False, stop_reason=DENIED_BY_CERTIFICATE))
+
+
 def _attained(fitted: Fitted, measured: Measured) -> Fitted:
     """A fit whose maximum is not attained returns a point on the way to infinity, which is no end."""
     if measured.certificate.exists is not False or not fitted.outcome.converged:
         return fitted
+    running = "; ".join(measured.certificate.directions[:3])
+    warn(f"The fit has not converged, as the likelihood has no maximum: {running}. Give a prior.", ConvergenceWarning)
     return replace(fitted, outcome=replace(fitted.outcome, converged=False, stop_reason=NO_MAXIMUM))
 
 
@@ -90,7 +109,7 @@ def _measured(
 ) -> tuple[Fitted, Measured]:
     fitted = solve(problem, solver, tempered=tempered)
     try:
-        found = measure(problem, fitted.weights, solver, exact, fitted.objective, tolerance)
+        found = measure(problem, fitted.weights, solver, exact, tolerance)
     except KeyboardInterrupt:  # The fit is done and is not thrown away.
         found = unmeasured(problem, solver)
     return fitted, found
