@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 import suffice as sf
 from graph_labelings import Enumerated, score_of, tables_of
@@ -417,6 +417,15 @@ MARKOV = {
     **{f"markov-normal-{solver}": _markov(solver, prior=NORMAL) for solver in SLOPING},
     "markov-laplace-owlqn": _markov("owlqn", prior=LAPLACE),
     "markov-sml": _sampled("sml", ended(ASCENT, shifted(0.5)), _spin_likelihood),
+    "markov-hidden-sml": Case(
+        lambda: sf.MarkovNetwork(
+            CLASSES, hidden={"H": 2}, solver="sml", prior=sf.Normal(variance=1.0), random_state=0
+        ).fit(CLASS_ROWS),
+        ended("suffice.models.markov.hidden.stochastic.stochastic_ascent", shifted(0.7)),
+        lambda net: float(class_oracle(CLASS_ROWS).rows(net.weights_).sum()) - 0.5 * float(net.weights_ @ net.weights_),
+        80.0,
+        sampled=True,
+    ),
     "markov-cd": _sampled("cd", ended(ASCENT, shifted(0.5))),
     "markov-pseudolikelihood": _sampled("pseudolikelihood", ended(LBFGS, shifted(0.3)), _pseudo_value(None)),
     "markov-pseudolikelihood-normal": _sampled(
@@ -494,6 +503,17 @@ def _row_value(chain: Any, added: float) -> float:
     return float(total)
 
 
+def _evidence(chain: Any) -> float:
+    """Of the rows after each state, as sequences, under the Dirichlet law that was learned."""
+    alpha, total = np.asarray(chain.prior_.alpha_), 0.0
+    for history in "abc":
+        seen = [word for text in TEXTS for before, word in itertools.pairwise(text) if before == history]
+        counts = np.array([seen.count(state) for state in chain.states_])
+        total += special.gammaln(alpha.sum()) - special.gammaln(alpha.sum() + len(seen))
+        total += float((special.gammaln(alpha + counts) - special.gammaln(alpha)).sum())
+    return total
+
+
 def _softened(law: Any) -> Any:
     """A law of order 1 whose rows are nearer to even ones."""
     level, p = law.levels.levels[1], np.exp(law.log_p[1])
@@ -523,7 +543,7 @@ CHAINS = {
         smoothing=sf.Interpolation(),
     ),
     "chain-learned-prior": _chain(
-        ended("suffice.models.markov_chain.hyper.climb", lambda x: x + 0.7), prior=1.0, learn_prior=True
+        ended("suffice.models.markov_chain.hyper.climb", lambda x: x + 0.7), _evidence, prior=1.0, learn_prior=True
     ),
 }
 

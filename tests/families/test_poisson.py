@@ -173,6 +173,7 @@ def test_predictive_is_negative_binomial_and_chains_to_the_evidence() -> None:
 @pytest.mark.parametrize("factor", [1e3, 1e6, 1e9, 1e12, 1e18])
 def test_the_predictive_law_of_many_rows_keeps_its_digits(factor: float) -> None:
     law = sf.Poisson(prior=sf.Gamma(2, 1)).fit(sf.summarize(sf.Poisson(), X) * factor)
+    assert law.converged_
     # To first order in 1 / shape it is a Poisson law of the same mean, wider by mean^2 / shape.
     x, rate, shape = np.arange(10.0), law.rate_, law.posterior_.shape_
     wider = ((x - rate) ** 2 - x) / (2 * shape)
