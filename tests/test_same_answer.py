@@ -2,15 +2,14 @@
 at once or when it is read, give the same parameters, likelihoods and certificates.
 
 Fits that iterate take the same steps up to rounding and end after the same number of them, so that they are compared
-like closed forms. `EXACT` allows for sums in another order.
+like closed forms; `table_fits.EXACT` allows for sums in another order.
 """
 
 from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,76 +19,11 @@ import pandas as pd
 import pytest
 
 import suffice as sf
-from fuzz.zoo import COUNTS, EDGES, GAPS, MIXED, REALS, ROWS, ZOO
+from fuzz.zoo import ZOO
 from suffice.kernels import choice
+from table_fits import READERS, TABLES, same
 
-EXACT = 1e-12
 FITTED = [name for name, animal in ZOO.items() if not name.startswith("summary")]
-
-
-# -- what is compared --------------------------------------------------------------------------------------------------
-
-
-def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """All numbers and words in plain data, by their place."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from numbers(part, f"{path}/{key}")
-    elif isinstance(value, list | tuple):
-        for at, part in enumerate(value):
-            yield from numbers(part, f"{path}/{at}")
-    elif isinstance(value, np.ndarray):
-        yield path, value
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            yield from numbers(getattr(value, field.name), f"{path}/{field.name}")
-    elif hasattr(value, "parameters_"):
-        yield from numbers(value.parameters_, path)
-    elif isinstance(value, bool | int | float | str | np.number | None):
-        yield path, value
-
-
-def parameters(model: Any) -> dict[str, Any]:
-    """What a file holds of the fit, without what a GLM keeps of rows in memory alone, for its plots."""
-    plain = model.to_plain()
-    return {name: value for name, value in (plain["fitted"] or plain["options"]).items() if name != "moments"}
-
-
-def same(one: Any, other: Any) -> None:
-    """Two fitted models agree in their parameters and in what their reports say of the fit."""
-    mine, theirs = (dict(numbers(parameters(model))) for model in (one, other))
-    assert mine
-    assert mine.keys() == theirs.keys()
-    for path, value in mine.items():
-        if isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
-            size = float(np.abs(np.where(np.isfinite(value), value, 0.0)).max(initial=0.0))
-            np.testing.assert_allclose(theirs[path], value, rtol=EXACT, atol=EXACT * size, err_msg=path)
-        elif isinstance(value, np.ndarray):
-            np.testing.assert_array_equal(theirs[path], value, err_msg=path)
-        else:
-            assert theirs[path] == value, path
-    if "report_" not in one.__dict__ and "_to_report" not in one.__dict__:
-        return
-    a, b = one.report_, other.report_
-    assert a.log_likelihood == pytest.approx(b.log_likelihood, rel=EXACT, abs=EXACT * a.rows)
-    assert a.objective == pytest.approx(b.objective, rel=EXACT, abs=EXACT * a.rows)
-    assert (a.converged, a.iterations, a.stop_reason, a.n_params) == (
-        b.converged,
-        b.iterations,
-        b.stop_reason,
-        b.n_params,
-    )
-    assert (a.rows, a.weight, a.method, a.warnings) == (b.rows, b.weight, b.method, b.warnings)
-    c, d = a.certificate, b.certificate
-    assert (c.exists, c.directions, c.bound, c.exact, c.formula) == (
-        d.exists,
-        d.directions,
-        d.bound,
-        d.exact,
-        d.formula,
-    )
-    assert c.moment_gap == pytest.approx(d.moment_gap, rel=1e-6, abs=1e-10)
-    assert (c.value_gap is None) == (d.value_gap is None)
 
 
 # -- loops and threads -------------------------------------------------------------------------------------------------
@@ -214,49 +148,6 @@ def test_a_report_that_is_read_at_once_or_later(name: str) -> None:
 
 
 # -- shards ------------------------------------------------------------------------------------------------------------
-
-#: Whole rows: so many times those of the zoo, that shards have several batches.
-TIMES = 40
-TABLES: dict[str, Any] = {
-    name: {column: list(values) * TIMES for column, values in rows.items()}
-    for name, rows in {"rows": ROWS, "gaps": GAPS, "reals": REALS, "mixed": MIXED, "counts": COUNTS}.items()
-}
-TABLES["reals"] = {
-    column: (np.asarray(values) + 0.1 * np.random.default_rng(at).normal(size=len(values))).tolist()
-    for at, (column, values) in enumerate(TABLES["reals"].items())
-}
-BITS = {name: [int(value in ("x", "p", 1)) for value in column] for name, column in TABLES["rows"].items()}
-TABLES["bits"] = BITS
-
-#: How a model reads a table, and which.
-READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "normal": ("reals", lambda data: sf.Normal().fit(data, columns=["u"])),
-    "gamma": ("reals", lambda data: sf.Gamma().fit(data, columns=["w"])),
-    "poisson": ("counts", lambda data: sf.Poisson().fit(data, columns=["n"])),
-    "categorical": ("rows", lambda data: sf.Categorical().fit(data, columns=["a"])),
-    "multivariate-normal": ("reals", lambda data: sf.MultivariateNormal().fit(data)),
-    "network": ("rows", lambda data: sf.BayesianNetwork(EDGES).fit(data)),
-    "network-prior": ("rows", lambda data: sf.BayesianNetwork(EDGES, prior="bdeu").fit(data)),
-    "network-gaps": ("gaps", lambda data: sf.BayesianNetwork(EDGES).fit(data)),
-    "network-linear": ("reals", lambda data: sf.BayesianNetwork([("u", "v"), ("u", "w")]).fit(data)),
-    "network-mixed": ("mixed", lambda data: sf.BayesianNetwork([("a", "v"), ("u", "v")]).fit(data)),
-    "network-noisy-or": (
-        "bits",
-        lambda data: sf.BayesianNetwork([("a", "c"), ("b", "c")], nodes={"c": sf.NoisyOr()}, prior=1.0).fit(data),
-    ),
-    "network-glm": (
-        "counts",
-        lambda data: sf.BayesianNetwork([("u", "n")], nodes={"n": sf.GLM(family=sf.Poisson())}).fit(data),
-    ),
-    "markov": ("rows", lambda data: sf.MarkovNetwork([*EDGES, ("c", "a")]).fit(data)),
-    "markov-hidden": (
-        "rows",
-        lambda data: sf.MarkovNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}, max_iter=3, tolerance=1.0).fit(data),
-    ),
-    "gaussian-graph": ("reals", lambda data: sf.GaussianGraph([("u", "v"), ("v", "w")]).fit(data)),
-    "glm-gaussian": ("reals", lambda data: sf.GLM("gaussian").fit(data, y="v", columns=["u", "w"])),
-    "glm-poisson": ("counts", lambda data: sf.GLM("poisson").fit(data, y="n", columns=["u"])),
-}
 
 
 def _parquet(frame: pd.DataFrame, folder: Path) -> Any:
