@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,25 @@ def test_the_certificate_bounds_what_a_wrong_solver_has_left(solver: str, monkey
         assert certificate.value_gap is not None
         assert lost <= certificate.value_gap <= 30 * lost + 1e-12
         assert certificate.moment_gap > 1e-5
+
+
+def test_regressions_that_rounding_holds_off_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from suffice.models.gaussian_graph import learning
+
+    monkeypatch.setattr(learning, "_edge_gap", lambda *_: 1e-3)
+    with pytest.warns(sf.ConvergenceWarning, match="rounding holds an edge 1.0e-03 off"):
+        fit = sf.GaussianGraph(ring(5), nodes=range(5)).fit(np.random.default_rng(2).standard_normal((30, 5)))
+    assert (fit.converged_, fit.stop_reason_) == (False, "stalled")
+
+
+def test_a_singular_covariance_without_a_verdict_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from suffice.models.gaussian_graph import learning
+
+    right = learning.measure
+    monkeypatch.setattr(learning, "measure", lambda *given: replace(right(*given), exists=None))
+    with pytest.warns(sf.ConvergenceWarning, match="not known whether there is a maximum"):
+        fit = sf.GaussianGraph(ring(5), nodes=range(5)).fit(np.random.default_rng(5).standard_normal((4, 5)))
+    assert (fit.converged_, fit.stop_reason_) == (False, "stalled")
 
 
 # -- extreme covariances ---------------------------------------------------------------------------------------------

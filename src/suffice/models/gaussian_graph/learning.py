@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import EstimateError, OptionError, listing
+from suffice.errors import ConvergenceWarning, EstimateError, OptionError, listing, warn
 from suffice.iteration import Control, Outcome
 from suffice.models.gaussian_graph.existence import VANISHING, Verdict, completed, decide, is_definite, judge, running
 from suffice.models.gaussian_graph.structure import GraphStructure
@@ -78,8 +78,14 @@ def _held_to_account(outcome: Outcome, precision: Floats, problem: Problem) -> O
     if outcome.converged and far and found.moment_gap > 10.0 * problem.control.tolerance:
         raise EstimateError(UNLIKE)
     if outcome.converged and found.exists is None and not is_definite(in_units(problem.S)):
-        return replace(outcome, converged=False, stop_reason="stalled")
+        return _stalled(outcome, "the covariance is singular, and it is not known whether there is a maximum")
     return outcome
+
+
+def _stalled(outcome: Outcome, why: str) -> Outcome:
+    """The outcome of a solver that is wrong to say that it has converged."""
+    warn(f"The fit has not converged: {why}.", ConvergenceWarning)
+    return replace(outcome, converged=False, stop_reason="stalled")
 
 
 def _solve(
@@ -131,7 +137,7 @@ def _by_regressions(R: Floats, start: Floats, problem: Problem, verdict: Verdict
     scaled, how = _by_scaling(R, start, problem)
     if _edge_gap(scaled, R, structure) < left:
         return scaled, f"{how}, as columns are too alike for regressions"
-    return replace(outcome, converged=False, stop_reason="stalled"), method
+    return _stalled(outcome, f"rounding holds an edge {left:.1e} off the covariance of the rows"), method
 
 
 def _edge_gap(outcome: Outcome, R: Floats, structure: GraphStructure) -> float:
