@@ -85,9 +85,9 @@ def same_figures(a: sf.Report, b: sf.Report) -> None:
 
 #: Whole rows: so many times those of the zoo, that shards have several batches.
 TIMES = 40
+_OF_ZOO: dict[str, Any] = {"rows": ROWS, "gaps": GAPS, "reals": REALS, "mixed": MIXED, "counts": COUNTS}
 TABLES: dict[str, Any] = {
-    name: {column: list(values) * TIMES for column, values in rows.items()}
-    for name, rows in {"rows": ROWS, "gaps": GAPS, "reals": REALS, "mixed": MIXED, "counts": COUNTS}.items()
+    name: {column: list(values) * TIMES for column, values in rows.items()} for name, rows in _OF_ZOO.items()
 }
 TABLES["reals"] = {
     column: (np.asarray(values) + 0.1 * np.random.default_rng(at).normal(size=len(values))).tolist()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def ended(place: str, change: Callable[[Any], Any]) -> Spoil:
 POSITIVE = stats.gamma.rvs(2.5, scale=0.7, size=60, random_state=1)
 SHARES = stats.beta.rvs(2.0, 3.0, size=60, random_state=2)
 SIMPLEX = stats.dirichlet.rvs([2.0, 1.0, 3.0], size=60, random_state=3)
-COUNTED = stats.nbinom.rvs(3, 0.4, size=60, random_state=4)
+COUNTED: Any = stats.nbinom.rvs(3, 0.4, size=60, random_state=4)
 REAL = stats.norm.rvs(1.0, 2.0, size=60, random_state=5)
 PLANE = stats.multivariate_normal.rvs([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]], size=60, random_state=6)
 LABELS = np.random.default_rng(7).choice(list("uvw"), 60).tolist()
@@ -178,9 +179,9 @@ LAWS = {
 DRAWN = np.random.default_rng(11)
 BITS = {"a": DRAWN.integers(0, 2, 80).tolist(), "b": DRAWN.integers(0, 2, 80).tolist()}
 BITS["c"] = [int(DRAWN.random() < (0.8 if a or b else 0.15)) for a, b in zip(BITS["a"], BITS["b"], strict=True)]
-NUMBERS = {"u": DRAWN.normal(size=80), "w": DRAWN.normal(size=80)}
+NUMBERS: dict[str, Any] = {"u": DRAWN.normal(size=80), "w": DRAWN.normal(size=80)}
 NUMBERS["v"] = 0.5 + NUMBERS["u"] - 0.3 * NUMBERS["w"] + 0.6 * DRAWN.normal(size=80)
-COUNTS_BY_U = {"u": NUMBERS["u"], "n": DRAWN.poisson(np.exp(0.4 + 0.5 * NUMBERS["u"]))}
+COUNTS_BY_U: dict[str, Any] = {"u": NUMBERS["u"], "n": DRAWN.poisson(np.exp(0.4 + 0.5 * NUMBERS["u"]))}
 HOLES = {name: [None if DRAWN.random() < 0.2 else value for value in column] for name, column in BITS.items()}
 EDGES = [("a", "c"), ("b", "c")]
 
@@ -230,20 +231,20 @@ def _entry(net: Any, name: str, row: Any) -> float:
 
 
 def _linear_value(net: Any) -> float:
-    total = 0.0
+    total: Any = 0.0
     for name in net.nodes:
         node = net.node(name)
         columns = [np.ones(80), *(NUMBERS[parent] for parent in node.domain.names[:-1])]
         mean = np.column_stack(columns) @ np.ravel(node.weights_)
-        total += stats.norm.logpdf(NUMBERS[name], mean, float(np.ravel(node.variance_)[0]) ** 0.5).sum()
+        total += np.sum(stats.norm.logpdf(NUMBERS[name], mean, float(np.ravel(node.variance_)[0]) ** 0.5))
     return float(total)
 
 
 def _poisson_value(net: Any) -> float:
     beta, node = net.node("n").learned.beta[:, 0], net.node("u")
-    found = stats.poisson.logpmf(COUNTS_BY_U["n"], np.exp(beta[0] + beta[1] * COUNTS_BY_U["u"])).sum()
+    found = np.sum(stats.poisson.logpmf(COUNTS_BY_U["n"], np.exp(beta[0] + beta[1] * COUNTS_BY_U["u"])))
     spread = float(np.ravel(node.variance_)[0]) ** 0.5
-    return float(found + stats.norm.logpdf(COUNTS_BY_U["u"], float(np.ravel(node.weights_)[0]), spread).sum())
+    return float(found + np.sum(stats.norm.logpdf(COUNTS_BY_U["u"], float(np.ravel(node.weights_)[0]), spread)))
 
 
 def _network(rows: Any, value: Any, spoil: Spoil, *structure: Any, **options: Any) -> Case:
@@ -603,6 +604,11 @@ def _known(monkeypatch: Any) -> None:
     monkeypatch.setattr(Learner, "learn", wrong)
 
 
+def _climbed(law: Any, sequences: Any, acceleration: Any) -> Any:
+    model = sf.HiddenMarkovModel(2, law, random_state=0, max_iter=20_000, acceleration=acceleration)
+    return model.fit(sequences)
+
+
 BAUM_WELCH = "suffice.models.hidden_markov.learning.climb"
 HIDDEN_CHAINS = {
     "hmm-known": Case(
@@ -610,9 +616,7 @@ HIDDEN_CHAINS = {
     ),
     **{
         f"hmm-categorical-{acceleration}": Case(
-            lambda acceleration=acceleration: sf.HiddenMarkovModel(
-                2, sf.Categorical(), random_state=0, max_iter=20_000, acceleration=acceleration
-            ).fit(SEEN),
+            partial(_climbed, sf.Categorical(), SEEN, acceleration),
             ended(BAUM_WELCH, _flatter),
             _hidden_value(_symbol, SEEN),
             20.0,
@@ -621,9 +625,7 @@ HIDDEN_CHAINS = {
     },
     **{
         f"hmm-normal-{acceleration}": Case(
-            lambda acceleration=acceleration: sf.HiddenMarkovModel(
-                2, sf.Normal(), random_state=0, max_iter=5_000, acceleration=acceleration
-            ).fit(STEPS),
+            partial(_climbed, sf.Normal(), STEPS, acceleration),
             ended(BAUM_WELCH, lambda x: np.concatenate([x[:6] * 0.7 + 0.15, x[6:]])),
             _hidden_value(_normal, STEPS),
             17.0,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,12 @@ SQUARE = sf.MarkovNetwork.grid_edges(3, 3)
 SPINS = {node: RNG.choice([-1, 1], 2_000) for node in {node for edge in SQUARE for node in edge}}
 CYCLE = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
 
+
+def _spins(solver: str) -> Any:
+    model = sf.MarkovNetwork.ising(SQUARE, max_iter=30, solver=solver, random_state=0, sampling=FEW)
+    return model.fit(SPINS)
+
+
 #: Enough rows that loops are cut into pieces, which threads share; iterative fits take a few steps.
 LARGE: dict[str, Callable[[], Any]] = {
     "normal": lambda: sf.Normal().fit(LONG["u"]),
@@ -73,12 +80,7 @@ LARGE: dict[str, Callable[[], Any]] = {
     "markov-laplace": lambda: sf.MarkovNetwork(CYCLE, max_iter=4, prior=sf.Laplace(1.0)).fit(MANY),
     "markov-gaps": lambda: sf.MarkovNetwork(CYCLE, max_iter=3).fit(HOLES),
     "ising": lambda: sf.MarkovNetwork.ising(SQUARE, max_iter=4, solver="cg").fit(SPINS),
-    **{
-        solver: lambda solver=solver: sf.MarkovNetwork.ising(
-            SQUARE, max_iter=30, solver=solver, random_state=0, sampling=FEW
-        ).fit(SPINS)
-        for solver in ("sml", "cd", "pseudolikelihood", "loopy-bp")
-    },
+    **{solver: partial(_spins, solver) for solver in ("sml", "cd", "pseudolikelihood", "loopy-bp")},
     "gaussian-graph": lambda: sf.GaussianGraph([("u", "v"), ("v", "w")]).fit(LONG),
     "chain": lambda: sf.MarkovChain(2).fit(LETTERS),
     "chain-interpolation": lambda: sf.MarkovChain(2, smoothing=sf.Interpolation(), max_iter=5).fit(LETTERS),
