@@ -12,20 +12,23 @@ import pytest
 
 from suffice.errors import ConvergenceWarning
 from tampered_cases import CASES
+from tampered_regressions import REGRESSIONS
+
+EACH = {**CASES, **REGRESSIONS}
 
 
 def fitted(name: str) -> tuple[Any, list[str]]:
     """A fit whose report has been read, and what it warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = CASES[name].fit()
+        model = EACH[name].fit()
         str(model.report_)
     return model, [str(one.message) for one in caught if issubclass(one.category, ConvergenceWarning)]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EACH)
 def test_a_result_that_was_tampered_with_has_not_converged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = CASES[name]
+    case = EACH[name]
     good, silence = fitted(name)
     assert good.converged_
     assert silence == []
