@@ -100,11 +100,12 @@ def _vector_value(model: Any) -> float:
     return float(stats.multivariate_normal.logpdf(away, np.zeros(2), away.T @ away / 150).sum())
 
 
-def _vector(fitted: Any) -> Any:
-    return replace(fitted, beta=fitted.beta + 0.3)
+def _vector(found: Any) -> Any:
+    beta, information = found
+    return beta + 0.3, information
 
 
-VECTOR: Spoil = patched("suffice.models.glm.vector_families.fit_vectors", _vector)
+VECTOR: Spoil = patched("suffice.models.glm.several._least_squares", _vector)
 SMOOTH = ("irls", "lbfgs", "cg", "newton-cg", "sgd")
 REGRESSIONS: dict[str, Case] = {
     **{f"glm-binomial-{solver}": _glm("binomial", YES, _binomial, solver=solver) for solver in SMOOTH},

@@ -405,27 +405,38 @@ CLOSED_FORM = 1e-5
 DENIED = "denied by the certificate"
 
 
-def allowed(tolerance: float | None) -> float:
-    """The largest gap of a fit that has converged to this tolerance; None: of a closed form."""
-    return max(SLACK * (CLOSED_FORM if tolerance is None else tolerance), ROUNDED)
+def allowed(tolerance: float | None, rounding: float = 0.0) -> float:
+    """The largest gap of a fit that has converged to this tolerance; None: of a closed form.
+
+    rounding: the gap that rounding of the parameters alone may leave, where it is known.
+    """
+    return max(SLACK * (CLOSED_FORM if tolerance is None else tolerance), rounding, ROUNDED)
+
+
+def is_denied(gap: float, tolerance: float | None, rounding: float = 0.0) -> bool:
+    """Whether a gap measured at the parameters that were returned denies that a fit has converged; warns if so.
+
+    A gap that is not a number confirms nothing.
+    """
+    most = allowed(tolerance, rounding)
+    if gap <= most:
+        return False
+    measured = f"the gap is {gap:.2e}, and {most:.2e} would be its end" if gap < math.inf else "no gap was measured"
+    warn(
+        f"The fit has not converged, though its solver says so: at the parameters that it returned {measured}.",
+        ConvergenceWarning,
+    )
+    return True
 
 
 def confirmed(report: Report, tolerance: float | None = None, gap: float | None = None) -> Report:
     """The report of a fit that has converged only where the certificate agrees; warns where it does not.
 
-    gap: what the certificate has measured in the unit of the tolerance, where its own moment gap is in another one. A
-    gap that is not a number confirms nothing.
+    gap: what the certificate has measured in the unit of the tolerance, where its own moment gap is in another one.
     """
-    if not report.converged:
+    found = report.certificate.moment_gap if gap is None else gap
+    if not report.converged or not is_denied(found, tolerance):
         return report
-    found, most = report.certificate.moment_gap if gap is None else gap, allowed(tolerance)
-    if found <= most:
-        return report
-    measured = f"the gap is {found:.2e}, and {most:.2e} would be its end" if found < math.inf else "no gap was measured"
-    warn(
-        f"The fit has not converged, though its solver says so: at the parameters that it returned {measured}.",
-        ConvergenceWarning,
-    )
     return replace(report, converged=False, stop_reason=DENIED)
 
 

@@ -18,7 +18,7 @@ from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Average, Problem
 from suffice.models.glm.separation import Separation
 from suffice.models.glm.solve import Result
-from suffice.report import Certificate
+from suffice.report import DENIED, Certificate, is_denied
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, Last
@@ -32,8 +32,8 @@ CONCAVE = {
     *(("poisson", "log"), ("poisson", "identity"), ("poisson", "sqrt"), ("gamma", "inverse"), ("gamma", "log")),
     *(("inverse_gaussian", "inverse_square"), ("inverse_gaussian", "inverse"), ("negative_binomial", "log")),
 }
-#: A slope beyond the tolerance by this factor, and by so many standard deviations, is not that of a maximum.
-FAR, LEAST_FAR = 100.0, 1e-6
+#: How many times the rounding of the coefficients a slope may be.
+FAR = 100.0
 
 
 @dataclass(frozen=True)
@@ -164,17 +164,10 @@ def rounding_of(result: Result, phi: float = 1.0) -> float:
 
 
 def cross_checked(outcome: Outcome, certificate: Certificate, tolerance: float, rounding: float = 0.0) -> Outcome:
-    """The outcome, not converged where what was measured at the result is far from what the solver has said."""
-    most = max(FAR * max(tolerance, rounding), LEAST_FAR)
-    if not outcome.converged or certificate.moment_gap <= most:
+    """The outcome, not converged where what was measured at the result denies what the solver has said."""
+    if not outcome.converged or not is_denied(certificate.moment_gap, tolerance, FAR * rounding):
         return outcome
-    warnings.warn(
-        f"The fit was said to have converged, but the slope at its result is {certificate.moment_gap:.2e} standard "
-        f"deviations, with a tolerance of {tolerance:.2e}: it is no maximum.",
-        ConvergenceWarning,
-        stacklevel=2,
-    )
-    return replace(outcome, converged=False, stop_reason="not stationary")
+    return replace(outcome, converged=False, stop_reason=DENIED)
 
 
 def not_flat(outcome: Outcome, result: Result, separation: Separation) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -217,15 +218,9 @@ def fit_vectors(rows: Rows | StreamRows, design: Design, wishes: Wishes, control
     columns = [rows_of(block, np.ascontiguousarray(block.y[:, at])) for at in range(m)]
     fitter = Fitter(columns[0], design, GaussianFamily(), Identity(), Penalties(), wishes, control)
     problem, dropped = fitter._full_rank(Problem(columns[0], layout, law))
-    beta = np.zeros((problem.size, m))
-    information = Information(np.zeros((0, 0)))
-    slopes = np.zeros_like(beta)
-    for at, one in enumerate(columns):
-        own = replace(problem, rows=one)
-        for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
-            _, gradient, information = own.evaluate(beta[:, at])
-            beta[:, at] += information.solve(gradient)
-        slopes[:, at] = own.objective(beta[:, at])[1]
+    problems = [replace(problem, rows=one) for one in columns]
+    beta, information = _least_squares(problems)
+    slopes = np.column_stack([own.objective(beta[:, at])[1] for at, own in enumerate(problems)])
     whole = np.column_stack([problem.whole(beta[:, at]) for at in range(m)])
     squares = rows.reduce(lambda part: _residual_products(part, design, whole)).total
     covariance = squares / weight
@@ -255,6 +250,17 @@ def fit_vectors(rows: Rows | StreamRows, design: Design, wishes: Wishes, control
         dropped=dropped,
         warnings=tuple(fitter.warnings),
     )
+
+
+def _least_squares(problems: Sequence[Problem]) -> tuple[Floats, Information]:
+    """Coefficients (k, m) of a problem for each response, which share X, and X'X."""
+    beta = np.zeros((problems[0].size, len(problems)))
+    information = Information(np.zeros((0, 0)))
+    for at, own in enumerate(problems):
+        for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
+            _, gradient, information = own.evaluate(beta[:, at])
+            beta[:, at] += information.solve(gradient)
+    return beta, information
 
 
 def _of_least_squares(slopes: Floats, information: Information, squares: Floats, weight: float) -> Certificate:
