@@ -114,7 +114,9 @@ def network_of(
             continue
         total = np.zeros(len(codes))
         for scope, values in placed:
-            total = total + np.asarray(values, dtype=np.float64).ravel()[cells_of(codes, cards, scope)]
+            # A constant changes no law, and a large one would round what tied values add up to.
+            moved = np.asarray(values, dtype=np.float64).ravel()
+            total = total + (moved - moved[0])[cells_of(codes, cards, scope)]
         columns.append(total[:, None])
     return Network(cards, list(terms), np.hstack(columns), decomposable)
 

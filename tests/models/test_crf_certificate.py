@@ -326,3 +326,21 @@ def test_the_curvature_proves_a_maximum_of_more_weights_than_a_linear_programme_
     assert certificate.exists is True
     assert certificate.value_gap is not None
     assert 0.0 < certificate.value_gap < 1e-9
+
+
+def test_large_weights_do_not_hide_the_slope() -> None:
+    """The tolerance is relative to the norm of the weights, which is large for features in small units.
+
+    The Newton decrement has no unit: a fit that it puts far from the maximum has not converged.
+    """
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(4, 2)) for _ in range(12)]
+    y = [rng.integers(0, 2, 4) for _ in X]
+    right = sf.ChainCRF(tolerance=1e-9).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sf.ConvergenceWarning)
+        fits = [sf.ChainCRF().fit([unit * x for x in X], y) for unit in (1.0, 1e-3, 1e-6, 1e-7)]
+    lost = [right.report_.log_likelihood - fit.report_.log_likelihood for fit in fits]
+    assert [fit.converged_ for fit in fits] == [rise < 0.005 for rise in lost]
+    assert lost[0] < 1e-6
+    assert lost[-1] > 0.1

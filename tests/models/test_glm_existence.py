@@ -251,3 +251,24 @@ def test_predictions_about_which_separation_leaves_nothing_have_no_ends() -> Non
     told = model.predict(np.array([[0.0, 0.0], [0.0, 1.0]]), interval=0.9)
     assert 0.0 < told[0, 1] < told[0, 2] < 1.0
     assert told[1, 1:].tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("link", ["log", "inverse"])
+def test_rounding_is_no_proof_that_a_maximum_is_attained(link: str) -> None:
+    """Two groups, one of which has the mean 0: whatever the other's numbers, no linear predictor gives that mean."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 7))
+        x, y = np.repeat([0.0, 1.0], 2 * n), np.append(rng.uniform(2, 4, 2 * n), np.tile([1.0, -1.0], n))
+        model = sf.GLM("gaussian", link=link).fit(x[:, None], y)
+        assert model.report_.certificate.exists is False, seed
+
+
+def test_nothing_is_said_about_maxima_that_may_be_elsewhere() -> None:
+    """Of an objective that is not concave a small slope says nothing about how much better another maximum is."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = rng.gamma(2.0, np.exp(0.3 * X[:, 0]) / 2.0)
+    gaps = {link: sf.GLM("gamma", link=link).fit(X, y).report_.certificate.value_gap for link in ("log", "sqrt")}
+    assert gaps["log"] == pytest.approx(0.0, abs=1e-12)
+    assert gaps["sqrt"] is None

@@ -15,6 +15,7 @@ ones would be lost in rounding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,6 +46,8 @@ ROUNDS, MOST_WEIGHTS = 500, 100
 FEASIBLE, NO_RISE = 1e-10, 1e-9
 #: Most weights for which the curvature is asked: two evaluations for each.
 MOST_CURVED = 200
+#: Standard errors that a fit with the usual tolerance may be away from the maximum.
+AWAY, USUAL = 0.1, 1e-5
 NO_MAXIMUM = "no maximum: the labels are separated, and weights run to infinity; give a prior"
 
 
@@ -123,9 +126,16 @@ def settled(report: Report, tolerance: float, relative: float) -> Report:
     if report.converged and report.certificate.exists is False:
         warn(f"The fit has not converged: {NO_MAXIMUM}.", ConvergenceWarning)
         return replace(report, converged=False, stop_reason="no maximum")
-    if report.certificate.monte_carlo is not None:  # Fresh chains have confirmed the fit, or have not.
+    found = report.certificate
+    if found.monte_carlo is not None:  # Fresh chains have confirmed the fit, or have not.
         return report
-    return confirmed(report, tolerance, min(relative, report.certificate.moment_gap))
+    # Where weights are large, as those of features in small units are, their norm hides the slope. The decrement does
+    # not depend on units.
+    if found.value_gap is not None and not found.bound:
+        decrement = math.sqrt(2.0 * found.value_gap * report.weight)
+        if decrement > AWAY * max(1.0, tolerance / USUAL):
+            return confirmed(report, tolerance, decrement)
+    return confirmed(report, tolerance, min(relative, found.moment_gap))
 
 
 def standing_of(

@@ -199,7 +199,7 @@ class Existence:
         problem = self.problem
         law: Any = problem.law
         deviance = totals(problem.rows, problem.layout, law, problem.whole(result.beta)).deviance
-        if deviance < self._limit_deviance(min_over_rows=True) or self._inside(result):
+        if _is_less(deviance, self._limit_deviance(min_over_rows=True)) or self._inside(result):
             return Separation(True)
         if self.pair in {("gaussian", "sqrt"), ("inverse_gaussian", "inverse")} or not self._small:
             return Separation(None)
@@ -223,12 +223,13 @@ class Existence:
         weight, y = weights[kept], block.y[kept]
         if self.family.name != "gaussian":
             lost: Floats = np.bincount(group, weight / y).astype(np.float64)
-            return Separation(True if deviance < _least_at_limits(rows, lost) else None)
+            return Separation(True if _is_less(deviance, _least_at_limits(rows, lost)) else None)
         mean = np.bincount(group, weight * y) / np.bincount(group, weight)
         mean[np.abs(mean) <= NOTHING * float(np.abs(y).max(initial=0.0))] = 0.0
         within = float(weight @ (y - mean[group]) ** 2)
         lost = np.asarray(np.bincount(group, weight) * np.maximum(mean, 0.0) ** 2, dtype=np.float64)
-        if deviance - within < _least_at_limits(rows, lost):
+        # Both are sums of squares of y: their difference is known to the rounding of these.
+        if _is_less(deviance - within, _least_at_limits(rows, lost), float(weight @ y**2)):
             return Separation(True)
         found = programme(_TO_ZERO[self.link.name] * rows, mean > 0.0)
         return Separation(None) if found is None else Separation(False, found[0])
@@ -295,6 +296,11 @@ class Existence:
         lengths = np.sqrt((((matrix / scale) @ vectors) ** 2 / values).sum(axis=1))
         live = weights > 0.0
         return decrement < NEAR and bool((REACH * decrement * lengths < room)[live].all())
+
+
+def _is_less(one: float, other: float, size: float = 0.0) -> bool:
+    """Whether a number is less than another by more than the rounding of both, and of numbers of some size."""
+    return one + NOTHING * (abs(one) + abs(other) + size) < other
 
 
 def _least_at_limits(rows: Floats, lost: Floats) -> float:

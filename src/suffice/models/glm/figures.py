@@ -113,7 +113,8 @@ def certify(
     """From slope and information at the result, as `measured`.
 
     A Gaussian prior on every coefficient bounds what is left of a concave objective by ``g' P^-1 g / 2``, a Laplace
-    prior by duality. Otherwise half the squared Newton decrement estimates it.
+    prior by duality. Otherwise half the squared Newton decrement estimates it. Where it is not concave nothing is said
+    about the distance from a maximum that may be another one.
     """
     gradient, information = result.last.gradient, result.last.information
     laplace, gaussian = penalties.laplace, penalties.gaussian
@@ -134,7 +135,7 @@ def certify(
         left = duality_gap(problem, result.last, penalties, known.best)
         if left is not None:
             return Certificate(gap, left / weight, fixed, True, separation.exists)
-    if laplace is not None:
+    if laplace is not None or not known.concave:  # There may be better maxima elsewhere.
         return Certificate(gap, exists=separation.exists)
     return Certificate(gap, _estimate(problem, result, known, weight), False, True, separation.exists)
 
