@@ -114,6 +114,14 @@ def test_values_are_counted() -> None:
     assert row_of(values(records)) == ["m", "7", "3", "1", "3", "1", "1", "1", "0.0001"]
 
 
+def test_a_short_page_has_a_row_for_each_class() -> None:
+    findings = Findings()
+    for name in ("GLM gamma, lasso", "GLM binomial: objective", "Beta, max_iter=1", "GLM poisson"):
+        findings.keep("a:0", Value(name, 0.0, 1e-9, bound=True, converged=True))
+    rows = [line.split("|")[1:3] for line in page(findings, short=True).splitlines()[4:7]]
+    assert [[cell.strip() for cell in row] for row in rows] == [["Beta", "1"], ["GLM", "2"], ["GLM, figures", "1"]]
+
+
 def test_verdicts_are_counted() -> None:
     said = [(True, True), (True, None), (True, "refused"), (True, False)]
     said += [(False, False), (False, "refused"), (False, None), (False, True)]

@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="kinds whose name begins like this")
     parser.add_argument("--repeat", metavar="KIND:INDEX", help="run one problem of this seed, and show its records")
     parser.add_argument("--list", action="store_true", help="name the kinds of problem")
+    parser.add_argument("--short", action="store_true", help="a row for each public class, not for each way to fit it")
     parser.add_argument("--times", action="store_true", help="show the time of each kind")
     options = parser.parse_args(arguments)
     chosen = {
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 findings = run(chosen, options.problems, options.seed, clock, each)
         if options.times:
             print(clock.said(), file=sys.stderr)
-    print(page(findings), end="")
+    print(page(findings, short=options.short), end="")
     return 0 if findings.passed else 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -133,12 +134,28 @@ TABLES: tuple[tuple[str, type[Record], Callable[[Sequence[Record]], str]], ...] 
 )
 
 
-def page(findings: Findings) -> str:
-    """All tables that have rows, and what went wrong."""
-    parts = []
+#: Parts of names of figures that have one right value, which a report claims without saying how far it is off.
+FIGURES = ("log evidence", ": objective", ": log-likelihood", ": rise in total")
+#: Words of sampled answers, which no one model gives.
+SAMPLED = ("expected", "log", "query")
+
+
+def class_of(model: str) -> str:
+    """The public class that a row is about; figures with one right value stand apart."""
+    first = model.replace(",", "").replace(":", "").split()[0]
+    if first in SAMPLED:
+        return model
+    return f"{first}, figures" if any(part in model for part in FIGURES) else first
+
+
+def page(findings: Findings, *, short: bool = False) -> str:
+    """All tables that have rows, and what went wrong; short: a row a public class."""
+    parts, records = [], findings.records
+    if short:
+        records = [replace(record, model=class_of(record.model)) for record in records]
     for title, kind, table in TABLES:
-        if any(isinstance(record, kind) for record in findings.records):
-            parts.append(f"## {title}\n\n{table(findings.records)}")
+        if any(isinstance(record, kind) for record in records):
+            parts.append(f"## {title}\n\n{table(records)}")
     wrong, foreign = len(findings.wrong), len(findings.foreign)
     words = f"{findings.problems} problems, {wrong} violated bounds or wrong verdicts, {foreign} foreign errors"
     parts.append(f"## {words}, {len(findings.refused)} refused\n\n{mishaps(findings)}".rstrip())
