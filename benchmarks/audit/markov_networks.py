@@ -103,9 +103,17 @@ def cells_of(codes: NDArray[np.intp], cards: dict[str, int], scope: Sequence[str
 
 
 def network_of(
-    cards: dict[str, int], terms: Sequence[Any], tables: Sequence[Any], decomposable: bool = False
+    cards: dict[str, int],
+    terms: Sequence[Any],
+    tables: Sequence[Any],
+    decomposable: bool = False,
+    *,
+    centred: bool = False,
 ) -> Network:
-    """A network of terms; tables: None for a clique, else the placements of a feature with the values on each."""
+    """A network of terms; tables: None for a clique, else the placements of a feature with the values on each.
+
+    centred: take a constant off every feature, which changes no law; a large one would round sums of tied values.
+    """
     codes, columns = joint_codes(cards), []
     for term, placed in zip(terms, tables, strict=True):
         if placed is None:
@@ -114,9 +122,8 @@ def network_of(
             continue
         total = np.zeros(len(codes))
         for scope, values in placed:
-            # A constant changes no law, and a large one would round what tied values add up to.
-            moved = np.asarray(values, dtype=np.float64).ravel()
-            total = total + (moved - moved[0])[cells_of(codes, cards, scope)]
+            flat = np.asarray(values, dtype=np.float64).ravel()
+            total = total + (flat - flat[0] if centred else flat)[cells_of(codes, cards, scope)]
         columns.append(total[:, None])
     return Network(cards, list(terms), np.hstack(columns), decomposable)
 
@@ -157,7 +164,7 @@ def draw_features(rng: Rng, offset: float = 0.0) -> Network:
     if rng.random() < 0.3:
         terms.append((names[0],))
         tables.append(None)
-    return network_of(cards, terms, tables)
+    return network_of(cards, terms, tables, centred=offset != 0.0)
 
 
 def draw_ising(rng: Rng) -> Network:

@@ -98,13 +98,15 @@ class Known:
     `concave`: the log-likelihood is, in the coefficients, all else as it is. `best` is the log-likelihood of a law
     that fits every row, in units of the problem. `phi` is what the objective is yet to be divided by. `bent` is one
     over minus the second derivative in the log of a dispersion that is estimated beside a prior: the objective then has
-    that times the square of the likelihood's slope less curvature in the coefficients.
+    that times the square of the likelihood's slope less curvature in the coefficients. `elsewhere`: family and link are
+    not concave, so that there may be better maxima than the one found.
     """
 
     concave: bool
     best: float
     phi: float = 1.0
     bent: float = 0.0
+    elsewhere: bool = False
 
 
 def certify(
@@ -135,7 +137,7 @@ def certify(
         left = duality_gap(problem, result.last, penalties, known.best)
         if left is not None:
             return Certificate(gap, left / weight, fixed, True, separation.exists)
-    if laplace is not None or not known.concave:  # There may be better maxima elsewhere.
+    if laplace is not None or known.elsewhere:
         return Certificate(gap, exists=separation.exists)
     return Certificate(gap, _estimate(problem, result, known, weight), False, True, separation.exists)
 

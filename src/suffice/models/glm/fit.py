@@ -441,15 +441,16 @@ class Fitter:
         given, number = self.wishes.dispersion, is_number(self.wishes.dispersion)
         if self.squares is not None:
             return self.squares.certificate(result.beta, float(given) if number else None, perfect=self.perfect)
+        elsewhere = (self.family.name, self.link.name) not in CONCAVE
         if self.edge is not None:
-            left = self.edge.left / self.average.weight
+            left = None if elsewhere else self.edge.left / self.average.weight
             words = self.edge.words if separation.exists is False else ()
             return Certificate(self.edge.gap, left, False, True, separation.exists, words)
         free, phi = self.family.free_dispersion, problem.phi
-        concave = (self.family.name, self.link.name) in CONCAVE and not self.wishes.free_size
+        concave = not elsewhere and not self.wishes.free_size
         best = (sums.value + 0.5 * sums.deviance) / phi
         bent = self._bent(sums, phi) if free and self.penalties.any and not number else 0.0
-        known_here = Known(concave and problem.kept is None, best, self._left(problem, ml), bent)
+        known_here = Known(concave and problem.kept is None, best, self._left(problem, ml), bent, elsewhere)
         found = certify(problem, result, self.penalties, separation, known_here, weight=self.average.weight)
         if self._size_runs:
             return Certificate(found.moment_gap, exists=False, directions=(RUNNING_SIZE,))
