@@ -57,7 +57,13 @@ def test_reading_a_network_and_asking_it_loads_nothing_that_learns(
         " }"
     )
     parts = (
-        *("suffice.answers", "suffice.statistics", "suffice.report", "suffice.iteration", "suffice.storage"),
+        *(
+            "suffice.answers",
+            "suffice.statistics",
+            "suffice.fitting.report",
+            "suffice.fitting.control",
+            "suffice.storage",
+        ),
         *("suffice.families", "suffice.solvers", "suffice.sources", "suffice.kernels.compiled"),
         *("suffice.models.bayesian.em", "suffice.models.bayesian.priors", "suffice.models.bayesian.figures"),
         *("suffice.models.bayesian.nodes.kinds", "suffice.models.bayesian.nodes.linear_gaussian"),

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from suffice import iteration, storage
+from suffice import storage
 from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError, SufficeWarning
-from suffice.iteration import Control, State, iterate
+from suffice.fitting import control as iteration
+from suffice.fitting.control import Control, State, iterate
 
 
 def halve(state: State) -> State:

@@ -53,7 +53,9 @@ if TYPE_CHECKING:
     from suffice.families.student import MultivariateStudentT as MultivariateStudentT
     from suffice.families.student import StudentT as StudentT
     from suffice.families.wishart import Wishart as Wishart
-    from suffice.fitting import summarize as summarize
+    from suffice.fitting.estimator import summarize as summarize
+    from suffice.fitting.report import Certificate as Certificate
+    from suffice.fitting.report import Report as Report
     from suffice.formats import read as read
     from suffice.models.bayesian.network import BayesianNetwork as BayesianNetwork
     from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
@@ -72,8 +74,6 @@ if TYPE_CHECKING:
     from suffice.models.markov_chain.smoothing import Interpolation as Interpolation
     from suffice.models.markov_chain.smoothing import Katz as Katz
     from suffice.models.markov_chain.smoothing import KneserNey as KneserNey
-    from suffice.report import Certificate as Certificate
-    from suffice.report import Report as Report
     from suffice.statistics import Counts as Counts
     from suffice.statistics import Moments as Moments
     from suffice.statistics import MomentsBy as MomentsBy
@@ -141,10 +141,10 @@ _EXPORTS: dict[str, str] = {
     "Summary": "suffice.statistics",
     "Sums": "suffice.statistics",
     "Variable": "suffice.domain",
-    "summarize": "suffice.fitting",
+    "summarize": "suffice.fitting.estimator",
     # results and files
-    "Certificate": "suffice.report",
-    "Report": "suffice.report",
+    "Certificate": "suffice.fitting.report",
+    "Report": "suffice.fitting.report",
     "Table": "suffice.table",
     "plot": "suffice.views",
     "read": "suffice.formats",

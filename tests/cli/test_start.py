@@ -104,7 +104,7 @@ def test_an_interrupt_ends_with_one_line(place: Path) -> None:
 def test_a_fit_that_is_interrupted_is_written_and_said(
     command: Command, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from suffice import iteration
+    from suffice.fitting import control as iteration
 
     calls, verdict = [], iteration._verdict
 

@@ -111,7 +111,7 @@ def test_a_run_that_fails_does_not_end_the_others() -> None:
         def run(self, start: int, control: Any, **_: Any) -> Any:
             if start == 1:
                 raise sf.EstimateError("no maximum")
-            from suffice.iteration import Outcome, State
+            from suffice.fitting.control import Outcome, State
 
             return start, Outcome(
                 State(np.zeros(1), float(start), 0.0, memory={"evaluations": 3}), True, "converged", ()
@@ -120,7 +120,7 @@ def test_a_run_that_fails_does_not_end_the_others() -> None:
         def resumed(self, start: int, outcome: Any) -> Any:
             return start, outcome
 
-    from suffice.iteration import Control
+    from suffice.fitting.control import Control
 
     starts = [partial(int, at) for at in range(3)]
     found = run_all(Problem(), starts, Control(), acceleration=None, fingerprint="x")

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 
 import suffice as sf
 from log_linear import design_of, law_of, table_features
-from suffice.iteration import Control
+from suffice.fitting.control import Control
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.learning import Problem
 from suffice.models.markov.log_linear import LogLinear

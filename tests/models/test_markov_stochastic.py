@@ -11,7 +11,7 @@ import pytest
 import suffice as sf
 from suffice.engines.chain_means import ChainMeans
 from suffice.engines.gibbs import Chains
-from suffice.iteration import Control
+from suffice.fitting.control import Control
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import Rows

@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 import suffice as sf
-from suffice.report import MatchedStatistics, largest_and_even
+from suffice.fitting.report import MatchedStatistics, largest_and_even
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(300, 2))

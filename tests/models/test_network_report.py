@@ -12,7 +12,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import NotFittedError
-from suffice.report import Report
+from suffice.fitting.report import Report
 
 EDGES = [("a", "b"), ("a", "c"), ("b", "c")]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from suffice.errors import DataError
+from suffice.fitting.control import State
 from suffice.graphs.decomposition import decompose
-from suffice.iteration import State
 from suffice.solvers import gradient
 from suffice.solvers.closed_form import closed_form
 from suffice.solvers.line_search import Point

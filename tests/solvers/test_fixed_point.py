@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import ConvergenceWarning, EstimateError, OptionError
-from suffice.iteration import Control
+from suffice.fitting.control import Control
 from suffice.solvers.fixed_point import Climb, climb
 
 

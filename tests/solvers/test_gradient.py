@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import suffice as sf
 from engines.factor_graphs import ZOO
 from log_linear import LogLinear, by_cells, maximum
-from suffice.iteration import Control, Outcome, State
+from suffice.fitting.control import Control, Outcome, State
 from suffice.solvers import gradient
 from suffice.solvers.gradient import ascent, conjugate_gradient, indicator_scale, lbfgs, owlqn, pseudo_gradient
 

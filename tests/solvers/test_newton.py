@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, polygamma
 
 import suffice as sf
-from suffice.iteration import Control
+from suffice.fitting.control import Control
 from suffice.solvers.newton import newton
 
 Floats = NDArray[np.float64]

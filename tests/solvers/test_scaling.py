@@ -14,7 +14,7 @@ from engines.factor_graphs import ZOO, Structure
 from log_linear import LogLinear, by_cells, maximum
 from suffice.engines.junction_tree import plan_tree
 from suffice.engines.tree_scaling import TreeScaling
-from suffice.iteration import Control
+from suffice.fitting.control import Control
 from suffice.kernels import choice
 from suffice.solvers import scaling
 from suffice.solvers.scaling import gis, ipf, likelihood_bound, scaling_step, sweeps_left

@@ -16,7 +16,7 @@ from engines.factor_graphs import ZOO
 from log_linear import LogLinear, by_cells, maximum
 from suffice.engines.junction_tree import plan_tree
 from suffice.engines.tree_covariance import TreeCovariance
-from suffice.iteration import Control, Outcome, State
+from suffice.fitting.control import Control, Outcome, State
 from suffice.solvers.newton import damped_newton, newton_cg, shortest_direction, solve_truncated
 
 Floats = NDArray[np.float64]

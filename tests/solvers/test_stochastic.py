@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import ConvergenceWarning, OptionError
-from suffice.iteration import Control
+from suffice.fitting.control import Control
 from suffice.solvers.stochastic import DELAY, LONGEST, Steps, ascend, stochastic_ascent
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.engines.gibbs import GibbsSampler
 from suffice.engines.importance import effective_size, pareto_shape
 from suffice.errors import EstimateError, OptionError
-from suffice.report import distrust
+from suffice.fitting.report import distrust
 
 Floats = NDArray[np.float64]
 

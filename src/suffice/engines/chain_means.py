@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.report import MIXED
+from suffice.fitting.report import MIXED
 
 Floats = NDArray[np.float64]
 States = NDArray[np.uint8]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable, is_gap
 from suffice.errors import MergeError, NotFittedError, OptionError, listing, shortened
-from suffice.fitting import Estimator
+from suffice.fitting.estimator import Estimator
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]

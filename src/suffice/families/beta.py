@@ -24,7 +24,7 @@ from suffice.families.base import (
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.moments import read_sums
-from suffice.iteration import Outcome
+from suffice.fitting.control import Outcome
 from suffice.statistics import Counts, Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
@@ -70,7 +70,7 @@ class Beta(ExponentialFamily, ConjugatePrior):
         callback: Any = None,
         checkpoint: str | Path | None = None,
     ) -> None:
-        """See the class and `suffice.iteration.Control`."""
+        """See the class and `suffice.fitting.control.Control`."""
         super().__init__(
             alpha=alpha,
             beta=beta,

@@ -16,7 +16,7 @@ from suffice.families.base import are_shapes, as_floats, as_numbers, generator, 
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.moments import read_moments, read_sums
 from suffice.families.vectors import VectorFamily
-from suffice.iteration import Outcome
+from suffice.fitting.control import Outcome
 from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         callback: Any = None,
         checkpoint: str | Path | None = None,
     ) -> None:
-        """See the class and `suffice.iteration.Control`."""
+        """See the class and `suffice.fitting.control.Control`."""
         super().__init__(
             alpha=alpha,
             columns=None if columns is None else tuple(columns),

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, as_numbers
-from suffice.fitting import Solution
-from suffice.iteration import Control, Outcome, fingerprint
-from suffice.report import Certificate, MatchedStatistics
+from suffice.fitting.control import Control, Outcome, fingerprint
+from suffice.fitting.estimator import Solution
+from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]

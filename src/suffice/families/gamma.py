@@ -28,8 +28,8 @@ from suffice.families.gamma_shape import (
     standardised_gap,
 )
 from suffice.families.moments import read_sums
-from suffice.fitting import Solution
-from suffice.iteration import Control, Outcome, fingerprint
+from suffice.fitting.control import Control, Outcome, fingerprint
+from suffice.fitting.estimator import Solution
 from suffice.statistics import Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         rate: one over the scale, when given.
         prior: with a known shape, a `Gamma` on the rate.
         estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
-        max_iter: see `suffice.iteration.Control`, as for the options that follow.
+        max_iter: see `suffice.fitting.control.Control`, as for the options that follow.
 
     >>> Gamma(shape=3, rate=2).mean()
     1.5
@@ -71,7 +71,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         callback: Any = None,
         checkpoint: str | Path | None = None,
     ) -> None:
-        """See the class and `suffice.iteration.Control`."""
+        """See the class and `suffice.fitting.control.Control`."""
         super().__init__(
             shape=shape,
             rate=rate,

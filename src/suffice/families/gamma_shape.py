@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from suffice.errors import EstimateError
 from suffice.families.base import SMALLEST_NORMAL, never_in
 from suffice.families.gamma_function import ratio_excess, rest, rest_curvature, rest_divergence, rest_slope
-from suffice.iteration import Control, Outcome
+from suffice.fitting.control import Control, Outcome
 from suffice.solvers.newton import newton
 
 Floats = NDArray[np.float64]

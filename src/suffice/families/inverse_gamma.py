@@ -26,8 +26,8 @@ from suffice.families.gamma_shape import (
     standardised_gap,
 )
 from suffice.families.moments import read_sums
-from suffice.fitting import Solution
-from suffice.iteration import Control, Outcome, fingerprint
+from suffice.fitting.control import Control, Outcome, fingerprint
+from suffice.fitting.estimator import Solution
 from suffice.statistics import Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class InverseGamma(ExponentialFamily):
     Args:
         shape: the shape, when given.
         scale: the scale, when given.
-        max_iter: see `suffice.iteration.Control`, as for the options that follow.
+        max_iter: see `suffice.fitting.control.Control`, as for the options that follow.
 
     >>> InverseGamma(shape=3, scale=8).mode()
     2.0
@@ -63,7 +63,7 @@ class InverseGamma(ExponentialFamily):
         callback: Any = None,
         checkpoint: str | Path | None = None,
     ) -> None:
-        """See the class and `suffice.iteration.Control`."""
+        """See the class and `suffice.fitting.control.Control`."""
         super().__init__(
             shape=shape,
             scale=scale,

@@ -20,8 +20,8 @@ from suffice.families.matrices import as_positive_definite, flat, inverse, log_d
 from suffice.families.moments import SMALLEST, read_moments, refuse_small
 from suffice.families.student import MultivariateStudentT
 from suffice.families.vectors import VectorFamily
-from suffice.fitting import Solution
-from suffice.iteration import Outcome
+from suffice.fitting.control import Outcome
+from suffice.fitting.estimator import Solution
 from suffice.statistics import Moments, Statistic, Summary
 
 Floats = NDArray[np.float64]

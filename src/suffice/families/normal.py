@@ -16,7 +16,7 @@ from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import read_moments, refuse_small
-from suffice.iteration import Outcome
+from suffice.fitting.control import Outcome
 from suffice.statistics import Moments, Statistic, Summary
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError
-from suffice.report import MatchedStatistics, largest_and_even
+from suffice.fitting.report import MatchedStatistics, largest_and_even
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

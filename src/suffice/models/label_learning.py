@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import with_one_blas_thread
 from suffice.errors import EstimateError, OptionError
-from suffice.iteration import Control, Outcome, State
+from suffice.fitting.control import Control, Outcome, State
 from suffice.models.chain_crf.priors import Penalties
 from suffice.models.labelled import whole_number
 from suffice.solvers.gradient import lbfgs, owlqn, pseudo_gradient

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError, NotFittedError, OptionError
+from suffice.fitting.report import MatchedStatistics
 from suffice.models.feature_sums import Sums
-from suffice.report import MatchedStatistics
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.iteration import Control, Outcome, State, iterate
+from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.kernels import node_regression
 from suffice.solvers.newton import newton, newton_cg
 

@@ -1,6 +1,6 @@
 """Methods that follow the gradient to the maximum of a concave function: L-BFGS, conjugate gradient, ascent, OWL-QN.
 
-Each sees a vector and a function that returns value and gradient, and is a step for `suffice.iteration.iterate`. All
+Each sees a vector and a function that returns value and gradient, and is a step for `fitting.control.iterate`. All
 that a step needs lies in arrays of the state, so that a fit that goes on from a checkpoint takes the same steps to the
 bit. The gap is the largest component of the gradient, or what `gap(x, gradient)` says. `scale` is a guess of the
 diagonal of the inverse of minus the Hessian: numbers (k,), or a function of x and gradient that gives them; without it
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import OptionError
-from suffice.iteration import Control, Outcome, State, iterate
+from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.line_search import (
     GROWTH,
     SLACK,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError
-from suffice.iteration import Control, Outcome, State, iterate
+from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.line_search import Objective, Point, Scale, begin, diagonal_of, search
 
 Floats = NDArray[np.float64]

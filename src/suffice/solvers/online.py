@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError
-from suffice.iteration import Control, Outcome, State, iterate
+from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.line_search import Objective, begin
 
 Floats = NDArray[np.float64]

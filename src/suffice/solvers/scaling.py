@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.iteration import Control, Outcome, State, iterate
+from suffice.fitting.control import Control, Outcome, State, iterate
 
 Floats = NDArray[np.float64]
 Moments = Callable[[Floats], tuple[float, Floats]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.views import plot as plot
 
 if TYPE_CHECKING:
-    from suffice.report import Report
+    from suffice.fitting.report import Report
 
 __all__ = ["model_card", "plot", "write_report"]
 

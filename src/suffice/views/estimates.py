@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import SufficeError
-from suffice.report import CountedRows
+from suffice.fitting.report import CountedRows
 from suffice.views.charts import Interval
 
 Floats = NDArray[np.float64]

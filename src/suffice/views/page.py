@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import SufficeError
-from suffice.report import MatchedStatistics, Report, largest_and_even
+from suffice.fitting.report import MatchedStatistics, Report, largest_and_even
 from suffice.views.charts import Interval, Pairs, bell_chart, diagonal_chart, interval_chart, line_chart
 from suffice.views.drawing import draw_graph
 from suffice.views.estimates import estimates_of, note_of

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import MatchedStatistics
 from suffice.models.bayesian.nodes.glm import GLMNode
 from suffice.models.bayesian.nodes.glm_slopes import sides_of
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.linear_gaussian_batch import gaps_of, log_likelihoods_of, loss_bounds_of
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.nodes.table_batch import TableFigures
-from suffice.report import MatchedStatistics
 from suffice.statistics import Summary
 
 

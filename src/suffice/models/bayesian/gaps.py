@@ -11,10 +11,10 @@ from suffice.models.bayesian.learning import NetworkLearning
 from suffice.records import replace
 
 if TYPE_CHECKING:
-    from suffice.iteration import Control, Outcome
+    from suffice.fitting.control import Control, Outcome
+    from suffice.fitting.report import Certificate
     from suffice.models.bayesian.em.fit import EMFit
     from suffice.models.bayesian.em.standard_errors import ObservedErrors
-    from suffice.report import Certificate
     from suffice.statistics import Summary
 
 #: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
@@ -139,9 +139,9 @@ class NetworkGaps(NetworkLearning):
         return {**nodes, **found}, difference(fit.rows, found, fit.stand_ins)
 
     def _em_certificate(self, summary: Summary) -> Certificate:
+        from suffice.fitting.report import Certificate
         from suffice.models.bayesian.em.shown import family_summary, keeps_inside, never_shown
         from suffice.models.em.reports import STOPPED
-        from suffice.report import Certificate
 
         fit, nodes = self._em(summary), self._nodes()
         gap, free = fit.gap({**nodes, **fit.stand_ins}), self._free()

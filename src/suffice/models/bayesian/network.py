@@ -18,7 +18,7 @@ from suffice.errors import (
     listing,
     require,
 )
-from suffice.fitting import Estimator, Solution
+from suffice.fitting.estimator import Estimator, Solution
 from suffice.models.bayesian.gaps import NetworkGaps
 from suffice.models.bayesian.learning import check_range, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
@@ -34,8 +34,8 @@ from suffice.table import Table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.iteration import Outcome
-    from suffice.report import Certificate, MatchedStatistics, Report
+    from suffice.fitting.control import Outcome
+    from suffice.fitting.report import Certificate, MatchedStatistics, Report
     from suffice.statistics import Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -330,9 +330,9 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         return float(sum(Figures([(node, summary) for node in self._nodes().values()]).log_likelihoods()))
 
     def _certify(self, summary: Summary) -> Certificate:
+        from suffice.fitting.report import Certificate
         from suffice.models.bayesian.figures import Figures
         from suffice.models.em.rows import has_gaps
-        from suffice.report import Certificate
 
         summary = self._complete(summary)
         if has_gaps(summary):

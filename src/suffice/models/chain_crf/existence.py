@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import ConvergenceWarning, warn
+from suffice.fitting.report import Certificate, Report, confirmed
 from suffice.models.chain_crf.features import Sequences
 from suffice.models.chain_crf.objective import Block, ChainObjective
 from suffice.models.chain_crf.structure import Structure
 from suffice.models.label_certificate import ends_nearby
 from suffice.models.label_rank import FeatureRank
-from suffice.report import Certificate, Report, confirmed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,8 +15,9 @@ from suffice.domain import Domain, Variable
 from suffice.engines.workers import worker_count
 from suffice.errors import DataError, OptionError, listing
 from suffice.families.base import generator
-from suffice.fitting import Estimator
-from suffice.iteration import fingerprint
+from suffice.fitting.control import fingerprint
+from suffice.fitting.estimator import Estimator
+from suffice.fitting.report import Certificate, Report
 from suffice.models.chain_crf.certificate import certify
 from suffice.models.chain_crf.existence import NO_MAXIMUM, UNDECIDED, Standing, path_standing, settled
 from suffice.models.chain_crf.features import Sequences, listed_sequences, read_sequences
@@ -38,7 +39,6 @@ from suffice.models.label_learning import SOLVERS, STOCHASTIC, Fit, chosen_solve
 from suffice.models.label_rank import FeatureRank
 from suffice.models.labelled import whole_number
 from suffice.options import own_options
-from suffice.report import Certificate, Report
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.engines.chain_gibbs import gibbs
 from suffice.errors import ConvergenceWarning, OptionError
 from suffice.families.base import generator
-from suffice.iteration import Control, Outcome, State, iterate
+from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.chain_crf.features import Sequences
 from suffice.models.chain_crf.names import LARGEST
 from suffice.models.chain_crf.objective import EVALUATIONS, Block, subset

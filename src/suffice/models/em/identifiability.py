@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.report import Curvature
+from suffice.fitting.report import Curvature
 
 Floats = NDArray[np.float64]
 

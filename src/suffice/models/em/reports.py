@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from suffice.report import Report
+from suffice.fitting.report import Report
 
 #: The largest change by one more step of EM from where curvatures say something about the point that it goes to.
 STOPPED = 1e-4

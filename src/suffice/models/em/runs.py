@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from suffice import storage
 from suffice.errors import EstimateError, OptionError
-from suffice.iteration import Control, Outcome, State
+from suffice.fitting.control import Control, Outcome, State
 
 #: Objectives that differ by less than this share of them differ by rounding.
 TIED = 1e-12

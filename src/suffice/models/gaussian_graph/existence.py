@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import with_one_blas_thread
 from suffice.families.gaussian import NO_SPREAD
-from suffice.iteration import Control
+from suffice.fitting.control import Control
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.solvers.covariance_selection import by_newton, closed_form
 

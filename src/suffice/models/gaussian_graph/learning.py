@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import ConvergenceWarning, EstimateError, OptionError, listing, warn
-from suffice.iteration import Control, Outcome
+from suffice.fitting.control import Control, Outcome
 from suffice.models.gaussian_graph.existence import VANISHING, Verdict, completed, decide, is_definite, judge, running
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.solvers.covariance_selection import DENSE, Ridge, by_newton, by_regressions, by_scaling, closed_form

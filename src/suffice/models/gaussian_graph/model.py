@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.answers import MomentSums
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, MergeError, OptionError, SizeError, listing
-from suffice.fitting import Estimator, Solution
+from suffice.fitting.estimator import Estimator, Solution
+from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.models.gaussian_graph.answers import GraphAnswers
 from suffice.models.gaussian_graph.covariance import SMALLEST, by_node, moments_of, real_numbers
 from suffice.models.gaussian_graph.existence import decide
 from suffice.models.gaussian_graph.learning import SOLVERS, Problem, in_units, learn, log_likelihood, measure
 from suffice.models.gaussian_graph.priors import Target, read_prior
 from suffice.models.gaussian_graph.structure import read_structure
-from suffice.report import Certificate, MatchedStatistics
 from suffice.solvers.covariance_selection import entry_information
 from suffice.statistics import Moments, Statistic, Summary
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from suffice import storage
 from suffice.errors import FileFormatError, OptionError, SufficeWarning
-from suffice.iteration import CHECKPOINT_SECONDS, fingerprint
+from suffice.fitting.control import CHECKPOINT_SECONDS, fingerprint
 from suffice.models.glm.design import Parameters
 
 Floats = NDArray[np.float64]

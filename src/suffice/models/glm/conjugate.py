@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from suffice.errors import EstimateError
-from suffice.iteration import Outcome, State
+from suffice.fitting.control import Outcome, State
+from suffice.fitting.report import Certificate
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import Family
 from suffice.models.glm.figures import Fit
@@ -15,7 +16,6 @@ from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Conjugate
 from suffice.models.glm.problem import Average, Problem, totals
 from suffice.models.glm.separation import Separation
-from suffice.report import Certificate
 
 
 def conjugate_fit(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import Block
 from suffice.errors import ConvergenceWarning
-from suffice.iteration import Control, Outcome, State, iterate
+from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.glm.existence import bends
 from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.input import Rows

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import ConvergenceWarning
-from suffice.iteration import Outcome
+from suffice.fitting.control import Outcome
+from suffice.fitting.report import DENIED, Certificate, is_denied
 from suffice.models.glm.duality import duality_gap
 from suffice.models.glm.families import Family, Totals
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Average, Problem
 from suffice.models.glm.separation import Separation
 from suffice.models.glm.solve import Result
-from suffice.report import DENIED, Certificate, is_denied
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, Last

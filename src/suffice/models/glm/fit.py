@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
 from suffice.families.base import as_numbers
-from suffice.iteration import Control, Outcome
+from suffice.fitting.control import Control, Outcome
+from suffice.fitting.report import Certificate
 from suffice.models.glm.conjugate import conjugate_fit
 from suffice.models.glm.design import Design
 from suffice.models.glm.edge import OnEdge, edge_rows, on_edge, solve_edged, solve_rest
@@ -48,7 +49,6 @@ from suffice.models.glm.solve import (
     told_to_stop,
 )
 from suffice.models.glm.squares import PERFECTLY, Squares, is_doubtful, no_dispersion, read_squares, solve_squares
-from suffice.report import Certificate
 from suffice.solvers.information import Information, LaterInformation
 from suffice.solvers.irls import Last
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from suffice.domain import as_python
 from suffice.engines.linear_predictor import Block, curvature_task, several_task
 from suffice.errors import EstimateError, FileFormatError, NotFittedError
-from suffice.iteration import Outcome
+from suffice.fitting.control import Outcome
+from suffice.fitting.report import Certificate
 from suffice.models.glm.design import Design, Parameters
 from suffice.models.glm.families import BinomialFamily, NegativeBinomialFamily
 from suffice.models.glm.figures import Fit
@@ -28,7 +29,6 @@ from suffice.models.glm.separation import sentences
 from suffice.models.glm.several import SeveralFit, kept_places
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.records import checked
-from suffice.report import Certificate
 from suffice.solvers.information import LEAST_PIVOT, Information
 from suffice.solvers.irls import irls
 
@@ -346,7 +346,7 @@ def _observed(read: Read, fit: Fit, link: Link) -> Floats:
 def _null_deviance(read: Read, fit: Fit, link: Link) -> float:
     """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
     from suffice.engines.linear_predictor import Layout
-    from suffice.iteration import Control
+    from suffice.fitting.control import Control
     from suffice.models.glm.problem import Problem
 
     law = RowLaw(fit.family, link)

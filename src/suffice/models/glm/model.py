@@ -14,8 +14,9 @@ from suffice.domain import Variable
 from suffice.engines.linear_predictor import with_one_blas_thread
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
 from suffice.families.base import Distribution
-from suffice.fitting import Estimator
-from suffice.iteration import Control
+from suffice.fitting.control import Control
+from suffice.fitting.estimator import Estimator
+from suffice.fitting.report import Report
 from suffice.models.glm.checkpoint import Keeper
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import FAMILIES, Family
@@ -34,7 +35,6 @@ from suffice.models.glm.reading import Reading
 from suffice.models.glm.rows import Asked, Kind, Read, read_rows
 from suffice.models.glm.vector_registry import VECTOR_FAMILIES
 from suffice.options import own_options
-from suffice.report import Report
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]

@@ -293,7 +293,7 @@ def _pull_of_vectors(model: Any, learned: Learned) -> Floats:
 
 def _without_prior(model: Any, read: Read, learned: Learned) -> Floats | None:
     """The coefficients (k, m) of maximum likelihood; None where the likelihood has no maximum."""
-    from suffice.iteration import Control
+    from suffice.fitting.control import Control
     from suffice.models.glm.figures import Wishes
     from suffice.models.glm.fit import Fitter
     from suffice.models.glm.ordinal import OrdinalFit

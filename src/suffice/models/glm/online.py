@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import linear_predictor, transpose_product, weighted
 from suffice.errors import DataError, EstimateError, OptionError
-from suffice.iteration import Outcome, State
+from suffice.fitting.control import Outcome, State
+from suffice.fitting.report import Certificate
 from suffice.models.glm.families import Family
 from suffice.models.glm.figures import is_number
 from suffice.models.glm.input import Rows
@@ -21,7 +22,6 @@ from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import totals
 from suffice.models.glm.rows import Read
-from suffice.report import Certificate
 from suffice.solvers.information import Information
 from suffice.solvers.online import step_sizes
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import Block, linear_predictor
 from suffice.errors import EstimateError, OptionError, listing
-from suffice.iteration import Control
+from suffice.fitting.control import Control
 from suffice.models.glm.cumulative import CumulativeLaw, CumulativeProblem
 from suffice.models.glm.design import Parameters
 from suffice.models.glm.families import GaussianFamily

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.iteration import Control
+from suffice.fitting.control import Control
 from suffice.models.glm.input import Coding
 from suffice.models.glm.laws import RowLaw, family_of
 from suffice.models.glm.learned import Learned

@@ -14,6 +14,7 @@ from suffice.families.base import generator, take_states
 from suffice.families.matrix_regression_law import MatrixRegressionLaw
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.regression_law import RegressionLaw
+from suffice.fitting.report import MatchedStatistics
 from suffice.models.glm import rowwise as rowwise
 from suffice.models.glm.design import Table
 from suffice.models.glm.formula import matrix_of
@@ -31,7 +32,6 @@ from suffice.models.glm.results import (
 )
 from suffice.models.glm.rows import Asked, Kind
 from suffice.models.glm.vector_registry import VECTOR_FAMILIES
-from suffice.report import MatchedStatistics
 
 if TYPE_CHECKING:
     from suffice.models.glm.learned import Learned

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import Block, linear_predictor, weighted_sum
 from suffice.errors import ConvergenceWarning, EstimateError, SufficeError
-from suffice.iteration import Control, Outcome, State
+from suffice.fitting.control import Control, Outcome, State
 from suffice.models.glm.problem import Average, Problem
 from suffice.solvers.gradient import lbfgs
 from suffice.solvers.information import Information

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import Block, linear_predictor, weighted
 from suffice.errors import EstimateError
-from suffice.iteration import Control, Outcome, State
+from suffice.fitting.control import Control, Outcome, State
+from suffice.fitting.report import Certificate
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, rounding_of
@@ -24,7 +25,6 @@ from suffice.models.glm.problem import Average, Problem
 from suffice.models.glm.separation import Separation, find_separation
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.models.glm.solve import Result, choose, solve
-from suffice.report import Certificate
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, irls
 

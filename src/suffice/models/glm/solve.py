@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import Block, root_task
 from suffice.errors import EstimateError, OptionError, listing
-from suffice.iteration import Control, Outcome
+from suffice.fitting.control import Control, Outcome
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import Family
 from suffice.models.glm.problem import Average, Problem, largest_move

@@ -18,10 +18,10 @@ from suffice.errors import EstimateError
 from suffice.families.orthogonal import orthogonalised
 from suffice.families.regression import EXACT_COLUMNS, bordered
 from suffice.families.regression_check import shares_by_pairs
-from suffice.iteration import Outcome, State
+from suffice.fitting.control import Outcome, State
+from suffice.fitting.report import Certificate
 from suffice.models.glm.problem import Problem
 from suffice.models.glm.solve import Result
-from suffice.report import Certificate
 from suffice.solvers.information import Information
 from suffice.solvers.irls import Last
 

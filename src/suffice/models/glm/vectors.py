@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import Block, weighted
 from suffice.errors import EstimateError, OptionError
 from suffice.families.normal_wishart import NormalWishart
-from suffice.iteration import Outcome, State
+from suffice.fitting.control import Outcome, State
+from suffice.fitting.report import Certificate
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.figures import cross_checked
@@ -24,7 +25,6 @@ from suffice.models.glm.problem import Problem
 from suffice.models.glm.separation import Separation
 from suffice.models.glm.several import SeveralFit, rounding_of_vectors, rows_of
 from suffice.models.markov.priors import GaussianPenalty
-from suffice.report import Certificate
 from suffice.solvers.information import Information
 
 Floats = NDArray[np.float64]

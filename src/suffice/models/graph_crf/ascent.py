@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.gibbs import Chains
 from suffice.errors import ConvergenceWarning, warn
-from suffice.iteration import Control, Outcome
+from suffice.fitting.control import Control, Outcome
 from suffice.models.graph_crf.inference import unary_scores
 from suffice.models.graph_crf.objective import GraphObjective, expected_features
 from suffice.models.graph_crf.sampling import GibbsLabels, slope_by_chains

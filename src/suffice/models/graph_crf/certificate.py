@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import Certificate
 from suffice.models.chain_crf.existence import Standing
 from suffice.models.feature_sums import Sums
 from suffice.models.graph_crf.objective import WORDS, GraphObjective
 from suffice.models.graph_crf.sampling import slope_by_chains
 from suffice.models.label_certificate import decrement
 from suffice.models.label_learning import relative_gap, slopes
-from suffice.report import Certificate
 
 Floats = NDArray[np.float64]
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError
-from suffice.fitting import Estimator
-from suffice.iteration import fingerprint
+from suffice.fitting.control import fingerprint
+from suffice.fitting.estimator import Estimator
+from suffice.fitting.report import Report
 from suffice.models.chain_crf.existence import NO_MAXIMUM, UNDECIDED, Standing, settled
 from suffice.models.chain_crf.labels import check_labels, counted, read_labels, sequence_weights
 from suffice.models.chain_crf.priors import Penalties, read_prior
@@ -32,7 +33,6 @@ from suffice.models.graph_crf.structure import Structure, make_structure
 from suffice.models.label_learning import STOCHASTIC, Climb, Fit, chosen_solver, learn, measured
 from suffice.models.label_rank import FeatureRank
 from suffice.options import own_options
-from suffice.report import Report
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]

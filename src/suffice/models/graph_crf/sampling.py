@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from suffice.engines.chain_means import ChainMeans
 from suffice.engines.gibbs import Chains, GibbsSampler
 from suffice.engines.tempering import Lengths, Replicas, fresh_means
+from suffice.fitting.report import FEW, MIXED, MonteCarlo, distrust
 from suffice.models.chain_crf.decoding import Marginals
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import Inference, Union, unary_scores
 from suffice.models.graph_crf.objective import GraphObjective
 from suffice.models.graph_crf.structure import Structure
-from suffice.report import FEW, MIXED, MonteCarlo, distrust
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,11 +12,11 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import Certificate
 from suffice.models.hidden_markov.emissions.standing import Standing, of_rows
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
 from suffice.models.hidden_markov.structure import Structure
-from suffice.report import Certificate
 
 Floats = NDArray[np.float64]
 

@@ -12,6 +12,7 @@ from suffice.engines.chain_blocks import blocks, map_blocks
 from suffice.engines.chain_messages import filtered
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.base import as_floats, generator, take_states
+from suffice.fitting.report import Curvature
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.law import Mixture
 from suffice.models.hidden_markov.expectation import Expectation
@@ -27,7 +28,6 @@ from suffice.models.hidden_markov.reading import (
     split_states,
 )
 from suffice.models.hidden_markov.standard_errors import curvature_of, standard_errors
-from suffice.report import Curvature
 from suffice.sources.sequences import is_table
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError, OptionError, listing
-from suffice.iteration import Control, Outcome
+from suffice.fitting.control import Control, Outcome
 from suffice.models.hidden_markov.emissions import contract
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Emission
 from suffice.models.hidden_markov.expectation import Expectation

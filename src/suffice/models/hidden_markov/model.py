@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from suffice.errors import EstimateError, OptionError, SufficeWarning, listing
 from suffice.families.base import generator
-from suffice.iteration import Outcome, fingerprint
+from suffice.fitting.control import Outcome, fingerprint
+from suffice.fitting.report import Certificate, Report, confirmed
 from suffice.models.em.runs import run_all
 from suffice.models.hidden_markov.build import Wish, build_emission
 from suffice.models.hidden_markov.certificate import climbed_certificate, counted_certificate
@@ -32,7 +33,6 @@ from suffice.models.hidden_markov.results import Results
 from suffice.models.hidden_markov.standard_errors import curvature_of, is_cheap
 from suffice.models.hidden_markov.start import Start, known_counts
 from suffice.models.hidden_markov.structure import Structure, read_fixed, read_tied
-from suffice.report import Certificate, Report, confirmed
 
 Floats = NDArray[np.float64]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import CountedRows, MatchedStatistics, largest_and_even
 from suffice.models.hidden_markov.emissions.categorical import CategoricalEmission
 from suffice.models.hidden_markov.emissions.columns import ColumnsEmission
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Emission
@@ -22,7 +23,6 @@ from suffice.models.hidden_markov.emissions.gaussian import GaussianEmission
 from suffice.models.hidden_markov.emissions.mixture import MixtureEmission
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
-from suffice.report import CountedRows, MatchedStatistics, largest_and_even
 
 Floats = NDArray[np.float64]
 

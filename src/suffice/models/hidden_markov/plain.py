@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError, listing
-from suffice.fitting import Estimator
+from suffice.fitting.estimator import Estimator
+from suffice.fitting.report import Report
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
 from suffice.models.hidden_markov.structure import read_rows
-from suffice.report import Report
 
 
 class HiddenMarkovFile(Estimator):

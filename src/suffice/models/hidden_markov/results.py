@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import NotFittedError, OptionError
+from suffice.fitting.report import CountedRows, MatchedStatistics, Report
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.moments import matched_sums, rows_with_prior
 from suffice.models.hidden_markov.parameters import Parameters
-from suffice.report import CountedRows, MatchedStatistics, Report
 
 Floats = NDArray[np.float64]
 

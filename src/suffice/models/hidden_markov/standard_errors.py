@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import Curvature
 from suffice.models.em.identifiability import Spectrum, curvature, spectrum
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, Statistics, stationary
-from suffice.report import Curvature
 
 Floats = NDArray[np.float64]
 

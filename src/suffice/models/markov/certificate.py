@@ -22,12 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import Certificate
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.models.markov.standing import Standing
-from suffice.report import Certificate
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.newton import solve_truncated
 from suffice.solvers.rank import inverse_and_flat

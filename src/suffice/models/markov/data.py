@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import TreePlan
 from suffice.errors import DataError, MergeError, MissingValueError, OptionError, SufficeWarning, listing
-from suffice.fitting import Estimator
+from suffice.fitting.estimator import Estimator
 from suffice.models.markov.builders import closed_domain
 from suffice.models.markov.contingency import (
     answering,

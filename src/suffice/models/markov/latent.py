@@ -14,7 +14,8 @@ from suffice.answers import PatternTable
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.families.laplace import Laplace
-from suffice.fitting import Solution
+from suffice.fitting.estimator import Solution
+from suffice.fitting.report import Certificate, Report
 from suffice.models.em.reports import counted_as_determined
 from suffice.models.em.rows import has_gaps, read_rows
 from suffice.models.markov.approximate.fitting import Estimate
@@ -29,12 +30,11 @@ from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, read_penalty
 from suffice.models.markov.statistics import joint_counts
-from suffice.report import Certificate, Report
 from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
 
 if TYPE_CHECKING:
-    from suffice.iteration import Control, Outcome
+    from suffice.fitting.control import Control, Outcome
     from suffice.models.markov.hidden.fit import HiddenFit
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ class MarkovLatent(MarkovGaps):
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def _control(self) -> Control:
-        from suffice.iteration import Control
+        from suffice.fitting.control import Control
 
         names = ("max_iter", "max_seconds", "progress", "callback", "checkpoint")
         given = self._options["tolerance"]

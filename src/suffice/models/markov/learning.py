@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
-from suffice.iteration import Control, Outcome, State, fingerprint
+from suffice.fitting.control import Control, Outcome, State, fingerprint
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import (
     feature_ends,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import MatchedStatistics
 from suffice.models.markov.approximate.law import SampledFamily
 from suffice.models.markov.approximate.measure import Measured
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.priors import Penalty, pull_of
-from suffice.report import MatchedStatistics
 
 Floats = NDArray[np.float64]
 

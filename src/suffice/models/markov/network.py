@@ -16,7 +16,8 @@ from suffice.domain import Domain
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
 from suffice.errors import EstimateError, MergeError, OptionError, SizeError, listing, require
-from suffice.fitting import Estimator, Solution
+from suffice.fitting.estimator import Estimator, Solution
+from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.models.markov.approximate.options import APPROXIMATE, read_batch, read_sampling
 from suffice.models.markov.certificate import certify
 from suffice.models.markov.contingency import observed_margin, observed_margins
@@ -35,7 +36,6 @@ from suffice.models.markov.priors import read_penalty
 from suffice.models.markov.standing import Standing, find_face, find_standing
 from suffice.models.markov.statistics import joint_counts
 from suffice.models.markov.structure import Term, read_terms, term_variables
-from suffice.report import Certificate, MatchedStatistics
 from suffice.solvers.faces import MOST_CELLS, NoJointLawError
 from suffice.solvers.rank import dimensions
 from suffice.solvers.scaling import inner, likelihood_bound

@@ -13,13 +13,13 @@ from suffice.answers import CountTable
 from suffice.domain import Domain
 from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, SizeError
+from suffice.fitting.report import Report
 from suffice.models.markov.errors import weight_errors
 from suffice.models.markov.feature_rank import untold_weights
 from suffice.models.markov.feature_spread import feature_units, features_of, standardised
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.priors import GaussianPenalty, read_penalty
 from suffice.models.markov.structure import Term
-from suffice.report import Report
 from suffice.statistics import Counts, Summary
 from suffice.table import Table
 

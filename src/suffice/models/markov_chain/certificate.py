@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.runs import blocks
+from suffice.fitting.report import Certificate
 from suffice.models.markov_chain.hyper import LEAST, MOST, digamma_difference
 from suffice.models.markov_chain.interpolation import Evidence
 from suffice.models.markov_chain.laws import BackoffLaw, Law, row, whole_history
@@ -19,7 +20,6 @@ from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.reading import Vocabulary
 from suffice.models.markov_chain.rows import Histories, RowPrior, log_joint, responsibilities
 from suffice.models.markov_chain.solve import Solved
-from suffice.report import Certificate
 
 Floats = NDArray[np.float64]
 

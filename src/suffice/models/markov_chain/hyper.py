@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.engines.runs import sums_by
 from suffice.errors import EstimateError
 from suffice.families.gamma_function import log_gamma_ratio, rest_curvature, rest_slope
-from suffice.iteration import Control, Outcome
+from suffice.fitting.control import Control, Outcome
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.rows import Histories, log_joint, responsibilities
 from suffice.solvers.fixed_point import Climb, climb

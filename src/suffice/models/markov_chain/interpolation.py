@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.runs import sums_by
 from suffice.errors import DataError
-from suffice.iteration import Control, Outcome, State, iterate
+from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.markov_chain.laws import BackoffLaw, safe_log
 from suffice.models.markov_chain.levels import Level, Levels, at_places
 from suffice.models.markov_chain.smoothing import Interpolation

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable, as_python
 from suffice.errors import EstimateError, FileFormatError, NotFittedError, OptionError, listing
-from suffice.fitting import Estimator, Solution
+from suffice.fitting.estimator import Estimator, Solution
+from suffice.fitting.report import Certificate, CountedRows, MatchedStatistics, Report
 from suffice.models.markov_chain.analysis import ChainAnalysis
 from suffice.models.markov_chain.certificate import certify, log_likelihood, objective
 from suffice.models.markov_chain.laws import Law, law_from_plain
@@ -21,7 +22,6 @@ from suffice.models.markov_chain.sampling import ChainSamples
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Interpolation, Katz, KneserNey, Smoothing
 from suffice.models.markov_chain.solve import Solved, Wishes, solve
 from suffice.records import checked
-from suffice.report import Certificate, CountedRows, MatchedStatistics, Report
 from suffice.sources.ngrams import Layout, check_marks
 from suffice.statistics import Statistic, Summary
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import CountedRows, MatchedStatistics, largest_and_even
 from suffice.models.markov_chain.certificate import events
 from suffice.models.markov_chain.laws import Law
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.reading import Vocabulary
 from suffice.models.markov_chain.rows import RowPrior
-from suffice.report import CountedRows, MatchedStatistics, largest_and_even
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

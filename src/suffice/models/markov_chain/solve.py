@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from suffice.errors import OptionError, listing
 from suffice.families.base import as_floats
 from suffice.families.dirichlet_mixture import DirichletMixture
-from suffice.iteration import Control, Outcome
+from suffice.fitting.control import Control, Outcome
 from suffice.models.markov_chain import discounts
 from suffice.models.markov_chain.hyper import learn_prior, said
 from suffice.models.markov_chain.interpolation import Evidence, interpolated_law

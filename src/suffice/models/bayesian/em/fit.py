@@ -13,7 +13,7 @@ import numpy as np
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, SizeError, SufficeWarning, listing
 from suffice.families.base import generator
-from suffice.iteration import Control, fingerprint
+from suffice.fitting.control import Control, fingerprint
 from suffice.models.bayesian.em.check import expected_again
 from suffice.models.bayesian.em.mixed_expectation import MixedExpectation, Shape
 from suffice.models.bayesian.em.start import starting_summary

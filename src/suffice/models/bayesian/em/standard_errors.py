@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import Curvature
 from suffice.models.bayesian.em.coordinates import Coordinates, Units
 from suffice.models.em.identifiability import Spectrum, curvature, spectrum
 from suffice.models.em.information import score_differences
-from suffice.report import Curvature
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]

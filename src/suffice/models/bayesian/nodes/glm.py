@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from suffice.answers import MOST_AXES
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
+from suffice.fitting.report import Report
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, OfFamily, UnitFree
 from suffice.models.bayesian.nodes.glm_rows import places_of, rows_of, table_of
 from suffice.models.bayesian.nodes.regressions import fresh_name
 from suffice.records import checked
-from suffice.report import Report
 from suffice.statistics import Summary
 from suffice.table import Table
 

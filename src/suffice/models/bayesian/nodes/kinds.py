@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing
-from suffice.fitting import Estimator
+from suffice.fitting.estimator import Estimator
 from suffice.models.bayesian.labelled_values import by_label
 from suffice.models.bayesian.nodes.contract import Learner, Node
 from suffice.models.bayesian.nodes.glm import GLMNode

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from suffice.domain import Domain
 from suffice.engines.importance import effective_size, pareto_shape
 from suffice.errors import OptionError, SamplingWarning, listing, warn
+from suffice.fitting.report import distrust
 from suffice.models.evidence import Evidence
-from suffice.report import distrust
 from suffice.table import Table
 
 Floats = NDArray[np.float64]

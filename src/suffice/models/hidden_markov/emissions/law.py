@@ -13,8 +13,8 @@ from suffice.errors import DataError, OptionError
 from suffice.families.base import Distribution, as_probabilities, generator
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
+from suffice.fitting.report import Report
 from suffice.models.hidden_markov.emissions.reals import as_reals
-from suffice.report import Report
 
 Floats = NDArray[np.float64]
 

@@ -14,13 +14,13 @@ from suffice.engines.chain_means import ChainMeans, Functions
 from suffice.engines.gibbs import Chains, GibbsSampler
 from suffice.engines.tempering import Replicas, climbed, fresh_means
 from suffice.errors import EstimateError, SamplingWarning, SizeError, listing, warn
+from suffice.fitting.report import distrust
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.sampled_answers import SampledTable, certain_cells, possible_states
 from suffice.models.evidence import read_evidence
 from suffice.models.markov.approximate.law import INSTEAD, SampledFamily
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.rows import model_sampler, model_scopes
-from suffice.report import distrust
 from suffice.table import Table
 
 Floats = NDArray[np.float64]

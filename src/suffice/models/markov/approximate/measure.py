@@ -12,13 +12,13 @@ from suffice.engines.annealing import log_partition
 from suffice.engines.chain_means import ChainMeans
 from suffice.engines.gibbs import Chains
 from suffice.engines.tempering import fresh_means
+from suffice.fitting.report import Certificate, MonteCarlo
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import LaplacePenalty
-from suffice.report import Certificate, MonteCarlo
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.scaling import inner
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import allowed
 from suffice.models.markov.approximate.measure import doubt
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.solvers import bethe, cd_gradient, pseudo_objective
 from suffice.models.markov.priors import LaplacePenalty
-from suffice.report import allowed
 from suffice.solvers.gradient import pseudo_gradient
 
 Floats = NDArray[np.float64]

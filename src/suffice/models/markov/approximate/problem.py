@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.gibbs import Chains, GibbsSampler
 from suffice.errors import EstimateError
-from suffice.iteration import Control, fingerprint
+from suffice.fitting.control import Control, fingerprint
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.rows import Rows, model_sampler
 from suffice.models.markov.feature_spread import feature_units, standardised, variances

@@ -21,7 +21,7 @@ from suffice.engines.gibbs import Chains
 from suffice.engines.loopy import LoopyBeliefs
 from suffice.engines.tempering import climbed
 from suffice.errors import ConvergenceWarning, OptionError, warn
-from suffice.iteration import Outcome
+from suffice.fitting.control import Outcome
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import model_scopes
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty

@@ -6,13 +6,13 @@ import time
 from dataclasses import replace
 
 from suffice.errors import ConvergenceWarning, SamplingWarning, warn
-from suffice.iteration import Control, Outcome
+from suffice.fitting.control import Control, Outcome
+from suffice.fitting.report import DENIED as DENIED_BY_CERTIFICATE
 from suffice.models.markov.approximate.measure import Measured, measure, unmeasured
 from suffice.models.markov.approximate.own_slope import Own, measure_own
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.solvers import Fitted, StuckError, affordable, solve, tolerance_of
 from suffice.models.markov.law import LawFamily
-from suffice.report import DENIED as DENIED_BY_CERTIFICATE
 
 #: Why a fit has not converged whose own chains say that it has.
 DENIED = "denied by fresh chains"

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import Curvature
 from suffice.models.em.identifiability import curvature, spectrum
 from suffice.models.em.reports import STOPPED
-from suffice.report import Curvature
 
 Floats = NDArray[np.float64]
 

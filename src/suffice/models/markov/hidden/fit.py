@@ -17,7 +17,8 @@ from suffice.engines.junction_tree import TreePlan
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError, SufficeWarning
 from suffice.families.base import generator
-from suffice.iteration import Control, fingerprint
+from suffice.fitting.control import Control, fingerprint
+from suffice.fitting.report import Certificate
 from suffice.models.em.counts import ExpectedCounts
 from suffice.models.em.information import score_differences
 from suffice.models.em.rows import Rows
@@ -31,7 +32,6 @@ from suffice.models.markov.learning import Problem, in_sums, settle
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import LaplacePenalty, Penalty
 from suffice.models.markov.standing import Standing, find_standing
-from suffice.report import Certificate
 from suffice.solvers.faces import MOST_CELLS
 from suffice.statistics import Counts, Statistic, Summary
 

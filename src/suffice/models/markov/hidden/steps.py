@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.iteration import Control, Outcome, State
+from suffice.fitting.control import Control, Outcome, State
 from suffice.models.em.counts import ExpectedCounts
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.learning import Problem, improve

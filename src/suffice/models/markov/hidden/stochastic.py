@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from suffice.engines.annealing import log_partition
 from suffice.engines.gibbs import Chains
 from suffice.engines.junction_tree import plan_tree
+from suffice.fitting.report import Certificate
 from suffice.models.em.rows import Rows
 from suffice.models.markov.approximate.measure import Measured, doubt, drawn, fresh_chains
 from suffice.models.markov.approximate.problem import SampledProblem
@@ -23,7 +24,6 @@ from suffice.models.markov.approximate.solvers import TITLES, Fitted, tolerance_
 from suffice.models.markov.hidden.check import stationarity
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.report import Certificate
 from suffice.solvers.stochastic import Steps, stochastic_ascent
 
 Floats = NDArray[np.float64]

@@ -24,8 +24,8 @@ from suffice.records import record, replace
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
-    from suffice.iteration import Control, Outcome
-    from suffice.report import Certificate, MatchedStatistics, Report
+    from suffice.fitting.control import Control, Outcome
+    from suffice.fitting.report import Certificate, MatchedStatistics, Report
     from suffice.statistics import Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -240,7 +240,7 @@ class Estimator(Optioned):
         return None
 
     def _report(self, summary: Summary, solution: Solution, passes: int) -> Report:
-        from suffice.report import Report
+        from suffice.fitting.report import Report
 
         log_likelihood = self._log_likelihood(summary)
         outcome = solution.outcome
@@ -307,7 +307,7 @@ class Estimator(Optioned):
             self.report_  # noqa: B018  The receipt of the fit under the options that it had.
 
     def _control(self) -> Control:
-        from suffice.iteration import Control
+        from suffice.fitting.control import Control
 
         names = ("max_iter", "tolerance", "max_seconds", "progress", "callback", "checkpoint")
         return Control(**{name: self._options[name] for name in names if name in self._options})
@@ -367,7 +367,7 @@ class Estimator(Optioned):
             raise FileFormatError(f"{cls.__name__} has no option {listing(sorted(set(options) - set(known)))}.")
         model = cls(**{name: value for name, value in options.items() if name not in cls._transient})
         if plain["fitted"] is not None:
-            from suffice.report import Report
+            from suffice.fitting.report import Report
             from suffice.statistics import Summary
 
             if not isinstance(plain["summary"], Summary):
