@@ -683,7 +683,7 @@ def _picture_value(kind: str) -> Callable[[Any], float]:
     return value
 
 
-LABELLED = "suffice.models.label_learning._solved"
+LABELLED = "suffice.models.conditional_field.learning._solved"
 EPOCHS = "suffice.models.chain_crf.stochastic|Stochastic.run"
 
 

@@ -104,7 +104,7 @@ def sequences(data: Data, part: str) -> tuple[list[list[list[str]]], list[list[s
 
 def judge(data: Data) -> Callable[[str, Any], str]:
     """The objective, the iterations, and how well the labels of the test set are predicted."""
-    from suffice.models.chain_crf.evaluation import evaluate
+    from suffice.models.conditional_field.evaluation import evaluate
 
     X, y = sequences(data, "test")
 

@@ -53,17 +53,17 @@ if TYPE_CHECKING:
     from suffice.families.student import MultivariateStudentT as MultivariateStudentT
     from suffice.families.student import StudentT as StudentT
     from suffice.families.wishart import Wishart as Wishart
-    from suffice.fitting.estimator import summarize as summarize
     from suffice.fitting.report import Certificate as Certificate
     from suffice.fitting.report import Report as Report
+    from suffice.fitting.template import summarize as summarize
     from suffice.formats import read as read
     from suffice.models.bayesian.network import BayesianNetwork as BayesianNetwork
     from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
-    from suffice.models.chain_crf.model import ChainCRF as ChainCRF
+    from suffice.models.chain_crf.declaration import ChainCRF as ChainCRF
     from suffice.models.gaussian_graph.model import GaussianGraph as GaussianGraph
     from suffice.models.glm.model import GLM as GLM
+    from suffice.models.graph_crf.declaration import GraphCRF as GraphCRF
     from suffice.models.graph_crf.example import GraphExample as GraphExample
-    from suffice.models.graph_crf.model import GraphCRF as GraphCRF
     from suffice.models.hidden_markov.emissions.law import Mixture as Mixture
     from suffice.models.hidden_markov.model import HiddenMarkovModel as HiddenMarkovModel
     from suffice.models.markov.approximate.options import GibbsSampling as GibbsSampling
@@ -88,12 +88,12 @@ __version__ = "0.1.0"
 _EXPORTS: dict[str, str] = {
     # models
     "BayesianNetwork": "suffice.models.bayesian.network",
-    "ChainCRF": "suffice.models.chain_crf.model",
+    "ChainCRF": "suffice.models.chain_crf.declaration",
     "Feature": "suffice.models.markov.feature",
     "GLM": "suffice.models.glm.model",
     "MarkovChain": "suffice.models.markov_chain.model",
     "GaussianGraph": "suffice.models.gaussian_graph.model",
-    "GraphCRF": "suffice.models.graph_crf.model",
+    "GraphCRF": "suffice.models.graph_crf.declaration",
     "GraphExample": "suffice.models.graph_crf.example",
     "HiddenMarkovModel": "suffice.models.hidden_markov.model",
     "GibbsSampling": "suffice.models.markov.approximate.options",
@@ -141,7 +141,7 @@ _EXPORTS: dict[str, str] = {
     "Summary": "suffice.statistics",
     "Sums": "suffice.statistics",
     "Variable": "suffice.domain",
-    "summarize": "suffice.fitting.estimator",
+    "summarize": "suffice.fitting.template",
     # results and files
     "Certificate": "suffice.fitting.report",
     "Report": "suffice.fitting.report",

@@ -297,7 +297,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path: Path, prior: Any) -> No
         sf.ChainCRF(prior=prior, tolerance=1e-9, checkpoint=path).fit(X, [list("xyxyxy"), list("yxy")])
     again = sf.ChainCRF(prior=prior, tolerance=1e-9, checkpoint=path).fit(X, y)
     assert again.n_iter_ == whole.n_iter_ > 3
-    np.testing.assert_array_equal(again._state.weights, whole._state.weights)
+    np.testing.assert_array_equal(again.fitted_.weights, whole.fitted_.weights)
     assert not path.exists()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import suffice as sf
 from suffice.kernels.choice import force
-from suffice.models.chain_crf.stochastic import Stochastic
+from suffice.models.chain_crf.stochastic import ChainStochastic
 
 pytest.importorskip("numba")
 
@@ -86,13 +86,13 @@ def test_minibatches_that_need_log_space_are_written_out(monkeypatch: pytest.Mon
     """After a first step of 4,000 "b" is L1, "a" is L0 and L0 never follows L1: no scaled row holds "b a"."""
     X = [[["a"], ["a"], ["b"], ["b"]], [["c"], ["d"]], [["b"], ["a"]], [["c"], ["a"], ["b"]]]
     Y = [["L0", "L0", "L1", "L1"], ["L1", "L0"], ["L1", "L0"], ["L0", "L1", "L1"]]
-    written, update = [], Stochastic.update
+    written, update = [], ChainStochastic.update
 
     def counted(self: Any, kept: Any, chosen: Any) -> None:
         written.append(len(chosen))
         update(self, kept, chosen)
 
-    monkeypatch.setattr(Stochastic, "update", counted)
+    monkeypatch.setattr(ChainStochastic, "update", counted)
     options: Any = {"solver": "sgd", "step_size": [4000.0, 1.0, 0.1], "average": True, "max_iter": 2, "shuffle": False}
     with pytest.warns(sf.ConvergenceWarning, match="runs away"):
         sparse, dense = both(X, Y, prior=sf.Normal(variance=1e6), all_possible_transitions=True, **options)

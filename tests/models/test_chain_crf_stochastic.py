@@ -10,10 +10,11 @@ import suffice as sf
 from label_paths import features, gradient, random_sequences
 from suffice.errors import OptionError
 from suffice.models.chain_crf.features import read_sequences
-from suffice.models.chain_crf.labels import read_labels
-from suffice.models.chain_crf.priors import read_prior
-from suffice.models.chain_crf.stochastic import Plan, Stochastic
+from suffice.models.chain_crf.stochastic import ChainStochastic
 from suffice.models.chain_crf.structure import Wanted, structure_of
+from suffice.models.conditional_field.labels import read_labels
+from suffice.models.conditional_field.priors import read_prior
+from suffice.models.conditional_field.stochastic import Plan
 
 WIDTH, SIZE = 2, 2
 
@@ -35,7 +36,7 @@ def stochastic(X: Any, Y: Any, prior: Any = None, **plan: Any) -> Any:
     sequences = read_sequences(X)
     codes, labels = read_labels(Y, sequences.offsets, (0, 1))
     structure = structure_of(sequences, codes, labels, Wanted())
-    return Stochastic(
+    return ChainStochastic(
         structure, sequences.without_zeros(), codes, np.ones(len(X)), read_prior(prior, structure.length), Plan(**plan)
     )
 

@@ -17,7 +17,7 @@ from suffice.errors import (
     OptionError,
     UnknownStateError,
 )
-from suffice.models.chain_crf.evaluation import chunks, evaluate
+from suffice.models.conditional_field.evaluation import chunks, evaluate
 
 PRIOR = sf.Normal(variance=1.0)
 DICTS = [

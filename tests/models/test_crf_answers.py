@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.models.chain_crf.decoding import Marginals
-from suffice.models.chain_crf.evaluation import evaluate
+from suffice.models.conditional_field.evaluation import evaluate
+from suffice.models.conditional_field.marginals import Marginals
 
 NORMAL = sf.Normal(variance=1.0)
 LABELS = ("A", "B", "C")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import suffice as sf
 from suffice.errors import DataError, EstimateError, OptionError
-from suffice.models import label_learning
+from suffice.models.conditional_field import learning as label_learning
 
 Floats = NDArray[np.float64]
 

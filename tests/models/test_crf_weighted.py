@@ -8,6 +8,7 @@ import pytest
 from scipy import optimize
 
 import suffice as sf
+from field_parts import field_ascent
 from graph_labelings import Enumerated, features_of
 from label_paths import gradient, log_likelihood, random_sequences
 
@@ -51,8 +52,7 @@ def test_the_mean_over_minibatches_is_the_gradient_of_the_weighted_mean(size: An
     """(1 / |D'|) sum over D' of w_n / mean(w) [phi - E phi], averaged over all D', less the prior's share."""
     X, Y = chains()
     model = sf.ChainCRF(prior=sf.Normal(variance=3.0), labels=[0, 1])
-    read = model._read(X, Y, REPEATS, None)
-    run = model._stochastic(read, model._objective_of(read), "sgd")
+    run = field_ascent(model, X, Y, REPEATS)
     w = np.random.default_rng(0).normal(size=8)
     batches = [np.array(chosen) for chosen in itertools.combinations(range(6), size)]
     mean = np.mean([run.batch_gradient(w, chosen) for chosen in batches], axis=0)
@@ -66,8 +66,7 @@ def test_the_mean_over_examples_of_graphs_is_the_gradient_of_the_weighted_mean()
     y = [rng.integers(0, 2, 3) for _ in X]
     shares = np.array([4.0, 1.0, 0.5, 2.0])
     model = sf.GraphCRF(prior=sf.Normal(variance=0.7), labels=[0, 1])
-    read = model._read(X, y, shares, None)
-    run = model._stochastic(read, model._objective_of(read), "sgd")
+    run = field_ascent(model, X, y, shares)
     w = rng.normal(size=8)
     tables = {"nodes": w[:4].reshape(2, 2), "edges": w[4:].reshape(2, 2, 1)}
     whole = -w / 0.7
@@ -184,8 +183,7 @@ def test_gibbs_chains_go_on_from_update_to_update() -> None:
     X, Y = [np.ones((20, 1))], [[0] * 20]
     options: Any = {"expectations": "gibbs", "n_samples": 200, "n_sweeps": 4, "step_size": 1e-9, "random_state": 0}
     model = sf.ChainCRF(labels=[0, 1], solver="sgd", **options)
-    read = model._read(X, Y, None, None)
-    run = model._stochastic(read, model._objective_of(read), "sgd")
+    run = field_ascent(model, X, Y)
     memory = run.memory_at(np.array([0.0, 0.0, 1.5, -1.5, -1.5, 1.5]), 0)
     shares = []
     for epoch in range(120):

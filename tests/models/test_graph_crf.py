@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 import suffice as sf
+from field_parts import field_objective
 from graph_labelings import Enumerated, features_of, tables_of
-from suffice.models.label_learning import information
+from suffice.models.conditional_field.learning import information
 
 SHAPES = {
     "alone": [],
@@ -103,7 +104,7 @@ def test_cliques_of_one_three_and_four_nodes_with_tied_weights() -> None:
     assert model.predict(X) == [law.best() for law in laws]
     # The weights are stationary for the objective that enumeration gives.
     eps = 1e-5
-    trained = model._state
+    trained = model.fitted_
 
     def objective(weights: Any) -> Any:
         tables = {
@@ -192,7 +193,7 @@ def test_newton_uses_the_covariance_of_the_features() -> None:
     rng = np.random.default_rng(7)
     X, y = data_of(rng, count=7, labels=2)
     model = sf.GraphCRF(sf.Normal(variance=1.0)).fit(X, y)
-    objective = model._objective_of(model._read(X, y, None, None))
+    objective = field_objective(model, X, y)
     weights = model.weights_
     total = np.eye(12)
     for example in X:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from field_parts import field_objective
 
 NORMAL = sf.Normal(variance=1.0)
 
@@ -31,12 +32,12 @@ def test_the_fit_comes_near_the_exact_optimum(prior: Any) -> None:
     assert model.converged_
     assert model.report_.method == "stochastic ascent"
     judge = sf.GraphCRF(prior, edge_weights="equal")
-    objective = judge._objective_of(judge._read(X, y, None, None))
+    objective = field_objective(judge, X, y)
     value = objective.smooth(model.weights_)[0]
     value -= 0.0 if objective.penalties.laplace is None else objective.penalties.laplace.value(model.weights_)
     # The slope may be a quarter of its standard error: a loss of tenths of a nat among hundreds.
     assert exact.report_.objective - value < 0.5
-    assert exact.report_.objective - judge._objective_of(judge._read(X, y, None, None)).smooth(np.zeros(5))[0] > 50
+    assert exact.report_.objective - field_objective(judge, X, y).smooth(np.zeros(5))[0] > 50
 
 
 def test_large_pictures_do_not_run_away() -> None:
@@ -120,7 +121,7 @@ def test_cliques_of_one_node_and_exact_examples_take_part() -> None:
     model = sf.GraphCRF(NORMAL, inference="gibbs", max_cells=100, random_state=0, **options).fit(X, y)
     assert "forward-backward for 1 graph" in str(model.report_.plan)
     judge = sf.GraphCRF(NORMAL, **options)
-    objective = judge._objective_of(judge._read(X, y, None, None))
+    objective = field_objective(judge, X, y)
     assert 0.0 <= exact.report_.objective - objective.smooth(model.weights_)[0] < 0.5
 
 
@@ -140,7 +141,7 @@ def test_a_validation_set_does_not_end_the_fit_while_it_measures() -> None:
     assert free.report_.iterations > 60 > len(answers)
     values = []
     for weights in (np.zeros(5), *answers):
-        objective = free._watch((X[2:], y[2:]), free._trained.structure)
+        objective = free._task()._watch((X[2:], y[2:]), free.fitted_.structure)
         values.append(objective(weights))
     best = [np.zeros(5), *answers][int(np.argmax(values))]
     np.testing.assert_array_equal(watched.weights_, best)

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import suffice as sf
+from field_parts import field_ascent, field_objective
 from graph_labelings import Enumerated, features_of
 from suffice.models.graph_crf.stochastic import GraphStochastic
 
@@ -56,9 +57,7 @@ def test_steps_go_up() -> None:
 def test_the_mean_over_all_minibatches_is_the_gradient_of_the_mean(size: Any) -> None:
     X, y = data_of(2)
     model = sf.GraphCRF(sf.Normal(variance=0.3), solver="sgd", batch_size=size)
-    read = model._read(X, y, None, None)
-    objective = model._objective_of(read)
-    run = model._stochastic(read, objective, "sgd")
+    objective, run = field_objective(model, X, y), field_ascent(model, X, y)
     weights = np.random.default_rng(0).normal(size=8)
     batches = [np.array(batch) for batch in itertools.combinations(range(5), size)]
     mean = np.mean([run.batch_gradient(weights, batch) for batch in batches], axis=0)
@@ -85,12 +84,11 @@ def test_a_step_with_given_draws_is_exact(monkeypatch: Any) -> None:
 def test_sampled_gradients_agree_with_exact_ones(kind: Any) -> None:
     X, y = data_of(5, count=3)
     model = sf.GraphCRF(solver="sgd", expectations=kind, n_samples=4000, n_sweeps=30, random_state=0)
-    read = model._read(X, y, None, None)
-    run = model._stochastic(read, model._objective_of(read), "sgd")
+    run = field_ascent(model, X, y)
     weights = np.random.default_rng(1).normal(size=8) * 0.5
     chosen = np.arange(3)
     part, codes = run._part(chosen)
-    drawn = run.draws(chosen, part, codes, read.structure.scores(weights, part))
+    drawn = run.draws(chosen, part, codes, run.structure.scores(weights, part))
     assert drawn.shape == (4000, 12)
     for i, example in enumerate(X):
         rows = np.array([features_of(example, draw[4 * i : 4 * i + 4], 2) for draw in drawn])

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import suffice as sf
+from field_parts import field_objective
 from graph_labelings import Enumerated, score_of, tables_of
 
 
@@ -36,8 +37,8 @@ def test_wide_graphs_are_fitted_by_the_pseudo_likelihood_and_the_report_says_so(
     model.fit(cliques, y)
 
     def objective(weights: Any) -> Any:
-        parts = enumerate(model._state.structure.templates)
-        tables = {t.name: t.whole(model._state.structure.block(weights, i)) for i, t in parts}
+        parts = enumerate(model.fitted_.structure.templates)
+        tables = {t.name: t.whole(model.fitted_.structure.block(weights, i)) for i, t in parts}
         pairs = zip(cliques, y, strict=True)
         return sum(conditional_logs(tables, x, c.ravel(), 2) for x, c in pairs) - 0.5 * weights @ weights
 
@@ -164,7 +165,7 @@ def test_the_certificate_of_gibbs_sampling_is_measured_by_fresh_chains() -> None
     options: Any = {"inference": "gibbs", "step_size": 0.1, "decay": 0.5, "max_iter": 20, "random_state": 0}
     model = sf.GraphCRF(sf.Normal(variance=1.0), max_cells=10, **options).fit(X, y)
     exact = sf.GraphCRF(sf.Normal(variance=1.0))
-    slope = exact._objective_of(exact._read(X, y, None, None)).smooth(model.weights_)[1]
+    slope = field_objective(exact, X, y).smooth(model.weights_)[1]
     certificate = model.report_.certificate
     assert not certificate.exact
     assert certificate.monte_carlo is not None

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable, is_gap
 from suffice.errors import MergeError, NotFittedError, OptionError, listing, shortened
-from suffice.fitting.estimator import Estimator
+from suffice.fitting.template import TemplateEstimator
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
@@ -216,7 +216,7 @@ _EVALUATING = (
 )
 
 
-class Distribution(Estimator):
+class Distribution(TemplateEstimator):
     """A law that is unfitted (``Normal()``), given (``Normal(mean=0, variance=10)``) or fitted.
 
     Parameters are read with a trailing underscore (``mean_``) whether given or fitted.

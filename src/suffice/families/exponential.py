@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import Distribution, as_numbers
 from suffice.fitting.control import Control, Outcome, fingerprint
-from suffice.fitting.estimator import Solution
 from suffice.fitting.report import Certificate, MatchedStatistics
+from suffice.fitting.template import Solution
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from suffice.families.gamma_function import ratio_excess
 from suffice.families.gamma_shape import rate_of
 from suffice.families.lomax import Lomax
 from suffice.families.moments import read_sums
-from suffice.fitting.estimator import Solution
+from suffice.fitting.template import Solution
 from suffice.statistics import Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]

@@ -29,7 +29,7 @@ from suffice.families.gamma_shape import (
 )
 from suffice.families.moments import read_sums
 from suffice.fitting.control import Control, Outcome, fingerprint
-from suffice.fitting.estimator import Solution
+from suffice.fitting.template import Solution
 from suffice.statistics import Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]

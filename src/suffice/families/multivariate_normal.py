@@ -21,7 +21,7 @@ from suffice.families.moments import SMALLEST, read_moments, refuse_small
 from suffice.families.student import MultivariateStudentT
 from suffice.families.vectors import VectorFamily
 from suffice.fitting.control import Outcome
-from suffice.fitting.estimator import Solution
+from suffice.fitting.template import Solution
 from suffice.statistics import Moments, Statistic, Summary
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from suffice.families.base import as_float, as_numbers, generator
 from suffice.families.counting import CountFamily, in_support, refuse_long_draws
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
 from suffice.families.negative_binomial import NegativeBinomial
-from suffice.fitting.estimator import Solution
+from suffice.fitting.template import Solution
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]

@@ -54,6 +54,8 @@ class Control:
     progress: bool = False
     callback: Callable[[State], Any] | None = None
     checkpoint: str | Path | None = None
+    #: What is being solved, by its fingerprint: a checkpoint of another problem is refused.
+    problem: str = ""
 
     def __post_init__(self) -> None:
         """Refuse limits that make no sense."""
@@ -95,6 +97,7 @@ def iterate(step: Callable[[State], State], start: State, control: Control, *, p
     Ctrl-C, a limit or a callback that returns True give the best state so far, marked as not converged. `problem`
     identifies what is being solved: a checkpoint of another problem is refused.
     """
+    problem = problem or control.problem
     state, best, history = _resume(control.checkpoint, problem) or (start, start, [start.objective])
     began = last_saved = time.monotonic()
     reason = "interrupted"

@@ -18,7 +18,7 @@ from suffice.errors import (
     listing,
     require,
 )
-from suffice.fitting.estimator import Estimator, Solution
+from suffice.fitting.template import Solution, TemplateEstimator
 from suffice.models.bayesian.gaps import NetworkGaps
 from suffice.models.bayesian.learning import check_range, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
@@ -58,7 +58,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 START_UNUSED = "start= was not used: nothing is hidden or missing, so the estimate has a closed form"
 
 
-class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPosterior, Estimator):
+class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPosterior, TemplateEstimator):
     """P(x) = product over nodes of P(node | parents); the structure is given, the tables are learned.
 
     Complete data have a closed form. Hidden nodes and gaps (None, NaN, NA) are learned by EM with exact expectations,

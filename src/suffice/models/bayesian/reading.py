@@ -12,7 +12,7 @@ from suffice.models.evidence import known_columns
 from suffice.records import replace
 
 if TYPE_CHECKING:
-    from suffice.fitting.estimator import Purpose
+    from suffice.fitting.template import Purpose
 
 
 class NetworkReading(NetworkLearning):

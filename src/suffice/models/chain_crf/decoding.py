@@ -10,92 +10,13 @@ from numpy.typing import NDArray
 
 from suffice.engines.chain import Chains
 from suffice.models.chain_crf.features import Sequences
-from suffice.models.chain_crf.labels import label_codes, label_key
 from suffice.models.chain_crf.objective import Block
 from suffice.models.chain_crf.structure import Structure
-from suffice.models.labelled import whole_number
+from suffice.models.conditional_field.checks import whole_number
+from suffice.models.conditional_field.marginals import Marginals
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-class Marginals(np.ndarray):
-    """Probabilities of labels, (steps, K) for a sequence and (K,) for a step, read by place or by label.
-
-    ``marginals[t]["B-NP"]`` is the probability of that label at step t, ``marginals[:, 0]`` that of the first label at
-    all steps, ``marginals.of(label)`` that of any label. `labels` gives the order. Brackets read whole numbers, and
-    tuples of them, as places. A part has labels as long as its last axis is that of all labels, and so have copies by
-    the module `copy`; what is computed from marginals has none.
-    """
-
-    labels: tuple[Any, ...]
-
-    def __new__(cls, values: Floats, labels: tuple[Any, ...]) -> Marginals:
-        """Values (..., K) with the labels of the last axis."""
-        found = np.asarray(values).view(cls)
-        found.labels = labels
-        return found
-
-    def __array_finalize__(self, source: Any) -> None:
-        """Nobody knows what a view or a result has along its last axis; only brackets do."""
-        self.labels = ()
-
-    def __getitem__(self, key: Any) -> Any:
-        """By place as in any array, or by label along the last axis."""
-        if isinstance(key, str) or (isinstance(key, tuple) and not all(map(_is_place, key))):
-            return self.of(key)
-        found = super().__getitem__(key)
-        if isinstance(found, Marginals) and found.ndim and self.labels:
-            rows = isinstance(key, int | np.integer | slice) and self.ndim > 1
-            found.labels = self.labels if rows or _same_columns(self, key) else ()
-        return found
-
-    def of(self, label: Any) -> Any:
-        """The probability of a label, along the last axis."""
-        if not self.labels:
-            raise KeyError(f"{label!r}: this array has no labels; it was computed, or holds a part of the columns.")
-        place = label_codes(self.labels).get(label_key(label))
-        if place is None:
-            raise KeyError(f"{label!r} is no label; the labels are {self.labels}.")
-        return np.asarray(self)[..., place][()]
-
-    def __reduce__(self) -> Any:
-        """Pickles keep the labels."""
-        found: Any = super().__reduce__()
-        make, arguments, state = found
-        return make, arguments, (self.labels, state)
-
-    def __setstate__(self, state: Any) -> None:
-        """See `__reduce__`."""
-        self.labels, inner = state
-        super().__setstate__(inner)
-
-    def __copy__(self) -> Marginals:
-        """The same numbers with the same labels; NumPy's own `copy` has none, since it also serves to sort."""
-        return Marginals(np.array(self), self.labels)
-
-    def __deepcopy__(self, memo: Any) -> Marginals:
-        """See `__copy__`."""
-        return self.__copy__()
-
-    def keys(self) -> tuple[Any, ...]:
-        """The labels."""
-        return self.labels
-
-    def items(self) -> list[tuple[Any, Any]]:
-        """Labels with their probabilities."""
-        return [(label, np.asarray(self)[..., place][()]) for place, label in enumerate(self.labels)]
-
-
-def _is_place(key: Any) -> bool:
-    """Whether arrays take this as (a part of) an index."""
-    return key is None or key is Ellipsis or isinstance(key, int | np.integer | slice | np.ndarray | list)
-
-
-def _same_columns(marginals: Marginals, key: Any) -> bool:
-    """Whether what an index takes out of an array still has all columns along its last axis, in their order."""
-    columns = np.broadcast_to(np.arange(marginals.shape[-1]), marginals.shape)[key]
-    return columns.shape[-1] == marginals.shape[-1] and bool((columns == np.arange(marginals.shape[-1])).all())
 
 
 class Decoder:

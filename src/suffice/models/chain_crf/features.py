@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from suffice.engines.label_scores import Matrix
 from suffice.errors import DataError, MissingValueError, OptionError
-from suffice.models.chain_crf.names import LARGEST, interned, too_large
+from suffice.models.chain_crf.names import interned
+from suffice.models.conditional_field.checks import LARGEST, too_large
 
 Ints = NDArray[np.int64]
 
@@ -60,6 +61,10 @@ class Sequences:
     def __len__(self) -> int:
         """How many sequences there are."""
         return len(self.offsets) - 1
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """What tells them from others."""
+        return [self.design.indptr, self.design.indices, self.design.values, self.offsets]
 
     def without_zeros(self) -> Sequences:
         """The same without entries of 0, and without values where all that are left are 1."""

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, MissingValueError
+from suffice.models.conditional_field.checks import LARGEST, too_large
 
 Ints = NDArray[np.int64]
 #: A sequence and a step of it.
 Where = tuple[int, int]
-
-#: Numbers beyond this overflow when they are squared and summed.
-LARGEST = 1e100
 
 
 def interned(sequences: list[Any]) -> tuple[NDArray[np.int32], NDArray[np.float64], Ints, list[str]]:
@@ -182,8 +180,3 @@ def _no_name(steps: Sequence[Any], s: int, first: int = 0) -> DataError:
             if not isinstance(name, str | bytes):
                 return DataError(f"{_said((s, t))}: the feature {name!r} is no text; names of features are text.")
     return DataError(f"Sequence {s} of X: a feature is no text; names of features are text.")
-
-
-def too_large(what: str, value: float) -> str:
-    """What is said about a number that is too large."""
-    return f"{what} is {value:g}; sums of numbers beyond {LARGEST:g} overflow. Divide the feature by its largest value."

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.label_scores import ChainWeights, ExpectedFeatures, Matrix, ScoredSteps, part_of
 from suffice.models.chain_crf.features import Sequences
-from suffice.models.chain_crf.priors import Penalties
 from suffice.models.chain_crf.structure import Structure
+from suffice.models.conditional_field.priors import Penalties
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -90,6 +90,20 @@ class ChainObjective:
     features: Floats
     penalties: Penalties
     weight: float
+    examples: ClassVar[str] = "sequences"
+    exact: ClassVar[bool] = True
+    concave: ClassVar[bool] = True
+    at_most_one: ClassVar[bool] = True
+    engine_in_words: ClassVar[str] = ""
+
+    @property
+    def structure(self) -> Structure:
+        """The weights there are."""
+        return self.block.structure
+
+    def observed(self) -> Floats:
+        """The features (k,) of the labels of all sequences, weighted and summed."""
+        return self.features
 
     def log_likelihood(self, weights: Floats) -> float:
         """The sum over sequences, natural logarithm."""

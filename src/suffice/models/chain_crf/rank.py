@@ -1,4 +1,4 @@
-"""The number of parameters of a chain: see `suffice.models.label_rank`.
+"""The number of parameters of a chain: see `suffice.models.conditional_field.rank`.
 
 Where every path of labels is possible, the vectors of the span are those of signed laws of the labels. The law of a
 step t may move by any p (K,) that adds up to 0, and a pair of steps by any matrix Z whose rows and columns do:
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from suffice.models.chain_crf.features import Sequences
 from suffice.models.chain_crf.objective import Block
 from suffice.models.chain_crf.structure import Structure
-from suffice.models.label_rank import MOST, SPARE, FeatureRank, numerical_rank, rank_of_draws, sketched
+from suffice.models.conditional_field.rank import MOST, SPARE, FeatureRank, numerical_rank, rank_of_draws, sketched
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from suffice.engines.label_scores import SequenceSteps
 from suffice.models.chain_crf.features import Sequences
 from suffice.models.chain_crf.objective import EVALUATIONS
-from suffice.models.chain_crf.priors import Penalties
 from suffice.models.chain_crf.structure import Structure
+from suffice.models.conditional_field.priors import Penalties
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

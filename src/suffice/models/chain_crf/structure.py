@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from suffice.engines.label_scores import Packing, label_pairs
 from suffice.errors import DataError, OptionError, listing
 from suffice.models.chain_crf.features import FeatureSpace, Sequences
-from suffice.models.chain_crf.labels import counted, label_codes, label_key
+from suffice.models.conditional_field.labels import counted, label_codes, label_key
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -95,6 +95,11 @@ class Structure:
                 conditioned[:, self.allowed].ravel(),
             )
         )
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """What tells it from others."""
+        packing = self.packing
+        return [packing.pointers, packing.labels, self.free, self.allowed, self.ends, self.conditioned]
 
     def names(self) -> list[tuple[Any, ...]]:
         """The name of each weight: ("state", feature, label), ("transition", from, to) and so on."""

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.answers import MomentSums
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, MergeError, OptionError, SizeError, listing
-from suffice.fitting.estimator import Estimator, Solution
 from suffice.fitting.report import Certificate, MatchedStatistics
+from suffice.fitting.template import Solution, TemplateEstimator
 from suffice.models.gaussian_graph.answers import GraphAnswers
 from suffice.models.gaussian_graph.covariance import SMALLEST, by_node, moments_of, real_numbers
 from suffice.models.gaussian_graph.existence import decide
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 MOST_ENTRIES = 6_000
 
 
-class GaussianGraph(GraphAnswers, Estimator):
+class GaussianGraph(GraphAnswers, TemplateEstimator):
     """A normal law N(mean, K^-1) whose precision K is 0 for every pair of nodes that is not joined.
 
     At the maximum of the likelihood the covariances of all edges, and the variances, are those of the rows (divisor N);

@@ -15,8 +15,8 @@ from suffice.engines.linear_predictor import with_one_blas_thread
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
 from suffice.families.base import Distribution
 from suffice.fitting.control import Control
-from suffice.fitting.estimator import Estimator
 from suffice.fitting.report import Report
+from suffice.fitting.template import TemplateEstimator
 from suffice.models.glm.checkpoint import Keeper
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import FAMILIES, Family
@@ -65,7 +65,7 @@ _OTHER_NAMES = {
 }
 
 
-class GLM(Reading, Estimator):  # type: ignore[misc]
+class GLM(Reading, TemplateEstimator):  # type: ignore[misc]
     """A generalised linear model: ``E[y | x] = f(intercept + x' coefficients + offset)``, f the inverse of the link.
 
     Args:

@@ -104,7 +104,7 @@ def _noisy_slope(objective: GraphObjective, run: GraphStochastic) -> tuple[Calla
 
 def _spread(objective: GraphObjective, run: GraphStochastic) -> Floats:
     """The root of the curvature (k,) of the mean objective where labels are drawn at random."""
-    structure, graphs = run.graph_structure, run.graphs
+    structure, graphs = run.structure, run.graphs
     draws = run.rng.integers(0, structure.size, (LABELLINGS, int(graphs.offsets[-1])))
     # The variance of a sum with shares sqrt(w) is the sum of w times the variances.
     sums = np.array([structure.observed(graphs, draw, np.sqrt(run.weights)) for draw in draws])

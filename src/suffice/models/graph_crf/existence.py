@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.chain_crf.existence import UNDECIDED, Extremes, Standing, at_their_ends, standing_of
-from suffice.models.chain_crf.priors import Penalties
+from suffice.models.conditional_field.curvature import ends_nearby
+from suffice.models.conditional_field.existence import UNDECIDED, Extremes, Standing, at_their_ends, standing_of
+from suffice.models.conditional_field.priors import Penalties
+from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.graph_crf.decoding import best_codes, label_scores
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.objective import GraphObjective
 from suffice.models.graph_crf.structure import Structure
-from suffice.models.label_certificate import ends_nearby
-from suffice.models.label_rank import FeatureRank
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, MissingValueError, listing
-from suffice.models.chain_crf.labels import counted
-from suffice.models.chain_crf.names import LARGEST, too_large
+from suffice.models.conditional_field.checks import LARGEST, too_large
+from suffice.models.conditional_field.labels import counted
 from suffice.models.graph_crf.example import GraphExample, members_and_features
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+#: What messages call the things that have labels, and the places of their labels.
+EXAMPLES = ("example", "node")
 NODES, EDGES = "nodes", "edges"
 
 
@@ -56,6 +58,10 @@ class Graphs:
     def offsets(self) -> Ints:
         """Where the nodes of each example begin (n + 1,)."""
         return self.parts[0].offsets
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """What tells them from others."""
+        return [array for part in self.parts for array in (part.members, part.features, part.offsets)]
 
     def places(self, template: int) -> Ints:
         """Members of all cliques of a template (c, r), numbered among the nodes of all examples."""
@@ -266,3 +272,28 @@ def _refuse_repeated(where: str, name: str, keys: Ints, members: Ints) -> None:
             f"{where}, {row} {i}: {members[i].tolist()} is there already, as number {int(firsts[label[i]])}. Join "
             "their features in one row."
         )
+
+
+def flat_labels(y: Any, graphs: Graphs) -> Any:
+    """Labels with those of pictures, arrays of several axes, laid out row by row; a lone node may have a lone label."""
+    if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
+        raise DataError(f"y is a {type(y).__name__}; expected the labels of each example in a list.")
+    given = list(y)
+    if (np.diff(graphs.offsets) == 1).all() and not any(np.ndim(one) for one in given):
+        return [[one] for one in given]
+    for number, one in enumerate(given):
+        rows = one if isinstance(one, list | tuple) else ()
+        if (
+            rows
+            and all(isinstance(row, list | tuple | np.ndarray) for row in rows)
+            and _nodes(graphs, number) > len(rows)
+        ):
+            raise DataError(
+                f"Example {number} of y is a list of lists; expected one label for each node, or an array (height, "
+                "width) of the labels of a picture: np.array(labels)."
+            )
+    return [one.ravel() if isinstance(one, np.ndarray) and one.ndim > 1 else one for one in given]
+
+
+def _nodes(graphs: Graphs, example: int) -> int:
+    return int(graphs.offsets[example + 1] - graphs.offsets[example]) if example < len(graphs) else 0

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, SizeError
-from suffice.models.chain_crf.priors import Penalties
+from suffice.models.conditional_field.checks import whole_number
+from suffice.models.conditional_field.priors import Penalties
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import EVALUATIONS, Inference, nodes_of
 from suffice.models.graph_crf.pseudo import PseudoLikelihood
 from suffice.models.graph_crf.routes import Routes, everything, routes_of
 from suffice.models.graph_crf.structure import Structure
-from suffice.models.labelled import whole_number
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -106,6 +106,19 @@ class GraphObjective:
             structure, once, engine.routes(structure, once), threads=engine.threads, calls=EVALUATIONS
         )
         self._exact = inference, np.bincount(label, shares, len(firsts)).astype(np.float64)
+
+    #: What a receipt calls them.
+    examples = "examples"
+
+    @property
+    def at_most_one(self) -> bool:
+        """Pseudo-likelihoods are at most 1 too; Bethe's approximation has no bound."""
+        return self.engine.wide != "loopy"
+
+    @property
+    def engine_in_words(self) -> str:
+        """How expectations were computed that are not exact."""
+        return "" if self.exact else self.routes.said(WORDS[self.engine.wide])
 
     @property
     def exact(self) -> bool:

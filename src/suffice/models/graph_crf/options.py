@@ -10,20 +10,18 @@ import numpy as np
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError, listing
 from suffice.families.base import generator
+from suffice.models.conditional_field.checks import whole_number
+from suffice.models.conditional_field.learning import STOCHASTIC, check_solver
 from suffice.models.graph_crf.graphs import EDGES, NODES
+from suffice.models.graph_crf.task import GraphTask
 from suffice.models.graph_crf.templates import FORMS
-from suffice.models.label_learning import SOLVERS, STOCHASTIC
-from suffice.models.labelled import whole_number
 
 EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")
 
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that make no sense."""
-    if options["solver"] not in SOLVERS:
-        raise OptionError(f"solver is {options['solver']!r}; expected one of {listing(SOLVERS)}.")
-    if options["solver"] == "perceptron" and options["prior"] is not None:
-        raise OptionError("The perceptron has no objective that a prior could enter; give prior=None.")
+    check_solver(options)
     if options["inference"] == "gibbs" and options["solver"] not in ("auto", *STOCHASTIC):
         raise OptionError(
             f"inference='gibbs' gives noisy gradients, and solver={options['solver']!r} needs exact ones. Use "
@@ -46,3 +44,6 @@ def check_options(options: Mapping[str, Any]) -> None:
     whole_number(options["patience"], "patience")
     worker_count(options["threads"])
     generator(options["random_state"])
+    task = GraphTask(options)
+    task.engine  # noqa: B018  Refuses what makes no sense.
+    task.plan("sgd", expectations="exact")

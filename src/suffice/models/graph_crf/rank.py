@@ -1,14 +1,14 @@
-"""The number of parameters of a conditional random field on graphs: see `suffice.models.label_rank`."""
+"""The number of parameters of a conditional random field on graphs: see `suffice.models.conditional_field.rank`."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.models.conditional_field.rank import FeatureRank, numerical_rank, rank_of_draws
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.structure import Structure
 from suffice.models.graph_crf.templates import Template
-from suffice.models.label_rank import FeatureRank, numerical_rank, rank_of_draws
 
 Floats = NDArray[np.float64]
 

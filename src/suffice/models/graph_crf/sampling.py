@@ -13,7 +13,7 @@ from suffice.engines.chain_means import ChainMeans
 from suffice.engines.gibbs import Chains, GibbsSampler
 from suffice.engines.tempering import Lengths, Replicas, fresh_means
 from suffice.fitting.report import FEW, MIXED, MonteCarlo, distrust
-from suffice.models.chain_crf.decoding import Marginals
+from suffice.models.conditional_field.marginals import Marginals
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import Inference, Union, unary_scores
 from suffice.models.graph_crf.objective import GraphObjective

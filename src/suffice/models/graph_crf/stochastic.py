@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.chain_crf.priors import Penalties
-from suffice.models.chain_crf.stochastic import Plan, Stochastic
+from suffice.models.conditional_field.priors import Penalties
+from suffice.models.conditional_field.stochastic import Plan, Stochastic
 from suffice.models.graph_crf.decoding import best_codes
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import Inference, nodes_of, unary_scores
@@ -47,8 +47,8 @@ class GraphStochastic(Stochastic):
         unit: float | None = None,
     ) -> None:
         """Codes (nodes,) of the labels and weights (n,) of the examples; unit as in `Stochastic`."""
-        super().__init__(structure, graphs, codes, weights, penalties, plan, unit=unit)  # type: ignore[arg-type]
-        self.graph_structure, self.graphs, self.engine = structure, graphs, engine
+        super().__init__(structure.size, codes, weights, penalties, plan, unit)
+        self.structure, self.graphs, self.engine = structure, graphs, engine
         self.seed = int(self.rng.integers(2**62))
         self._samplers: dict[tuple[int, ...], GibbsLabels] = {}
 
@@ -57,13 +57,10 @@ class GraphStochastic(Stochastic):
         self.rng = np.random.default_rng([self.seed, int(memory["updates"])])
         return super().epoch(memory)
 
-    def fast_residuals(self) -> None:
-        """Graphs have updates of all weights alone."""
-
     def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
         """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some examples."""
         chosen = np.sort(chosen)
-        structure, shares = self.graph_structure, self.weights[chosen]
+        structure, shares = self.structure, self.weights[chosen]
         part, codes = self._part(chosen)
         total = len(chosen) * self.unit
         if self.plan.expectations == "exact":
@@ -75,7 +72,7 @@ class GraphStochastic(Stochastic):
 
     def draws(self, chosen: Ints, part: Graphs, codes: Ints, scores: list[Floats]) -> Ints:
         """Draws (samples, nodes) of the labels of some examples: of chains that began at the labels, or independent."""
-        structure, plan = self.graph_structure, self.plan
+        structure, plan = self.structure, self.plan
         if plan.expectations == "sampled":
             routes = Engine("exact", self.engine.most_cells).routes(structure, part)
             return exact_draws(Inference(structure, part, routes, threads=1), scores, plan.samples, self.rng)
@@ -92,12 +89,12 @@ class GraphStochastic(Stochastic):
         if key not in self._samplers:
             if len(self._samplers) >= KEPT:
                 self._samplers.clear()
-            self._samplers[key] = GibbsLabels(self.graph_structure, part, np.arange(len(part)), threads=1)
+            self._samplers[key] = GibbsLabels(self.structure, part, np.arange(len(part)), threads=1)
         return self._samplers[key]
 
     def perceptron_step(self, x: Floats, chosen: Ints) -> Floats:
         """The features of the labels less those of the best labels."""
-        structure, shares = self.graph_structure, self.weights[chosen]
+        structure, shares = self.structure, self.weights[chosen]
         part, codes = self._part(chosen)
         best = best_codes(structure, part, x, self.engine, self.rng)
         if (best == codes).all():

@@ -85,6 +85,10 @@ class Structure:
             found.append(sums.ravel())
         return np.concatenate(found)
 
+    def arrays(self) -> list[NDArray[Any]]:
+        """What tells it from others: the numbers that functions of labels gave."""
+        return [np.zeros(0) if template.matrix is None else template.matrix for template in self.templates]
+
     def names(self) -> list[tuple[Any, ...]]:
         """The name of each weight: ("nodes", label, feature), ("edges", label, label, feature) and so on."""
         return [

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError, listing
-from suffice.fitting.estimator import Estimator
 from suffice.fitting.report import Report
+from suffice.fitting.template import TemplateEstimator
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
 from suffice.models.hidden_markov.structure import read_rows
 
 
-class HiddenMarkovFile(Estimator):
+class HiddenMarkovFile(TemplateEstimator):
     """Writing and reading; no sequence is kept."""
 
     def to_plain(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import TreePlan
 from suffice.errors import DataError, MergeError, MissingValueError, OptionError, SufficeWarning, listing
-from suffice.fitting.estimator import Estimator
+from suffice.fitting.template import TemplateEstimator
 from suffice.models.markov.builders import closed_domain
 from suffice.models.markov.contingency import (
     answering,
@@ -39,7 +39,7 @@ JOINT_VARIABLES = 12
 JOINT_CELLS = 2**16
 
 
-class MarkovData(MarkovState, Estimator):
+class MarkovData(MarkovState, TemplateEstimator):
     """The part of a Markov network that meets data; the network itself gives structure and law."""
 
     #: Sentences on margins that no law has, and others on the data, for the report.
@@ -164,7 +164,7 @@ class MarkovData(MarkovState, Estimator):
             raise MissingValueError(f"{error} score needs whole rows; log_likelihood sums gaps out.") from None
 
     def __score(self, data: Any, sample_weight: Any, columns: Any) -> float:
-        return Estimator.score(self, data, sample_weight, columns=columns)
+        return TemplateEstimator.score(self, data, sample_weight, columns=columns)
 
     def _comparing(self) -> Self:
         """A copy that reads data with the states of the fit, and counts what its masks need."""

@@ -14,8 +14,8 @@ from suffice.answers import PatternTable
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.families.laplace import Laplace
-from suffice.fitting.estimator import Solution
 from suffice.fitting.report import Certificate, Report
+from suffice.fitting.template import Solution
 from suffice.models.em.reports import counted_as_determined
 from suffice.models.em.rows import has_gaps, read_rows
 from suffice.models.markov.approximate.fitting import Estimate

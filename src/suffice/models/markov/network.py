@@ -16,8 +16,8 @@ from suffice.domain import Domain
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.plans import plan_once
 from suffice.errors import EstimateError, MergeError, OptionError, SizeError, listing, require
-from suffice.fitting.estimator import Estimator, Solution
 from suffice.fitting.report import Certificate, MatchedStatistics
+from suffice.fitting.template import Solution, TemplateEstimator
 from suffice.models.markov.approximate.options import APPROXIMATE, read_batch, read_sampling
 from suffice.models.markov.certificate import certify
 from suffice.models.markov.contingency import observed_margin, observed_margins
@@ -134,7 +134,7 @@ class MarkovNetwork(MarkovLatent):
     ) -> None:
         """See the class."""
         options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        Estimator.__init__(self, **options)
+        TemplateEstimator.__init__(self, **options)
         self._terms = read_terms(structure)
         self._names = tuple(dict.fromkeys([*term_variables(self._terms), *(states or ())]))
         read_sampling(sampling)

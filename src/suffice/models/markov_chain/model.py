@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable, as_python
 from suffice.errors import EstimateError, FileFormatError, NotFittedError, OptionError, listing
-from suffice.fitting.estimator import Estimator, Solution
 from suffice.fitting.report import Certificate, CountedRows, MatchedStatistics, Report
+from suffice.fitting.template import Solution, TemplateEstimator
 from suffice.models.markov_chain.analysis import ChainAnalysis
 from suffice.models.markov_chain.certificate import certify, log_likelihood, objective
 from suffice.models.markov_chain.laws import Law, law_from_plain
@@ -38,7 +38,7 @@ _BY_NAME: Mapping[str, Smoothing] = {
 _CHOICES: Mapping[str, tuple[Any, ...]] = {"estimate": (None, "mean", "map"), "unseen": ("uniform", "nan", "raise")}
 
 
-class MarkovChain(ChainSamples, ChainAnalysis, Estimator):
+class MarkovChain(ChainSamples, ChainAnalysis, TemplateEstimator):
     """A stationary Markov chain: ``p(x_1 ... x_T) = p(x_1) prod_t p(x_t | x_{t-k} ... x_{t-1})`` with k = `order`.
 
     Sequences come as a list of sequences of any lengths, as one array with ``lengths=``, as a table with ``group=``,

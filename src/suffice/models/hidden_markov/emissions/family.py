@@ -15,7 +15,7 @@ from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.gamma import Gamma
 from suffice.families.vectors import VectorFamily
-from suffice.fitting.estimator import summarize
+from suffice.fitting.template import summarize
 from suffice.models.hidden_markov.emissions.contract import (
     UNUSED,
     Data,

@@ -14,7 +14,7 @@ from suffice.domain import Domain
 from suffice.engines.annealing import LogPartition, log_partition
 from suffice.engines.plans import plan_once
 from suffice.errors import EstimateError, MergeError, OptionError, SamplingWarning, SizeError, listing, warn
-from suffice.fitting.estimator import Solution
+from suffice.fitting.template import Solution
 from suffice.models.markov.answers import Inference
 from suffice.models.markov.approximate.inference import GibbsInference
 from suffice.models.markov.approximate.law import SampledFamily

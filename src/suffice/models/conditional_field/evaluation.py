@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from suffice.errors import DataError
-from suffice.models.chain_crf.labels import label_key
+from suffice.models.conditional_field.labels import label_key
 
 #: What the label of a token inside of a chunk begins with.
 PREFIXES = ("B", "I", "E", "S", "L", "U")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, MissingValueError, UnknownStateError, listing
-from suffice.models.chain_crf.names import LARGEST
+from suffice.models.conditional_field.checks import LARGEST
 from suffice.options import doubles
 
 Floats = NDArray[np.float64]

@@ -6,18 +6,18 @@ Conditional random fields of chains and of graphs differ in their objectives, st
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import with_one_blas_thread
-from suffice.errors import EstimateError, OptionError
+from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome, State
-from suffice.models.chain_crf.priors import Penalties
-from suffice.models.labelled import whole_number
+from suffice.models.conditional_field.checks import whole_number
+from suffice.models.conditional_field.priors import Penalties
 from suffice.solvers.gradient import lbfgs, owlqn, pseudo_gradient
 from suffice.solvers.newton import damped_newton
 
@@ -54,6 +54,33 @@ class LabelObjective(Protocol):
     def weight(self) -> float:
         """How many examples there are."""
 
+    @property
+    def structure(self) -> Any:
+        """The weights there are."""
+
+    @property
+    def examples(self) -> str:
+        """What a receipt calls the examples."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether every expectation is exact."""
+
+    @property
+    def concave(self) -> bool:
+        """Whether what was maximised is concave and known, so that a prior bounds what is left of it."""
+
+    @property
+    def at_most_one(self) -> bool:
+        """Whether what takes the place of a probability is at most 1, so that with a prior there is a maximum."""
+
+    @property
+    def engine_in_words(self) -> str:
+        """How expectations were computed that are not exact; empty where all are."""
+
+    def observed(self) -> Floats:
+        """The features (k,) of the labels of all examples, weighted and summed, also those of other engines."""
+
     def smooth(self, weights: Floats) -> tuple[float, Floats]:
         """Value and slope (k,) without a Laplace penalty."""
 
@@ -63,20 +90,12 @@ def relative_gap(x: Floats, slopes: Floats) -> float:
     return float(np.linalg.norm(slopes)) / max(1.0, float(np.linalg.norm(x)))
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """What a fit gives: the weights, how it ended and by which method."""
-
-    weights: Floats
-    outcome: Outcome
-    method: str
-
-    @classmethod
-    def passed(cls, weights: Floats, objective: LabelObjective, method: str) -> Fit:
-        """The end of one pass over the examples, which makes no claim to have converged."""
-        value, gap = measured(objective, weights)
-        state = State(weights, value, gap, iteration=1)
-        return cls(weights, Outcome(state, False, "one pass", (value,)), method)
+def check_solver(options: Mapping[str, Any]) -> None:
+    """Refuse solvers that do not exist, and priors for one that has no objective."""
+    if options["solver"] not in SOLVERS:
+        raise OptionError(f"solver is {options['solver']!r}; expected one of {listing(SOLVERS)}.")
+    if options["solver"] == "perceptron" and options["prior"] is not None:
+        raise OptionError("The perceptron has no objective that a prior could enter; give prior=None.")
 
 
 def chosen_solver(solver: str, penalties: Penalties) -> str:
@@ -91,7 +110,7 @@ def chosen_solver(solver: str, penalties: Penalties) -> str:
     return solver
 
 
-def learn(
+def climbed(
     objective: LabelObjective,
     start: Floats,
     control: Control,
@@ -100,13 +119,11 @@ def learn(
     climb: Climb | None = None,
     watch: Callable[[Floats], float] | None = None,
     patience: int = 5,
-    problem: str = "",
-) -> Fit:
+) -> Outcome:
     """Maximise the objective from a start.
 
     climb: the way of a stochastic solver. watch: the mean log-likelihood of a validation set at given weights; the fit
     ends when it has not risen for `patience` iterations. However the fit ends, the best weights by it are taken.
-    problem: what a checkpoint is known by.
     """
     best = Best(watch, patience, control.callback, start) if watch is not None else None
     if best is not None:
@@ -114,7 +131,7 @@ def learn(
 
     def call() -> Outcome:
         if climb is None:
-            return _solved(objective, start, control, solver, problem)
+            return _solved(objective, start, control, solver)
         try:
             return climb(start, control)
         except EstimateError as error:
@@ -126,7 +143,7 @@ def learn(
     _refuse_far_weights(objective, outcome.state.parameters, solver)
     if best is not None:
         outcome = best.taken(outcome)
-    return Fit(outcome.state.parameters, outcome, solver)
+    return outcome
 
 
 def _refuse_far_weights(objective: LabelObjective, weights: Floats, solver: str) -> None:
@@ -142,14 +159,14 @@ def _refuse_far_weights(objective: LabelObjective, weights: Floats, solver: str)
         )
 
 
-def _solved(objective: LabelObjective, start: Floats, control: Control, solver: str, problem: str) -> Outcome:
+def _solved(objective: LabelObjective, start: Floats, control: Control, solver: str) -> Outcome:
     if solver == "newton":
-        return _newton(objective, start, control, problem)
+        return _newton(objective, start, control)
     if solver == "owlqn":
         laplace = objective.penalties.laplace
         rate = np.zeros(len(start)) if laplace is None else laplace.rate
-        return owlqn(objective.smooth, rate, start, control, memory=MEMORY, gap=relative_gap, problem=problem)
-    return lbfgs(objective.smooth, start, control, memory=MEMORY, gap=relative_gap, problem=problem)
+        return owlqn(objective.smooth, rate, start, control, memory=MEMORY, gap=relative_gap)
+    return lbfgs(objective.smooth, start, control, memory=MEMORY, gap=relative_gap)
 
 
 class Best:
@@ -194,7 +211,7 @@ class Best:
         return Outcome(state, False, reason, outcome.history[: number + 1])
 
 
-def _newton(objective: LabelObjective, start: Floats, control: Control, problem: str) -> Outcome:
+def _newton(objective: LabelObjective, start: Floats, control: Control) -> Outcome:
     """Newton's method; second derivatives are central differences of the exact gradient, two for each weight.
 
     Without a prior they are singular: adding a number to the weights of a feature for all labels changes nothing. Of
@@ -205,7 +222,7 @@ def _newton(objective: LabelObjective, start: Floats, control: Control, problem:
             f"solver='newton' makes a matrix of {len(start)} by {len(start)}; it takes up to {NEWTON_WEIGHTS} weights. "
             "Use solver='lbfgs'."
         )
-    return damped_newton(objective.smooth, lambda x: information(objective, x), start, control, problem=problem)
+    return damped_newton(objective.smooth, lambda x: information(objective, x), start, control)
 
 
 def information(objective: LabelObjective, x: Floats) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import with_one_blas_thread
-from suffice.models.label_learning import LabelObjective
+from suffice.models.conditional_field.learning import LabelObjective
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ MOST = 2_000
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class FeatureTotals:
     """Sums (p,) of the features at `places` (p,) of all `total`; `pull` is the slope of the log prior, if there is one.
 
     At the maximum ``observed + pull = expected``. `shares` (K,) are those of the labels given.
@@ -33,13 +33,13 @@ class Sums:
     total: int
     shares: Floats | None = None
 
-    def with_shares(self, codes: Ints, offsets: Ints, weights: Floats, size: int) -> Sums:
+    def with_shares(self, codes: Ints, offsets: Ints, weights: Floats, size: int) -> FeatureTotals:
         """With the shares (size,) of the labels among codes (steps,) of sequences of some weights (n,)."""
         counts = np.bincount(codes, np.repeat(weights, np.diff(offsets)), size)
         return replace(self, shares=counts / counts.sum())
 
     @classmethod
-    def of(cls, observed: Floats, likelihood_slope: Floats, slope: Floats, *, prior: bool) -> Sums:
+    def of(cls, observed: Floats, likelihood_slope: Floats, slope: Floats, *, prior: bool) -> FeatureTotals:
         """Observed sums (k,), and the slopes (k,) of the log-likelihood and of the whole objective."""
         far = largest_and_even(slope, MOST // 2)
         large = largest_and_even(observed, MOST // 2)
@@ -61,7 +61,7 @@ class Sums:
         return dict(vars(self))
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any] | None, total: int) -> Sums | None:
+    def from_plain(cls, plain: Mapping[str, Any] | None, total: int) -> FeatureTotals | None:
         """Rebuild from plain data; None where a file holds none."""
         if plain is None:
             return None

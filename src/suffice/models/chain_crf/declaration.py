@@ -1,0 +1,266 @@
+"""Chain-structured conditional random fields: the labels of a sequence, given what is known about its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.families.base import generator
+from suffice.models.chain_crf.decoding import Decoder
+from suffice.models.chain_crf.features import Sequences, read_sequences
+from suffice.models.chain_crf.fitted import ChainFitted
+from suffice.models.chain_crf.structure import check_lengths
+from suffice.models.chain_crf.task import ChainTask, check_options
+from suffice.models.conditional_field.checks import whole_number
+from suffice.models.conditional_field.declaration import ConditionalField
+from suffice.models.conditional_field.evaluation import Evaluation, evaluate
+from suffice.models.conditional_field.labels import code_of, listed_labels, read_labels
+from suffice.models.conditional_field.marginals import Marginals
+from suffice.options import own_options
+
+Floats = NDArray[np.float64]
+
+
+class StateWeight(NamedTuple):
+    """The weight of a feature for a label."""
+
+    feature: Any
+    label: Any
+    weight: float
+
+
+class TransitionWeight(NamedTuple):
+    """The weight of a step from one label to the next."""
+
+    before: Any
+    after: Any
+    weight: float
+
+
+class ChainCRF(ConditionalField):
+    """A conditional random field on a chain: ``p(y | x) ~ exp(sum_t w[x_t, y_t] + sum_t v[y_{t-1}, y_t])``.
+
+    The objective is the SUM of the log-likelihood over sequences, plus the log prior.
+
+    Args:
+        prior: on all weights: ``Normal(mean, variance)`` (CRFsuite's c2 is ``1 / (2 variance)``), ``Laplace(scale)``
+            (its c1 is ``1 / scale``; many weights become exactly 0), or both in a tuple. None is maximum likelihood.
+        solver: "auto" (L-BFGS, with a Laplace prior OWL-QN), "lbfgs", "owlqn", "newton" (few weights), "sgd", "adam" or
+            "perceptron", the averaged structured perceptron, which has no objective and takes no prior.
+        all_possible_states: a weight for every (feature, label) pair, not only for those seen together. None: every
+            pair for arrays, those seen for named features.
+        all_possible_transitions: the same for (label, label) pairs.
+        boundaries: weights for first and last labels.
+        bias: one more feature, which every step has.
+        conditioned_transitions: weights for (feature, label, label): True for all features, or a list of features.
+        constraints: what is impossible: "bio", "bioes", or pairs (from, to) with None for the outside.
+        labels: the labels there are, in order; those seen, sorted, unless given.
+        min_frequency: features at fewer steps than this are left out; columns of arrays count where they are not 0.
+        hashing: number of columns that the names of features are spread over; no names are kept then.
+        max_iter: most iterations; of a stochastic solver: passes over the sequences.
+        tolerance: on the norm of the gradient divided by that of the weights (at least 1).
+        step_size: of a stochastic solver: a number, a list, or a function of the number of the update.
+        decay: exponent with which a constant `step_size` falls, from 0 to 1.
+        batch_size: sequences of one update.
+        average: whether a stochastic solver returns the mean of its updates.
+        shuffle: whether the order of the sequences is drawn anew for each pass.
+        expectations: of a stochastic gradient: "exact", "sampled" (independent paths) or "gibbs".
+        n_samples: paths a sequence of sampled expectations.
+        n_sweeps: sweeps of Gibbs sampling in each update; chains begin at the labels given and go on from update to
+            update.
+        patience: iterations without a rise on a validation set after which the fit ends.
+        warm_start: start from the weights of the last fit.
+        random_state: seed of stochastic solvers.
+        threads: None is one for each core.
+        max_seconds: most seconds.
+        progress: show a bar.
+        callback: called with the state after each iteration; True stops the fit.
+        checkpoint: file from which an interrupted fit goes on; for solvers that are not stochastic.
+
+    >>> from suffice import Normal
+    >>> X = [[{"word": "the"}, {"word": "dog"}], [{"word": "dogs"}, {"word": "bark"}]]
+    >>> model = ChainCRF(prior=Normal(variance=10.0)).fit(X, [["D", "N"], ["N", "V"]])
+    >>> model.predict([[{"word": "the"}, {"word": "dog"}]])
+    [['D', 'N']]
+    """
+
+    def __init__(
+        self,
+        prior: Any = None,
+        *,
+        solver: str = "auto",
+        all_possible_states: bool | None = None,
+        all_possible_transitions: bool | None = None,
+        boundaries: bool = False,
+        bias: bool = False,
+        conditioned_transitions: Any = False,
+        constraints: Any = None,
+        labels: Any = None,
+        min_frequency: float = 0,
+        hashing: int | None = None,
+        max_iter: int = 1000,
+        tolerance: float = 1e-5,
+        step_size: Any = 0.1,
+        decay: float = 0.0,
+        batch_size: int = 1,
+        average: bool = False,
+        shuffle: bool = True,
+        expectations: str = "exact",
+        n_samples: int = 10,
+        n_sweeps: int = 5,
+        patience: int = 5,
+        warm_start: bool = False,
+        random_state: Any = None,
+        threads: int | None = None,
+        max_seconds: float | None = None,
+        progress: bool = False,
+        callback: Any = None,
+        checkpoint: Any = None,
+    ) -> None:
+        """See the class."""
+        super().__init__(**own_options(locals()))
+        check_options(self._options)
+
+    def _task(self) -> ChainTask:
+        return ChainTask(self._options)
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation: tuple[Any, Any] | None = None) -> Self:
+        """Learn the weights.
+
+        Args:
+            X: sequences of steps: dicts of features, lists of names, arrays or sparse matrices (steps, features).
+            y: the labels of each step of each sequence.
+            sample_weight: how many sequences each sequence stands for (n,); those of weight 0 are left out.
+            validation: sequences and labels (X, y); the fit ends when their log-likelihood no longer rises.
+
+        Returns:
+            self
+        """
+        return self._learn(X, y, sample_weight, validation)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Go through these sequences once, in their order, with steps of `step_size`: stochastic ascent.
+
+        Features, pairs and labels that were not seen before enter with a weight of 0. The prior counts with one over
+        the number of sequences of this call for each. The first call begins at zero. With solver="adam" or
+        "perceptron" the updates are those, else plain ascent; moments and means go on from call to call. A sequence of
+        weight w moves the weights w times as far.
+        """
+        return self._go_on(X, y, sample_weight)
+
+    # -- weights -----------------------------------------------------------------------------------------------------
+
+    @property
+    def feature_names_(self) -> tuple[Any, ...]:
+        """The features, in the order of `state_weights_`: names, or numbers of columns."""
+        return self.fitted_.structure.space.labels
+
+    @property
+    def weight_names_(self) -> list[tuple[Any, ...]]:
+        """The name of each weight: ("state", feature, label), ("transition", from, to), ("start", label) and so on."""
+        return self.fitted_.structure.names()
+
+    @property
+    def state_weights_(self) -> Floats:
+        """Weights (feature, label); 0 for pairs that have none."""
+        state = self.fitted_
+        return state.structure.packing.dense(state.structure.states(state.weights))
+
+    @property
+    def transition_weights_(self) -> Floats:
+        """Weights (label, label), from rows to columns; 0 for pairs that have none, -inf for impossible ones."""
+        return self.fitted_.structure.transitions(self.fitted_.weights)
+
+    @property
+    def start_weights_(self) -> Floats:
+        """Weights of first labels (label,): 0 without `boundaries`, -inf for impossible ones."""
+        return np.asarray(self.fitted_.structure.end_weights(self.fitted_.weights)[0])
+
+    @property
+    def end_weights_(self) -> Floats:
+        """Weights of last labels (label,)."""
+        return np.asarray(self.fitted_.structure.end_weights(self.fitted_.weights)[1])
+
+    @property
+    def conditioned_transition_weights_(self) -> Floats:
+        """Weights (feature, label, label) of the features in `conditioned_transitions`."""
+        return self.fitted_.structure.conditioned_weights(self.fitted_.weights)
+
+    def top_features(self, n: int = 20, *, label: Any = None, lowest: bool = False) -> list[StateWeight]:
+        """The n largest (or lowest) state weights, of one label or of all: a table of feature, label and weight."""
+        n = whole_number(n, "n", 0)
+        structure, weights = self.fitted_.structure, self.fitted_.structure.states(self.fitted_.weights)
+        places = np.arange(len(weights))
+        if label is not None:
+            places = places[structure.packing.labels == code_of(label, structure.labels)]
+        order = places[np.argsort(weights[places] if lowest else -weights[places], kind="stable")][:n]
+        names, features = structure.space.labels, structure.packing.features
+        return [
+            StateWeight(names[features[p]], structure.labels[structure.packing.labels[p]], float(weights[p]))
+            for p in order
+        ]
+
+    def top_transitions(self, n: int = 20, *, lowest: bool = False) -> list[TransitionWeight]:
+        """The n largest (or lowest) transition weights: a table of before, after and weight."""
+        n = whole_number(n, "n", 0)
+        structure = self.fitted_.structure
+        matrix = structure.transitions(self.fitted_.weights)
+        cells = np.argwhere(structure.free)
+        values = matrix[structure.free]
+        order = np.argsort(values if lowest else -values, kind="stable")[:n]
+        labels = structure.labels
+        return [TransitionWeight(labels[i], labels[j], float(matrix[i, j])) for i, j in cells[order].tolist()]
+
+    # -- predictions -------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> list[list[Any]]:
+        """The most probable path of labels of each sequence (Viterbi)."""
+        return self._decoder().paths(self._sequences(X))
+
+    def predict_marginals(self, X: Any) -> list[Marginals]:
+        """The probability of every label at every step, given the whole sequence: an array (steps, label) each.
+
+        Rows are read by place or by label: ``marginals[0][2]["B-NP"]``.
+        """
+        return self._decoder().marginals(self._sequences(X))
+
+    def predict_k_best(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
+        """The k most probable paths of each sequence (or all there are) with their log-probabilities, best first."""
+        return self._decoder().best(self._sequences(X), k)
+
+    def sample_labels(self, X: Any, n: int = 1, *, random_state: Any = None) -> list[list[list[Any]]]:
+        """For each sequence n paths of labels drawn from p(y | x)."""
+        return self._decoder().samples(self._sequences(X), n, generator(random_state))
+
+    # -- how good ----------------------------------------------------------------------------------------------------
+
+    def log_likelihoods(self, X: Any, y: Any) -> Floats:
+        """Log p(y | x) of each sequence (n,), natural logarithm."""
+        sequences = self._sequences(X)
+        codes, _ = read_labels(y, sequences.offsets, self.labels_)
+        return self._decoder().log_likelihoods(sequences, codes)
+
+    def evaluate(self, X: Any, y: Any) -> Evaluation:
+        """Token accuracy, precision, recall and F1 of each label and, for chunk labels, of chunks.
+
+        Labels that the fit has not seen count as missed.
+        """
+        sequences = self._sequences(X)
+        return evaluate(listed_labels(y, sequences.offsets), self._decoder().paths(sequences))
+
+    def _sequences(self, X: Any) -> Sequences:
+        found = read_sequences(X, space=self.fitted_.structure.space).without_zeros()
+        check_lengths(self.fitted_.structure, found.offsets)
+        return found
+
+    def _decoder(self) -> Decoder:
+        return Decoder(self.fitted_.structure, self.fitted_.weights, self._options["threads"])
+
+    @classmethod
+    def _fitted_from(cls, plain: Mapping[str, Any]) -> ChainFitted:
+        return ChainFitted.from_dict(plain)

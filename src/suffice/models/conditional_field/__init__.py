@@ -1,0 +1,1 @@
+"""What conditional random fields share, whatever the shape of their graphs."""

@@ -1,0 +1,142 @@
+"""What fitted models of labels have in common: how they learn, the labels, the weights, how good predictions are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.fitting.contract import Inputs, Judgement
+from suffice.fitting.driver import Fit, run, solve
+from suffice.fitting.estimator import Estimator
+from suffice.fitting.report import MatchedStatistics, Report
+from suffice.models.conditional_field.evaluation import Evaluation
+from suffice.models.conditional_field.labels import SEQUENCES, Words, sequence_weights
+from suffice.models.conditional_field.matched import FeatureTotals
+from suffice.models.conditional_field.task import FieldTask
+
+Floats = NDArray[np.float64]
+
+
+class ConditionalField(Estimator):
+    """A conditional random field: p(labels | what is known) with weights that are learned."""
+
+    #: What messages call the things that have labels, and the places of their labels.
+    _words: ClassVar[Words] = SEQUENCES
+
+    @abstractmethod
+    def _task(self) -> FieldTask[Any]:
+        """What the options declare."""
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, validation: Any) -> Self:
+        earlier: Fit[Any] | None = self.__dict__.get("_fit") if self._options["warm_start"] else None
+        given = Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation})
+        return self._adopt(run(self._task(), given, self._control(), start=None if earlier is None else earlier.fitted))
+
+    def _go_on(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """One pass of stochastic ascent from where the last fit stands."""
+        earlier: Fit[Any] | None = self.__dict__.get("_fit")
+        known = None if earlier is None else earlier.fitted
+        task = self._task()
+        data = task.read(Inputs(X, {"y": y, "sample_weight": sample_weight}), known, "join")
+        return self._adopt(solve(task.one_pass(data, known), data, replace(self._control(), checkpoint=None)))
+
+    # -- what was learned --------------------------------------------------------------------------------------------
+
+    @property
+    def labels_(self) -> tuple[Any, ...]:
+        """The labels, in the order of the weights."""
+        found: tuple[Any, ...] = self.fitted_.structure.labels
+        return found
+
+    @property
+    def classes_(self) -> list[Any]:
+        """The labels, as scikit-learn calls them."""
+        return list(self.labels_)
+
+    @property
+    def weights_(self) -> Floats:
+        """All weights (k,), in the order of `weight_names_`."""
+        return np.array(self.fitted_.weights)
+
+    @property
+    def gradient_norm_(self) -> float:
+        """The norm of the objective's slope at the result, divided by that of the weights (at least 1)."""
+        return float(self._measured().slope or 0.0)
+
+    def _measured(self) -> Judgement:
+        self.fitted_  # noqa: B018  Says that nothing was learned, where that is so.
+        found: Judgement = self._fit.judgement
+        return found
+
+    def matched_statistics(self) -> MatchedStatistics | None:
+        """Sums of features, a mean over the examples, of the labels given and as expected under the fit."""
+        totals: FeatureTotals = self._measured().matched
+        report = self.report_
+        said = "Mean sums of the features over the labels given, and as the fit expects them given what is known."
+        if not report.certificate.exact:
+            said += f" Where graphs are too wide, the slope is that of another objective: {report.certificate.engine}."
+        return totals.matched(self.fitted_.structure.names, max(report.weight, 1e-300), said)
+
+    @property
+    def label_shares_(self) -> Floats | None:
+        """The share of each label among those that the model was fitted to (K,)."""
+        totals: FeatureTotals = self._measured().matched
+        return totals.shares
+
+    # -- how good ----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def log_likelihoods(self, X: Any, y: Any) -> Floats:
+        """Log p(labels | what is known) of each example (n,), natural logarithm."""
+
+    @abstractmethod
+    def evaluate(self, X: Any, y: Any) -> Evaluation:
+        """Precision, recall and F1 of each label. Labels that the fit has not seen count as missed."""
+
+    def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The sum over examples of log p(labels | what is known), natural logarithm."""
+        found = self.log_likelihoods(X, y)
+        return float(sequence_weights(sample_weight, len(found), words=self._words) @ found)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean log-likelihood of an example (weighted), natural logarithm; `accuracy` counts labels instead."""
+        found = self.log_likelihoods(X, y)
+        return float(np.average(found, weights=sequence_weights(sample_weight, len(found), words=self._words)))
+
+    def accuracy(self, X: Any, y: Any) -> float:
+        """The share of labels that are predicted right."""
+        return self.evaluate(X, y).accuracy
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    @abstractmethod
+    def _fitted_from(cls, plain: Mapping[str, Any]) -> Any:
+        """A fitted value out of a file."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Options, what was learned, what was measured at it, and the report as plain data."""
+        found = super().to_plain()
+        if found["fitted"] is not None:
+            judged = self._measured()
+            found["measured"] = {"slope": judged.slope, "totals": judged.matched.to_plain()}
+        return found
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data."""
+        model = cls._with_options(plain)
+        if plain["fitted"] is not None:
+            fitted, report = cls._fitted_from(plain["fitted"]), Report.from_plain(plain["report"])
+            totals = FeatureTotals.from_plain(plain["measured"]["totals"], len(fitted.weights))
+            slope = float(plain["measured"]["slope"])
+            judged = Judgement(report.log_likelihood, report.objective, report.certificate, slope=slope, matched=totals)
+            model._adopt(Fit(fitted, report, judged))
+        return model

@@ -1,0 +1,212 @@
+"""Fits that go through the examples a few at a time: stochastic ascent, Adam, and the structured perceptron.
+
+The gradient of a minibatch D' is ``(1 / |D'|) sum over D' of [phi(y_n, x_n) - E phi(y, x_n)]``, an estimate of the MEAN
+log-likelihood's gradient. The prior belongs to the SUM, so its slope enters divided by the number of examples. A
+example of weight w_n enters with ``w_n / u``: u is the mean weight in a fit, so that the mean over minibatches is the
+gradient of ``sum_n w_n log p_n / sum_n w_n``, and 1 in `partial_fit`, where each call stands for itself.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import ConvergenceWarning, OptionError
+from suffice.families.base import generator
+from suffice.fitting.control import Control, Outcome, State, iterate
+from suffice.models.conditional_field.checks import LARGEST, whole_number
+from suffice.models.conditional_field.priors import Penalties
+from suffice.solvers.online import step_sizes
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Measure = Callable[[Floats], tuple[float, float]]
+
+#: Decay rates and guard of Adam.
+FIRST, SECOND, GUARD = 0.9, 0.999, 1e-8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a stochastic fit goes through the examples.
+
+    step: a number, a list of numbers, or a function of the update; expectations: "exact", "sampled" (independent draws)
+    or "gibbs" (chains of samples that begin at the labels given and go on from update to update).
+    """
+
+    method: str = "sgd"
+    step: Any = 0.1
+    decay: float = 0.0
+    batch: int = 1
+    average: bool = False
+    shuffle: bool = True
+    expectations: str = "exact"
+    samples: int = 10
+    sweeps: int = 5
+    seed: Any = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        if self.expectations not in ("exact", "sampled", "gibbs"):
+            raise OptionError(f"expectations is {self.expectations!r}; expected 'exact', 'sampled' or 'gibbs'.")
+        for name, value in (("batch_size", self.batch), ("n_samples", self.samples), ("n_sweeps", self.sweeps)):
+            whole_number(value, name)
+        _schedule(self.step, self.decay)
+
+
+class Stochastic(ABC):
+    """One stochastic fit: its minibatches, its updates and its averages; gradients are those of the shape."""
+
+    def __init__(
+        self, size: int, codes: Ints, weights: Floats, penalties: Penalties, plan: Plan, unit: float | None = None
+    ) -> None:
+        """Codes of the labels, of which there are `size`; weights (n,); unit: the weight that counts once, or None."""
+        self.size, self.codes, self.weights, self.penalties, self.plan = size, codes, weights, penalties, plan
+        self.rng = generator(plan.seed)
+        self.unit = float(weights.mean()) if unit is None else unit
+        self.schedule = _schedule(plan.step, plan.decay)
+        #: Where the chains of samples of all examples stand (samples, places); none before an epoch begins.
+        self._chains: NDArray[Any] = np.zeros((0, 0), np.uint8)
+
+    @abstractmethod
+    def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
+        """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some examples."""
+
+    @abstractmethod
+    def perceptron_step(self, x: Floats, chosen: Ints) -> Floats:
+        """The features (k,) of the labels less those of the best labels."""
+
+    def _prior_slope(self, x: Floats) -> Floats:
+        """The slope of the penalties, divided by the number of examples."""
+        slope = self.penalties.smooth(x)[1]
+        if self.penalties.laplace is not None:
+            slope = slope + self.penalties.laplace.rate * np.sign(x)
+        return np.asarray(slope / (self.unit * len(self.weights)))
+
+    # -- chains of samples -------------------------------------------------------------------------------------------
+
+    def standing(self, places: Ints) -> Ints:
+        """Where the chains of some places stand (samples, len(places)): at their labels before the first update."""
+        if self._chains.size:
+            return self._chains[:, places].astype(np.int64)
+        return np.tile(self.codes[places], (self.plan.samples, 1))
+
+    def stand(self, places: Ints, paths: Ints) -> None:
+        """Keep where the chains of some places came to."""
+        if self._chains.size:
+            self._chains[:, places] = paths
+
+    # -- epochs ------------------------------------------------------------------------------------------------------
+
+    def run(self, start: Floats, control: Control, gap: Measure, *, problem: str = "") -> Outcome:
+        """Epochs until a limit; the state after each is measured by the exact objective, and the last one is taken."""
+        ended: list[State] = []
+
+        def step(state: State) -> State:
+            kept = self.epoch(state.memory)
+            x = kept["mean"] if self.averaged else kept["raw"]
+            value, distance = gap(x)
+            found = State(x.copy(), value, distance, iteration=state.iteration + 1, memory=kept)
+            ended[:] = [found]
+            return found
+
+        memory = self.memory_at(start, 0)
+        value, distance = gap(start)
+        with warnings.catch_warnings():
+            # A number of epochs is a plan here, not a limit that was hit.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            outcome = iterate(step, State(start.copy(), value, distance, memory=memory), control, problem=problem)
+        if not ended:
+            return outcome
+        before = min(value, gap(np.zeros_like(start))[0]) if start.any() else value
+        if self.plan.method != "perceptron" and ended[0].objective < before - abs(before):
+            warnings.warn(
+                f"Stochastic ascent runs away: the objective is {ended[0].objective:.6g} after {ended[0].iteration} "
+                f"passes and was {before:.6g} before the first. Its steps are too long; lower step_size, or raise "
+                "decay.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return replace(outcome, state=ended[0])
+
+    def memory_at(self, start: Floats, updates: int, walk: Mapping[str, Floats] | None = None) -> dict[str, Any]:
+        """What the next epoch goes on from: weights, their mean, moments of the gradient, and the updates made.
+
+        walk: what `going_on` said after the last of these updates.
+        """
+        zeros = np.zeros_like(start)
+        found = {"raw": start.copy(), "mean": start.copy(), "first": zeros, "second": zeros.copy(), "updates": updates}
+        found |= {name: value.copy() for name, value in (walk or {}).items()}
+        if self.plan.expectations == "gibbs" and self.plan.method != "perceptron":
+            kind = np.uint8 if self.size <= 256 else np.int64
+            found["chains"] = np.tile(self.codes.astype(kind), (self.plan.samples, 1))
+        return found
+
+    def going_on(self, memory: Mapping[str, Any]) -> dict[str, Floats]:
+        """What a later call needs beside the weights returned to take the steps that one long run would take."""
+        names = [*(["raw"] if self.averaged else []), *(["first", "second"] if self.plan.method == "adam" else [])]
+        return {name: memory[name] for name in names}
+
+    @property
+    def averaged(self) -> bool:
+        """Whether the mean of all updates is the answer."""
+        return self.plan.average or self.plan.method == "perceptron"
+
+    def batches(self) -> Iterator[Ints]:
+        """The examples of each update of an epoch."""
+        count = len(self.weights)
+        order = self.rng.permutation(count) if self.plan.shuffle else np.arange(count)
+        return (order[first : first + self.plan.batch] for first in range(0, count, self.plan.batch))
+
+    def epoch(self, memory: dict[str, Any]) -> dict[str, Any]:
+        """Go once through the examples; returns the new memory."""
+        kept = copied(memory)
+        for chosen in self.batches():
+            self.update(kept, chosen)
+        return kept
+
+    def update(self, kept: dict[str, Any], chosen: Ints) -> None:
+        """One step of ascent with some examples; their chains of samples go on from where they stood."""
+        x, t = kept["raw"], int(kept["updates"])
+        self._chains = kept.get("chains", self._chains)
+        if self.plan.method == "perceptron":
+            x += self.perceptron_step(x, chosen)
+        elif self.plan.method == "adam":
+            gradient = self.batch_gradient(x, chosen)
+            kept["first"] = FIRST * kept["first"] + (1.0 - FIRST) * gradient
+            kept["second"] = SECOND * kept["second"] + (1.0 - SECOND) * gradient**2
+            first = kept["first"] / (1.0 - FIRST ** (t + 1))
+            second = kept["second"] / (1.0 - SECOND ** (t + 1))
+            x += self.schedule(t) * first / (np.sqrt(second) + GUARD)
+        else:
+            x += self.schedule(t) * self.batch_gradient(x, chosen)
+        kept["updates"] = t + 1
+        if self.averaged:
+            kept["mean"] += (x - kept["mean"]) / (t + 1)
+
+
+def copied(memory: Mapping[str, Any]) -> dict[str, Any]:
+    """A memory whose arrays an epoch may change."""
+    return {name: value.copy() if hasattr(value, "copy") else value for name, value in memory.items()}
+
+
+def _schedule(step: Any, decay: float) -> Callable[[int], float]:
+    """Steps of updates 0, 1, ...: from a number with its decay, a function, or a list whose last entry stays."""
+    if isinstance(step, list | tuple | np.ndarray):
+        try:
+            sizes = np.asarray(step, np.float64).ravel().tolist()
+        except (TypeError, ValueError):
+            sizes = []
+        if not sizes or not all(0.0 < value <= LARGEST for value in sizes):
+            raise OptionError(f"step_size is {step!r}; expected positive numbers of at most {LARGEST:g}.")
+        return lambda t: sizes[min(t, len(sizes) - 1)]
+    found = step_sizes(step, decay)
+    if not callable(step) and step > LARGEST:
+        raise OptionError(f"step_size is {step!r}; expected a positive number of at most {LARGEST:g}.")
+    return found

@@ -1,0 +1,57 @@
+"""What a graph CRF learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from suffice.errors import FileFormatError, OptionError, SizeError
+from suffice.models.conditional_field.fitted import FieldFitted, read_weights
+from suffice.models.graph_crf.graphs import EDGES
+from suffice.models.graph_crf.structure import Structure, make_structure
+
+
+@dataclass(frozen=True, eq=False)
+class GraphFitted(FieldFitted):
+    """Weights of cliques of each template; `forms` are those of the templates, as options give them."""
+
+    structure: Structure
+    forms: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def title(self) -> str:
+        """The first line of the receipt."""
+        features = self.structure.templates[0].features
+        return f"GraphCRF, {self.structure.size} labels, {features:,} features of nodes"
+
+    def tabulated(self) -> dict[str, Any]:
+        """The forms of the templates, with functions as the numbers they gave."""
+        found = {}
+        for template in self.structure.templates[1:]:
+            form = self.forms[template.name]
+            if callable(form) and template.matrix is not None:
+                form = template.matrix.reshape(*template.shape, template.rows)
+            found[template.name] = form
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        return {
+            "labels": list(self.structure.labels),
+            "widths": {name: list(width) for name, width in self.structure.widths.items()},
+            "forms": self.tabulated(),
+            **super().to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> GraphFitted:
+        """Rebuild from plain data; parts that do not fit one another are an error."""
+        try:
+            widths = {str(name): (int(size), int(width)) for name, (size, width) in plain["widths"].items()}
+            forms = dict(plain["forms"])
+            rest = {name: form for name, form in forms.items() if name != EDGES}
+            structure = make_structure(tuple(plain["labels"]), widths, forms[EDGES], rest)
+        except (KeyError, OptionError, SizeError, TypeError, ValueError) as error:
+            raise FileFormatError(f"The GraphCRF in this file is damaged: {error}.") from error
+        return cls(structure=structure, forms=forms, **read_weights(plain, structure.length, "GraphCRF"))
