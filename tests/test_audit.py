@@ -37,6 +37,10 @@ def foreign(rng: np.random.Generator) -> Iterator[Record]:
     raise ZeroDivisionError("of somebody else")
 
 
+def far_off(rng: np.random.Generator) -> Iterator[Record]:
+    yield Sampled("f", z=-9.0)
+
+
 def with_warning(rng: np.random.Generator) -> Iterator[Record]:
     np.log(np.zeros(1))
     yield Existence("d", truth=True, said=True)
@@ -47,7 +51,7 @@ def refused(rng: np.random.Generator) -> Iterator[Record]:
     raise sf.OptionError("not so")
 
 
-@pytest.mark.parametrize("problem", [violated, wrong_verdict, foreign, with_warning])
+@pytest.mark.parametrize("problem", [violated, wrong_verdict, far_off, foreign, with_warning])
 def test_the_audit_can_fail(
     problem: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

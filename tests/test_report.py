@@ -1,7 +1,9 @@
 """The receipt of a fit, and the figures in it."""
 
 import json
+import warnings
 
+import numpy as np
 import pytest
 
 import suffice as sf
@@ -91,5 +93,21 @@ def test_no_rows_have_no_bic() -> None:
 def test_a_damaged_report_is_refused(field: str, value: object) -> None:
     plain = report().to_plain()
     (plain["certificate"] if field == "exists" else plain)[field] = value
+    with pytest.raises(sf.FileFormatError):
+        sf.Report.from_plain(plain)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("starts", {}), ("starts", -3), ("starts", None), ("smallest", "x"), ("point", 7), ("point", "summit")],
+)
+def test_a_damaged_curvature_is_refused_when_it_is_read(name: str, value: object) -> None:
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sf.ConvergenceWarning)
+        model = sf.HiddenMarkovModel(2, sf.Normal(), max_iter=3).fit([rng.normal(size=30).tolist()])
+    plain = model.report_.to_plain()
+    assert sf.Report.from_plain(plain) == model.report_
+    plain["certificate"]["curvature"][name] = value
     with pytest.raises(sf.FileFormatError):
         sf.Report.from_plain(plain)

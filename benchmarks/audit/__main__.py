@@ -15,7 +15,7 @@ from benchmarks.audit.tables import page
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables; 1 where a bound is violated, a verdict wrong or an error foreign."""
+    """Print the tables; 1 where a bound is violated, a verdict wrong, a sampled answer far off or an error foreign."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.audit", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of all problems")
     parser.add_argument("--problems", type=int, default=1000, help="how many, shared evenly between the kinds")

@@ -65,6 +65,15 @@ class Sampled:
     z: float
     warned: bool = False
 
+    @property
+    def wrong(self) -> bool:
+        """Whether it is further off than chance allows once in 10^8 answers, and does not say so."""
+        return not self.warned and not abs(self.z) <= FAR
+
+
+#: Standard errors that an answer may be off: those of a few effective samples have tails heavier than a normal law's.
+FAR = 6.0
+
 
 Record = Value | Existence | Coverage | Sampled
 #: Draws one random problem, fits it, asks the oracle, and yields what was found.

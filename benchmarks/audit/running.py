@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import suffice as sf
-from benchmarks.audit.record import Existence, Problem, Record, Value
+from benchmarks.audit.record import Existence, Problem, Record, Sampled, Value
 
 #: The kind of a problem, its number within the kind, and the seed of all.
 Turn = tuple[str, int, int]
@@ -37,7 +37,7 @@ class Findings:
 
     @property
     def passed(self) -> bool:
-        """Whether no bound was violated, no verdict wrong, and no error foreign."""
+        """Whether no bound was violated, no verdict wrong, no sampled answer far off, and no error foreign."""
         return not self.wrong and not self.foreign
 
     def join(self, other: Findings) -> None:
@@ -49,7 +49,8 @@ class Findings:
     def keep(self, repeat: str, record: Record) -> None:
         """Keep a record, and judge it."""
         self.records.append(record)
-        if (isinstance(record, Value) and record.violated) or (isinstance(record, Existence) and record.wrong):
+        violated = isinstance(record, Value) and record.violated
+        if violated or (isinstance(record, Existence | Sampled) and record.wrong):
             self.wrong.append((repeat, record))
 
 

@@ -156,7 +156,8 @@ def page(findings: Findings, *, short: bool = False) -> str:
     for title, kind, table in TABLES:
         if any(isinstance(record, kind) for record in records):
             parts.append(f"## {title}\n\n{table(records)}")
-    wrong, foreign = len(findings.wrong), len(findings.foreign)
-    words = f"{findings.problems} problems, {wrong} violated bounds or wrong verdicts, {foreign} foreign errors"
-    parts.append(f"## {words}, {len(findings.refused)} refused\n\n{mishaps(findings)}".rstrip())
+    wrong, foreign, refused = len(findings.wrong), len(findings.foreign), len(findings.refused)
+    words = f"{findings.problems} problems, {wrong} violated bounds, wrong verdicts or far answers"
+    counted = f"{words}, {foreign} foreign errors, {refused} refused"
+    parts.append(f"## {counted}\n\n{mishaps(findings)}".rstrip())
     return "\n\n".join(parts) + "\n"

@@ -2,7 +2,7 @@
 any kind are refused by such an error or fitted, without a word of another library.
 
 A `Target` makes damaged inputs from a seed and checks one. `tests/fuzz/test_fuzzing.py` runs a fixed number of each
-with every input that was ever found wrong (`corpus/`); `tools/fuzz.py` runs for as long as it is given.
+with every input that was ever found wrong (`corpus/`); `tools/fuzz_everything.py` runs for as long as it is given.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from fuzz.mutation import mutate_bytes, mutate_text, mutate_tree
 from fuzz.zoo import ZOO
 from suffice import storage
 
-#: Inputs of each kind in a run of the tests; `python tools/fuzz.py --seconds 600` tries more.
+#: Inputs of each kind in a run of the tests; `python tools/fuzz_everything.py --seconds 600` tries more.
 BUDGET = {"native": 500, "zipped": 150, "rows": 600}
 USUAL = 100
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import ConvergenceWarning, FileFormatError, warn
+from suffice.records import checked
 
 Floats = NDArray[np.float64]
 
@@ -130,6 +131,10 @@ class MonteCarlo:
         return found
 
 
+#: Where EM may stand, in words.
+_POINTS = {"maximum": "a local maximum", "flat": "flat in some direction", "saddle": "a saddle, not a maximum"}
+
+
 @dataclass(frozen=True)
 class Curvature:
     """What the rows say about the parameters of a latent model, where EM has stopped.
@@ -151,8 +156,7 @@ class Curvature:
 
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
-        kinds = {"maximum": "a local maximum", "flat": "flat in some direction", "saddle": "a saddle, not a maximum"}
-        text = f"rank {self.rank} of {self.size}, least eigenvalue {self.smallest:.1e}: {kinds[self.point]}"
+        text = f"rank {self.rank} of {self.size}, least eigenvalue {self.smallest:.1e}: {_POINTS[self.point]}"
         found = [("information", text)]
         if self.starts > 1:
             found.append(("starts", f"{self.reached} of {self.starts} reached the best objective"))
@@ -372,9 +376,11 @@ class Report:
         """Rebuild from plain data; a figure of the wrong type is an error."""
         held = dict(plain["certificate"])
         drawn = held.pop("monte_carlo", None)
-        chains = None if drawn is None else MonteCarlo(**drawn)
+        chains = None if drawn is None else checked(MonteCarlo(**drawn))
         bent = held.pop("curvature", None)
-        curved = None if bent is None else Curvature(**{**bent, "flat": tuple(bent["flat"])})
+        curved = None if bent is None else checked(Curvature(**{**bent, "flat": tuple(bent["flat"])}))
+        if curved is not None and not (curved.point in _POINTS and 1 <= curved.reached <= curved.starts):
+            raise FileFormatError(f"The report holds {curved!r}, which no fit says.")
         directions = tuple(held.pop("directions"))
         certificate = Certificate(**held, directions=directions, monte_carlo=chains, curvature=curved)
         tuples = {key: tuple(plain[key]) for key in ("history", "warnings")}

@@ -1,7 +1,7 @@
 """Damage files and rows for as long as wanted, and keep what the library does not refuse by an error of its own.
 
-    python tools/fuzz.py --seconds 600 --seed 7            all targets in turn
-    python tools/fuzz.py --seconds 60 --target native      one of them
+    python tools/fuzz_everything.py --seconds 600 --seed 7            all targets in turn
+    python tools/fuzz_everything.py --seconds 60 --target native      one of them
 
 What fails is written to `tests/fuzz/corpus/<target>/`, where the tests find it again. The exit code is 1 if anything
 failed.
