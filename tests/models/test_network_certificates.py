@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.nist.data import REGRESSIONS
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import exact_squares as exact
@@ -103,6 +104,85 @@ def test_a_perfect_fit_keeps_its_coefficients() -> None:
     found = net.report_.certificate
     assert (found.exists, found.value_gap) == (False, None)
     assert any("explain it without error" in text for text in net.report_.warnings)
+
+
+def residual(y: NDArray[np.float64], *columns: NDArray[np.float64]) -> float:
+    """The mean square that least squares leave, of columns that are not nearly dependent."""
+    design = np.column_stack([np.ones(len(y)), *columns])
+    return float(np.mean((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]) ** 2))
+
+
+@pytest.mark.filterwarnings("ignore:The fit has not converged")  # Weights in float64 have no more digits.
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("apart", [1e-14, 1e-15])
+def test_a_column_that_was_left_out_may_explain_something(seed: int, apart: float) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=60)
+    z = x + apart * rng.normal(size=60)
+    apart_by = (z - x) / apart
+    y = x + apart_by + rng.normal(size=60)
+    net = sf.BayesianNetwork({"y": ["x", "z"]}).fit({"x": x, "z": z, "y": y})
+    best = -30 * sum(np.log(2 * np.pi * v) + 1 for v in (residual(y, x, apart_by), x.var(), z.var()))
+    found, short = net.report_.certificate, (best - net.report_.log_likelihood) / 60
+    assert short < 1e-6 or (found.value_gap, net.converged_) == (None, False)
+    if short > 1e-2:
+        assert found.exists is None
+        assert any("so nearly that their digits are lost" in text for text in net.report_.warnings)
+
+
+def test_columns_of_whole_numbers_depend_beyond_doubt() -> None:
+    rng = np.random.default_rng(3)
+    x, z, y = rng.integers(-9, 9, 60) * 1.0, rng.integers(-9, 9, 60) * 1.0, rng.normal(size=60)
+    found = sf.BayesianNetwork({"y": ["x", "z", "w"]}).fit({"x": x, "z": z, "w": 3 * x - z + 7, "y": y})
+    proof = found.report_.certificate
+    assert (proof.exists, found.converged_) == (True, True)
+    assert proof.value_gap is not None
+    assert proof.value_gap < 1e-10
+
+
+@pytest.mark.filterwarnings("ignore:The fit has not converged")  # Weights in float64 have no more digits.
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("offset", [1e9, 1e10, 1e11])
+def test_a_variance_among_large_offsets_is_not_nothing(offset: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = offset + rng.normal(size=60)
+    z = x + 1e-3 * rng.normal(size=60)
+    y = (z - x) * 1e3 + rng.normal(size=60)
+    net = sf.BayesianNetwork({"y": ["x", "z"]}).fit({"x": x, "z": z, "y": y})
+    assert net.report_.certificate.exists is not False
+    assert net.node("y").variance_ == pytest.approx(residual(y, x - x[0], (z - x) * 1e3), rel=1e-3)
+
+
+@pytest.mark.parametrize("offset", [1e12, 1e13])
+def test_sums_without_digits_for_a_variance_are_refused(offset: float) -> None:
+    rng = np.random.default_rng(0)
+    x = offset + rng.normal(size=60)
+    z = x + np.where(rng.random(60) < 0.5, 1 / 64, 0.0)
+    y = (z - x) * 64e3 + rng.normal(size=60)
+    with pytest.raises(sf.EstimateError, match="no digits left for its variance"):
+        sf.BayesianNetwork({"y": ["x", "z"]}).fit({"x": x, "z": z, "y": y})
+
+
+def test_one_column_far_from_zero_varies() -> None:
+    y = 1e15 + np.round(4 * np.random.default_rng(0).normal(size=60))
+    net = sf.BayesianNetwork({"y": []}).fit({"y": y})
+    assert net.report_.certificate.exists is not False
+    assert net.node("y").variance_ == pytest.approx((y - 1e15).var(), rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_columns_that_are_nearly_dependent(seed: int) -> None:
+    """Sums in float64 drop a column here that is not dependent."""
+    rng = np.random.default_rng(seed)
+    rows = {f"x{i}": rng.normal(size=200) for i in range(17)}
+    z = rows["x0"] + 1e-7 * rng.normal(size=200)
+    y = (z - rows["x0"]) * 1e7 + rows["x1"] + rng.normal(size=200)
+    net = sf.BayesianNetwork({"y": [*rows, "z"]}).fit({**rows, "z": z, "y": y})
+    assert net.node("y").variance_ > 1.5 * residual(y, *rows.values(), (z - rows["x0"]) * 1e7)
+    found = net.report_.certificate
+    assert (found.exists, found.value_gap, net.converged_) == (None, None, False)
+    assert any("so nearly that their digits are lost" in text for text in net.report_.warnings)
+    assert not any("The rows do not determine" in text for text in net.report_.warnings)
 
 
 def test_sums_that_are_good_to_float64_do_not_decide_about_a_perfect_fit() -> None:

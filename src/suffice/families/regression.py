@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import precise
+from suffice.families.exact_rank import surely_dependent
 from suffice.families.orthogonal import ROUNDING, orthogonalised
 
 Floats = NDArray[np.float64]
@@ -32,6 +33,10 @@ NO_SPREAD = 32 * EPSILON
 DOUBTFUL = 1e-3
 #: What `ROUNDING` is to residuals, relative to centred squares, where these were only summed in float64.
 ROUGH_ROUNDING = 64 * EPSILON
+#: Relative rounding of the double-double sums themselves: less than this of a combination is not known.
+SUM_ROUNDING = 2.0**-100
+#: A share of the squares of the response that may be called rounding; more of it is not nothing.
+NEGLIGIBLE = 1e-8
 #: Corrections of a doubtful solution; each divides its error by about 1e16 / condition.
 REFINEMENTS = 2
 #: Terms of a combination that vanishes, relative to its largest: smaller ones are rounding.
@@ -166,13 +171,40 @@ class Products:
         return c, terms.sum(axis=1) - weights[:, 0], size
 
     def perfect(self, weights: Floats, squares: Floats) -> Flags:
-        """Where sums of squares (k,) at some weights are no more than rounding: every row is explained."""
-        c = np.concatenate([weights[:, 1:], np.ones((len(weights), 1))], axis=1)
-        terms = c**2 * np.diagonal(self.scatter, axis1=1, axis2=2)
+        """Where sums of squares (k,) at some weights are no more than rounding: every row is explained.
+
+        What is no more than rounding of large terms may be most of the response where these cancel. It is nothing only
+        where that rounding is little beside the response, where the response does not vary either, or where rational
+        arithmetic leaves nothing.
+        """
+        terms = self._terms(weights)
+        small = squares <= self._rounding * terms
+        own = np.diagonal(self.scatter, axis1=1, axis2=2)[:, -1]
+        if not self.exact or not small.any():
+            return small
+        constant = own <= SUM_ROUNDING * self.weight * self.mean[:, -1] ** 2
+        sure = small & ((ROUNDING * terms <= NEGLIGIBLE * own) | constant)
+        for k in np.flatnonzero(small & ~sure):
+            sure[k] = surely_dependent(self.raw[:, k : k + 1])[0, -1]
+        return sure
+
+    def lost(self, weights: Floats, squares: Floats) -> Flags:
+        """Where (k,) sums of squares are less than the rounding of what they come from, and yet not nothing."""
         if not self.exact:
-            return squares <= ROUGH_ROUNDING * terms.shape[1] * terms.sum(axis=1)
-        offsets = weights[:, 0] ** 2 + ((c * self.mean) ** 2).sum(axis=1)
-        return squares <= ROUNDING * (terms.sum(axis=1) + self.weight * offsets)
+            return np.zeros(len(squares), dtype=bool)
+        return (squares <= SUM_ROUNDING * self._terms(weights)) & ~self.perfect(weights, squares)
+
+    @property
+    def _rounding(self) -> float:
+        return ROUNDING if self.exact else ROUGH_ROUNDING * self.mean.shape[1]
+
+    def _terms(self, weights: Floats) -> Floats:
+        """Sums of the squares (k,) of the terms of the residual; of centred ones where sums are good to float64."""
+        c = np.concatenate([weights[:, 1:], np.ones((len(weights), 1))], axis=1)
+        terms = (c**2 * np.diagonal(self.scatter, axis1=1, axis2=2)).sum(axis=1)
+        if not self.exact:
+            return terms
+        return terms + self.weight * (weights[:, 0] ** 2 + ((c * self.mean) ** 2).sum(axis=1))
 
 
 def _are_exact(sums: Any) -> bool:
@@ -186,7 +218,7 @@ class LeastSquares:
 
     `weights` (k, q); `squares` (k,), the least sum of squares; `spread` (k, q, q), the (pseudo-)inverse of the products
     of (1, x), with inf on the diagonal for weights that the rows do not determine; `log_determinant` (k,) of those
-    products; `determined` (k, q).
+    products; `determined` (k, q); `sure` (k,), whether columns that were left out depend on others beyond doubt.
     """
 
     weights: Floats
@@ -194,6 +226,7 @@ class LeastSquares:
     spread: Floats
     log_determinant: Floats
     determined: Flags
+    sure: Flags
 
     def __getitem__(self, chosen: Any) -> LeastSquares:
         """Some of the configurations."""
@@ -223,25 +256,26 @@ def least_squares(products: Products) -> LeastSquares:
     weights = np.concatenate([mean[:, p:] - (mean[:, :p] * slopes).sum(axis=1, keepdims=True), slopes], axis=1)
     unexplained = scatter[:, p, p] - (slopes * scatter[:, :p, p]).sum(axis=1)
     doubtful = (values.min(axis=1, initial=1.0) <= DOUBTFUL) | ~(unexplained > DOUBTFUL * scatter[:, p, p])
-    determined = np.ones(weights.shape, dtype=bool)
+    determined, sure = np.ones(weights.shape, dtype=bool), np.ones(len(weights), dtype=bool)
     logs = np.log(products.weight) + np.log(np.where(spread_out, values, 1.0) * units**2).sum(axis=1)
     spread = _spread(products.weight, mean[:, :p], inverse)
     if doubtful.any() and products.exact:
-        parts = (weights, spread, logs, determined)
+        parts = (weights, spread, logs, determined, sure)
         for part, better in zip(parts, _orthogonal(products[doubtful].raw), strict=True):
             part[doubtful] = better
     elif doubtful.any():
         free = _flat_directions(vectors[doubtful], ~spread_out[doubtful], mean[doubtful, :p], units[doubtful])
         weights[doubtful], determined[doubtful] = _least_norm(weights[doubtful], *free)
         weights[doubtful] = _refined(products[doubtful], weights[doubtful], inverse[doubtful])
+        sure = spread_out.all(axis=1)
     if not determined.all():
         configuration, at = np.nonzero(~determined)
         spread[configuration, at, at] = np.inf
-    return LeastSquares(weights, products.squares(weights), spread, logs, determined)
+    return LeastSquares(weights, products.squares(weights), spread, logs, determined, sure)
 
 
-def _orthogonal(raw: Floats) -> tuple[Floats, Floats, Floats, Flags]:
-    """Weights, spread, log determinant and what is determined, from raw products (2, k, q + 1, q + 1) in pairs."""
+def _orthogonal(raw: Floats) -> tuple[Floats, Floats, Floats, Flags, Flags]:
+    """All but the squares of `LeastSquares`, from raw products (2, k, q + 1, q + 1) in pairs."""
     found = orthogonalised(raw)
     free, squares = found.dependent[:, :-1], precise.rounded(found.squares)[:, :-1]
     combinations = precise.rounded(found.combinations)[:, :-1, :-1]
@@ -253,7 +287,9 @@ def _orthogonal(raw: Floats) -> tuple[Floats, Floats, Floats, Flags]:
     if free.any():  # A short solution may lie far from the first one, and is found only to the rounding of that.
         for _ in range(REFINEMENTS):
             weights = weights + found.solve(_slopes(raw, weights))
-    return weights, found.inverse, np.log(np.where(free, 1.0, squares)).sum(axis=1), determined
+    sure = ~free.any(axis=1)
+    sure[~sure] = (~free[~sure] | surely_dependent(raw[:, ~sure, :-1, :-1])).all(axis=1)
+    return weights, found.inverse, np.log(np.where(free, 1.0, squares)).sum(axis=1), determined, sure
 
 
 def _slopes(raw: Floats, weights: Floats) -> Floats:

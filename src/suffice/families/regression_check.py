@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import precise
+from suffice.families.exact_rank import surely_dependent
 from suffice.families.orthogonal import orthogonalised, times
 from suffice.families.regression import DOUBTFUL, EPSILON, ROUGH_ROUNDING, Products
 
@@ -66,7 +67,8 @@ def shares_by_pairs(raw: Floats, weights: Floats) -> Floats:
     noise = EXACT_NOISE * m
     free, squares = shape.dependent[:, :-1], precise.rounded(shape.squares)[:, :-1]
     # A column that may be more than a combination of others, if only by rounding, could still explain something.
-    unclear = (free & ~(np.abs(squares) <= noise * shape.size[:, :-1])).any(axis=1)
+    unclear = free.any(axis=1)
+    unclear[unclear] = (free[unclear] & ~surely_dependent(raw[:, unclear, :-1, :-1])).any(axis=1)
     root = np.sqrt(np.where(free, 1.0, squares))
     a = precise.divide(shape.combinations[:, :, :-1, :-1], precise.pair(root)[:, :, None, :]) * ~free[:, None, :]
     c = np.concatenate([-weights, np.ones((len(weights), 1))], axis=1)

@@ -312,7 +312,9 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         return found
 
     def _upheld(self, report: Report, outcome: Outcome | None) -> Report:
-        """Where a node has stopped early, that has been said."""
+        """Where a node has stopped early, or has left columns out that may matter, that has been said."""
+        if outcome is None and any(getattr(node, "left_out", False) for node in self._leading().values()):
+            report = replace(report, converged=False, stop_reason="columns nearly dependent")
         ended = [node.report for node in self._leading().values() if getattr(node, "report", None) is not None]
         stopped = [report.stop_reason for report in ended if not report.converged]
         stands = replace(report, converged=False, stop_reason=stopped[0]) if stopped else report

@@ -38,7 +38,8 @@ class LinearGaussianNode(Regressions):
     weight; and with a `prior`, `posterior` (k, 2), shape and scale of the inverse-gamma variance. `evidence` is the log
     marginal likelihood. `pool` names the columns whose moments the node reads, where several nodes share them. `notes`
     are warnings; `directions` say what runs to the edge where the likelihood has no maximum. It is `undecided` whether
-    there is one where a variance cannot be told from the rounding of sums in float64.
+    there is one where a variance cannot be told from the rounding of sums in float64, or where columns were left out
+    that depend on others as far as the digits of the sums can tell.
 
     Variances of maximum likelihood are mean squares of the residuals (ddof 0).
     """
@@ -70,6 +71,14 @@ class LinearGaussianNode(Regressions):
     def exists(self) -> bool | None:
         """Whether the objective has a maximum; the likelihood has none where a variance shrinks to 0; None: unknown."""
         return None if self.undecided else not self.directions
+
+    @property
+    def left_out(self) -> bool:
+        """Whether columns were left out that may yet explain something: nobody can say how near the maximum is."""
+        if not self.undecided or self.spread is None:
+            return False
+        free = np.isinf(np.diagonal(self.spread, axis1=1, axis2=2)).any(axis=1)
+        return bool((free & (self.variance > 0)).any())
 
     # -- errors and the posterior ------------------------------------------------------------------------------------
 

@@ -141,8 +141,11 @@ def maximum(
     learner: LinearGaussianLearner, domain: Domain, products: Products, cells: Codes, solved: LeastSquares
 ) -> LinearGaussianNode:
     """The node of maximum likelihood, from least squares."""
-    variance = _mean_squares(products, solved)
+    variance = _mean_squares(domain, cells, products, solved)
     default, notes = _pooled_default(learner, domain, products, cells)
+    # A column that was left out may explain all that is left, unless nothing is.
+    unsure = ~solved.sure & (variance > 0)
+    edges = _edges(domain, cells, variance) if products.exact else ()
     return LinearGaussianNode(
         domain,
         cells,
@@ -153,14 +156,21 @@ def maximum(
         spread=solved.spread,
         estimate="mle",
         pool=learner.pool,
-        notes=(*_dependence(domain, cells, solved), *_perfection(domain, cells, variance, products), *notes),
-        directions=_edges(domain, cells, variance) if products.exact else (),
-        undecided=not products.exact and not variance.all(),
+        notes=(*_dependence(domain, cells, solved, unsure), *_perfection(domain, cells, variance, products), *notes),
+        directions=edges,
+        undecided=not edges and bool(unsure.any() or not variance.all()),
     )
 
 
-def _mean_squares(products: Products, solved: LeastSquares) -> Floats:
+def _mean_squares(domain: Domain, cells: Codes, products: Products, solved: LeastSquares) -> Floats:
     """Residual variance (ddof 0), exactly 0 where the fit is perfect to rounding."""
+    lost = products.lost(solved.weights, solved.squares)
+    if lost.any():
+        raise EstimateError(
+            f"The sums of products of {domain.names[-1]!r} and its parents have no digits left for its variance"
+            f"{_places(domain, cells, lost)}: the parents differ too little for numbers of their size. Subtract a "
+            "number near its mean from each column, or give the difference of two parents in place of one."
+        )
     perfect = products.perfect(solved.weights, solved.squares)
     return np.where(perfect, 0.0, solved.squares / products.weight)
 
@@ -183,7 +193,7 @@ def _pooled_default(
         raise EstimateError(f"There are no rows to learn {domain.names[-1]!r} from. Give rows, or a prior=.")
     solved = least_squares(pooled)
     text = f"{_unseen_text(domain, cells)}; they use the regression of all rows together."
-    return (solved.weights[0], float(_mean_squares(pooled, solved)[0])), [text]
+    return (solved.weights[0], float(_mean_squares(domain, cells[:1, :0], pooled, solved)[0])), [text]
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -290,19 +300,29 @@ def _places(domain: Domain, cells: Codes, chosen: NDArray[np.bool_]) -> str:
     return f" at {'; '.join(found)}" + (f" and {more} more" if more else "")
 
 
-def _dependence(domain: Domain, cells: Codes, solved: LeastSquares) -> list[str]:
-    """A warning that names the weights that the rows do not determine."""
-    wrong = ~solved.determined
-    if not wrong.any():
-        return []
-    *parents, node = (v.name for v in domain.variables if v.kind != "discrete")
-    names = [name for name, odd in zip(parents, np.asarray(wrong[:, 1:].any(axis=0)), strict=True) if odd]
-    also = " and the intercept" if wrong[:, 0].any() else ""
-    where = _places(domain, cells, np.asarray(wrong.any(axis=1)))
-    return [
-        f"The rows do not determine the weights of {listing(names)}{also} in the regression of {node!r}{where}: these "
-        "columns are constant or linearly dependent, or the rows too few. The solution of least norm is used."
-    ]
+def _dependence(domain: Domain, cells: Codes, solved: LeastSquares, unsure: NDArray[np.bool_]) -> list[str]:
+    """Warnings that name the weights that the rows do not determine, and those of which that is `unsure` (k,)."""
+    found = []
+    for doubt in (False, True):
+        wrong = ~solved.determined & (unsure == doubt)[:, None]
+        if not wrong.any():
+            continue
+        *parents, node = (v.name for v in domain.variables if v.kind != "discrete")
+        names = [name for name, odd in zip(parents, np.asarray(wrong[:, 1:].any(axis=0)), strict=True) if odd]
+        also = " and the intercept" if wrong[:, 0].any() else ""
+        where = _places(domain, cells, np.asarray(wrong.any(axis=1)))
+        what = f"the weights of {listing(names)}{also} in the regression of {node!r}{where}"
+        if doubt:
+            found.append(
+                f"The sums do not tell {what}: these columns are linearly dependent, or so nearly that their digits "
+                "are lost. The solution of least norm is used, which may be short of the maximum."
+            )
+        else:
+            found.append(
+                f"The rows do not determine {what}: these columns are constant or linearly dependent, or the rows too "
+                "few. The solution of least norm is used."
+            )
+    return found
 
 
 def _perfection(domain: Domain, cells: Codes, variance: Floats, products: Products) -> list[str]:
