@@ -1,5 +1,6 @@
 """Features that are constant, or lie far from 0 beside their spread: the same law, and what no data tell is named."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -126,3 +127,41 @@ def test_a_feature_of_a_table_is_named() -> None:
     mrf = sf.MarkovNetwork(terms).fit(rows)
     assert any("'inside'" in note for note in mrf.report_.warnings)
     assert np.isinf(mrf.standard_errors_[-1])
+
+
+# -- where exact inference does not fit --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["pseudolikelihood", "sml", "loopy-bp", "cd"])
+def test_an_offset_does_not_change_what_an_approximate_fit_reports(solver: str) -> None:
+    """The likelihood is that of the plain features at the weights returned, all joint states listed."""
+    rng = np.random.default_rng(0)
+    names = [f"v{i}" for i in range(6)]
+    rows = {name: rng.integers(0, 2, 200) for name in names}
+    for one, other in pairwise(names):
+        rows[other] = np.where(rng.random(200) < 0.6, rows[one], rows[other])
+    states = np.array(list(np.ndindex(*(2,) * 6)))
+    design = np.column_stack([states[:, :-1] == states[:, 1:], states]).astype(float)
+    seen = np.column_stack([rows[name] for name in names])
+    means = np.column_stack([seen[:, :-1] == seen[:, 1:], seen]).mean(axis=0)
+    expected = []
+    for offset in (0.0, -1e8, 1e12):
+        pairs = [sf.Feature(pair, lambda a, b, at=offset: at + same(a, b)) for pair in pairwise(names)]
+        terms = [*pairs, *(sf.Feature(name, float) for name in names)]
+        mrf = sf.MarkovNetwork(terms, solver=solver, random_state=0).fit(rows)
+        likelihood = 200 * (mrf.weights_ @ means - np.log(np.exp(design @ mrf.weights_).sum()))
+        assert mrf.report_.log_likelihood == pytest.approx(likelihood, abs=1e-8)
+        assert mrf.estimate_score(rows, random_state=1).value == pytest.approx(likelihood / 200, abs=0.1)
+        matched = mrf.matched_statistics()
+        assert matched is not None
+        np.testing.assert_allclose(matched.expected[:5] - offset, matched.observed[:5] - offset, atol=0.1)
+        expected.append(mrf.weights_)
+    np.testing.assert_allclose(expected, [expected[0]] * 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["pseudolikelihood", "sml", "loopy-bp", "cd"])
+def test_an_approximate_fit_names_constant_features(solver: str) -> None:
+    terms = [sf.Feature(("a", "b"), same), sf.Feature("a", lambda a: 3e7, name="one")]
+    mrf = sf.MarkovNetwork(terms, solver=solver, start=[0.0, 0.7], random_state=0).fit(ROWS)
+    assert mrf.weights_[1] == 0.0
+    assert any("constant features change no law" in note and "'one'" in note for note in mrf.report_.warnings)

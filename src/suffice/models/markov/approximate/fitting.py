@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +31,8 @@ from suffice.models.markov.approximate.rows import (
 from suffice.models.markov.approximate.verdict import learn_and_measure
 from suffice.models.markov.contingency import is_margins, observed_margin, read_cells
 from suffice.models.markov.data import JOINT_CELLS, JOINT_VARIABLES, MarkovData
+from suffice.models.markov.feature_rank import untold_notes
+from suffice.models.markov.feature_spread import offsets
 from suffice.models.markov.law import LawFamily, Masks
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import read_penalty
@@ -41,6 +43,8 @@ Floats = NDArray[np.float64]
 
 #: After an approximate fit a junction tree of up to this many bytes is used all the same, for exact answers.
 EXACT_BYTES = 64_000_000
+#: Annealed chains that estimate log Z.
+CHAINS = 128
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,12 @@ class MarkovApproximation(MarkovData):
             parameterisation=None if penalty is None else "in the weights",
             outcome=fitted.outcome,
             plan=plan,
-            warnings=(*self.__dict__.get("_conflicts", ()), *self.__dict__.get("_notes", ()), *fitted.notes),
+            warnings=(
+                *self.__dict__.get("_conflicts", ()),
+                *self.__dict__.get("_notes", ()),
+                *fitted.notes,
+                *untold_notes(model, penalty),
+            ),
         )
 
     def _shares(self, summary: Summary, model: LogLinear) -> Floats:
@@ -205,7 +214,7 @@ class MarkovApproximation(MarkovData):
         self._refusal = str(state.get("refusal", ""))
 
     def estimate_log_partition(
-        self, *, chains: int = 128, steps: int | None = None, random_state: Any = None
+        self, *, chains: int = CHAINS, steps: int | None = None, random_state: Any = None
     ) -> LogPartition:
         """Log Z by annealed importance sampling, for networks of any size.
 
@@ -217,7 +226,13 @@ class MarkovApproximation(MarkovData):
         Returns:
             An estimate with `value`, `standard_error` and `lower_bound`; it unpacks as value and standard error.
         """
-        family = self._family()
+        found = self._annealed(chains, steps, random_state)
+        taken = inner(self._weights, offsets(self._near().model))
+        return replace(found, value=found.value + taken, lower_bound=found.lower_bound + taken)
+
+    def _annealed(self, chains: int, steps: int | None, random_state: Any) -> LogPartition:
+        """Log Z of the potentials of `_near`."""
+        family = self._near()
         seed = self._options["random_state"] if random_state is None else random_state
         logs, sampler = family.potentials(self._weights)[: family.model.n_cells], model_sampler(family.model)
         found = log_partition(sampler, logs, chains=chains, steps=steps, random_state=seed)
@@ -238,12 +253,12 @@ class MarkovApproximation(MarkovData):
 
         The mean of the log-potentials over the rows is exact; log Z is estimated.
         """
-        found = self.estimate_log_partition(steps=steps, random_state=random_state)
+        found = self._annealed(CHAINS, steps, random_state)
         reader = self._comparing()
         summary = self._aligned(self._own(reader._summary_of(data, sample_weight, columns)[0]))
         if summary.weight <= 0:
             raise EstimateError("The score of no rows is undefined: the data have no weight.")
-        family = self._family()
+        family = self._near()
         logs = family.potentials(self._weights)[: family.model.n_cells]
         mean = inner(logs, self._shares(summary, family.model))
         return Estimate(mean - found.value, found.standard_error, found.effective_sample_size, found.pareto_k)

@@ -16,6 +16,7 @@ from suffice.fitting.report import Certificate, MonteCarlo
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.feature import Feature
+from suffice.models.markov.feature_spread import offsets
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import LaplacePenalty
@@ -66,20 +67,21 @@ def measure(
 
     tolerance: the gap, in standard deviations of a feature, at which the solver was done.
     """
+    # Features less their centres: an offset of a feature would make the likelihood a difference of large numbers.
     inside, units = problem.in_units()
-    running = np.concatenate(_running(problem))
-    slope, means = _fresh_slope(inside, weights * units, running)
+    at, running = weights * units, np.concatenate(_running(inside))
+    slope, means = _fresh_slope(inside, at, running)
     exact_slope, error, unsure = None, None, ""
     if exact is not None:
-        log_z, marginals = exact.margins(weights)
-        exact_slope = _slope(inside, weights * units, inside.model.expected(marginals))
+        log_z, marginals = exact.over(inside.model).margins(at)
+        exact_slope = _slope(inside, at, inside.model.expected(marginals))
     else:
-        logs = problem.model.log_potentials(weights)
-        found = log_partition(problem.sampler, logs, chains=problem.sampling.chains, random_state=problem.seed)
+        logs = inside.model.log_potentials(at)
+        found = log_partition(inside.sampler, logs, chains=problem.sampling.chains, random_state=problem.seed)
         log_z, error, unsure = found.value, problem.weight * found.standard_error, found.distrust
-    likelihood = problem.weight * (inner(weights, problem.observed) - log_z)
+    likelihood = problem.weight * (inner(at, inside.observed) - log_z)
     penalised = likelihood - (0.0 if problem.penalty is None else problem.penalty.value(weights))
-    exists, directions = _existence(problem)
+    exists, directions = _existence(inside)
     scale = (
         "largest slope of the objective, a row"
         if problem.penalty is not None
@@ -102,12 +104,13 @@ def measure(
     # By exact inference there is no doubt about the chains.
     judged = slope if exact_slope is None else exact_slope
     against = (carlo.distrust if exact_slope is None else "") or doubt(inside, judged, means.error, tolerance, running)
-    return Measured(certificate, likelihood, penalised, means.mean * units, means.error * units, against, unsure)
+    expected = means.mean * units + offsets(inside.model)
+    return Measured(certificate, likelihood, penalised, expected, means.error * units, against, unsure)
 
 
 def unmeasured(problem: SampledProblem, solver: str) -> Measured:
     """What is left to say where somebody has stopped the measuring: the fit itself is done."""
-    exists, directions = _existence(problem)
+    exists, directions = _existence(problem.in_units()[0])
     engine = ENGINES[solver].format(chains=problem.sampling.chains)
     found = Certificate(
         math.inf, exact=False, exists=exists, directions=directions, scale="not measured: interrupted", engine=engine
