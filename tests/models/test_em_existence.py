@@ -104,3 +104,37 @@ def test_a_state_that_no_row_shows_may_stand_for_a_gap() -> None:
     states = {"a": [0, 1, 2], "b": [0, 1], "c": [0, 1]}
     net = sf.BayesianNetwork(CHAIN, states=states).fit(rows)
     assert net.report_.certificate.exists is not True
+
+
+def leaf_with_gaps(seed: int) -> dict[str, list[Any]]:
+    """Rows of a, b in which b has gaps, and b=1 never goes with a=1."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 2, 60)
+    b = np.where(a == 1, 0, rng.integers(0, 2, 60)).tolist()
+    return {"a": a.tolist(), "b": [*b[:-5], *[None] * 5]}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gaps_in_a_leaf_do_not_hide_an_event_that_was_never_seen(seed: int) -> None:
+    rows, parents = leaf_with_gaps(seed), {"a": [], "b": ["a"]}
+    net = sf.BayesianNetwork(parents, states={"a": [0, 1], "b": [0, 1]}).fit(rows)
+    found = net.report_.certificate
+    assert found.exists is False
+    assert found.directions == ("log P(b=1 | a=1) -> -inf (never seen)",)
+    tables, values = tables_of(net), []
+    for small in (1e-2, 1e-4, 1e-8, 0.0):  # The likelihood rises all the way to the edge.
+        tables["b"][1] = 1 - small, small
+        values.append(log_likelihood(parents, tables, rows))
+    assert values == sorted(values)
+
+
+def test_gaps_of_a_parent_or_of_a_node_with_children_leave_it_open() -> None:
+    rows = leaf_with_gaps(0)
+    net = sf.BayesianNetwork({"a": [], "b": ["a"]}, states={"a": [0, 1], "b": [0, 1]})
+    hidden_parent = {"a": [None, *rows["a"][1:]], "b": rows["b"]}
+    assert net.fit(hidden_parent).report_.certificate.exists is None
+    shown = np.random.default_rng(1).integers(0, 2, 60).tolist()
+    chain = sf.BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}, states={name: [0, 1] for name in "abc"})
+    assert chain.fit({**rows, "c": shown}).report_.certificate.exists is None
+    prior = sf.BayesianNetwork({"a": [], "b": ["a"]}, states={"a": [0, 1], "b": [0, 1]}, prior=1.0)
+    assert prior.fit(rows).report_.certificate.exists is True

@@ -140,7 +140,7 @@ class NetworkGaps(NetworkLearning):
 
     def _em_certificate(self, summary: Summary) -> Certificate:
         from suffice.fitting.report import Certificate
-        from suffice.models.bayesian.em.shown import family_summary, keeps_inside, never_shown
+        from suffice.models.bayesian.em.shown import family_summary, keeps_inside, never_in_leaves, never_shown
         from suffice.models.em.reports import STOPPED
 
         fit, nodes = self._em(summary), self._nodes()
@@ -151,7 +151,11 @@ class NetworkGaps(NetworkLearning):
             gap = max(gap, nodes[name].gap(own))
             found += nodes[name].edges(own)
         alone = {name: node for name, node in free.items() if len(self._group_of(name)) == 1}
-        found += never_shown(fit.rows, {name: node for name, node in alone.items() if name not in fit.stand_ins})
+        expected = {name: node for name, node in alone.items() if name not in fit.stand_ins}
+        found += never_shown(fit.rows, expected)
+        inner = {parent for parents in self._parents.values() for parent in parents}
+        leaves = {name: node for name, node in expected.items() if name not in inner}
+        found += never_in_leaves(fit.rows, leaves, {name: fit.alone(name) for name in leaves})
         edges = tuple(dict.fromkeys(found))
         scale = "change of a parameter, in units of its columns, by one more EM step"
         errors = self._observed_errors(fit, gap)

@@ -128,6 +128,26 @@ def never_shown(rows: Rows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def never_in_leaves(rows: Rows, leaves: Mapping[Hashable, Any], learners: Mapping[Hashable, Any]) -> list[str]:
+    """Events of tables without a prior that no row shows though it shows their parents, as directions in words.
+
+    `leaves` are nodes without children. A row with a gap there says nothing about the node, as its probabilities add up
+    to 1. Where all other rows show the parents too, the likelihood of the node is that of those rows, which are
+    complete.
+    """
+    found: list[str] = []
+    for name, node in leaves.items():
+        column = rows.columns.get(name)
+        if not isinstance(node, TableNode) or node.alpha is not None or column is None:
+            continue
+        seen = column >= 0
+        columns = {one: values[seen] for one, values in rows.columns.items()}
+        some = replace(rows, columns=columns, weights=rows.weights[seen])
+        if some.show(node.domain.names):
+            found += node.edges(family_summary(some, node.domain, learners[name]))
+    return found
+
+
 def keeps_inside(nodes: Iterable[Any]) -> bool:
     """Whether the priors alone send the objective to -inf at every edge.
 
