@@ -143,8 +143,10 @@ def certify(
 
 
 def _estimate(problem: Problem, result: Result, known: Known, weight: float) -> float | None:
-    """Half the squared Newton decrement, a row; None where the objective is not curved downwards."""
+    """Half the squared Newton decrement, a row; None where the objective is not curved downwards in every direction."""
     gradient, information = result.last.gradient, result.last.information
+    if information.size and not information.definite:
+        return None  # A step along a flat direction is not known, and with it what is left.
     step = information.solve(gradient)
     found = float(gradient @ step)
     if known.bent and problem.penalty is not None:
@@ -173,17 +175,27 @@ def cross_checked(outcome: Outcome, certificate: Certificate, tolerance: float, 
     return replace(outcome, converged=False, stop_reason=DENIED)
 
 
-def not_flat(outcome: Outcome, result: Result, separation: Separation) -> Outcome:
-    """The outcome, not converged where the slope is 0 only because the likelihood is flat, and no more is known."""
+def not_flat(
+    outcome: Outcome, result: Result, separation: Separation, penalties: Penalties, certificate: Certificate
+) -> Outcome:
+    """The outcome, not converged where the slope is small only because the likelihood is flat, as far as it is told.
+
+    An information that is not definite has directions along which neither the slope nor a Newton step is known. A
+    prior may bound what is left all the same, and the corners of a Laplace prior hold coefficients without any.
+    """
     information = result.last.information
-    if not outcome.converged or separation.exists is not None or not information.size or information.definite:
+    if not outcome.converged or separation.exists is False or penalties.laplace is not None:
         return outcome
-    warnings.warn(
-        "The likelihood is flat where the fit has come to rest: the rows say nothing about some coefficients there, "
-        "and whether there is a maximum is not known. Give a prior, or another link.",
-        ConvergenceWarning,
-        stacklevel=2,
+    if certificate.value_gap is not None or not information.size or information.definite:
+        return outcome
+    words = (
+        "some columns nearly say the same as others or as a constant there, and the maximum may be far. Take its mean "
+        "off each column, leave columns out, or give a prior."
+        if separation.exists
+        else "the rows say nothing about some coefficients there, and whether there is a maximum is not known. Give a "
+        "prior, or another link."
     )
+    warnings.warn(f"The likelihood is flat where the fit has come to rest: {words}", ConvergenceWarning, stacklevel=2)
     return replace(outcome, converged=False, stop_reason="flat")
 
 

@@ -467,7 +467,9 @@ class Fitter:
         """How the fit ended, as far as what was measured bears it out."""
         rounding = 0.0 if self.edge is not None else rounding_of(result, self._left(problem, ml))
         found = cross_checked(result.outcome, certificate, self.control.tolerance, rounding)
-        return found if self.penalties.any or self.edge is not None else not_flat(found, result, separation)
+        if self.edge is not None or self.squares is not None:
+            return found
+        return not_flat(found, result, separation, self.penalties, certificate)
 
     def _bent(self, sums: Totals, phi: float) -> float:
         """One over minus the second derivative of the log-likelihood in the log of the dispersion, at its best."""

@@ -14,7 +14,7 @@ from suffice.fitting.control import Control
 from suffice.models.glm.cumulative import CumulativeLaw, CumulativeProblem
 from suffice.models.glm.design import Parameters
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, rounding_of
+from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, not_flat, rounding_of
 from suffice.models.glm.fit import Fitter
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
@@ -240,6 +240,7 @@ class OrdinalFit:
         held = problem.classes - 1
         certificate = certify(problem, result, self.penalties, separation, Known(True, 0.0), weight=read.weight)
         outcome = cross_checked(result.outcome, certificate, self.control.tolerance, rounding_of(result))
+        outcome = not_flat(outcome, result, separation, self.penalties, certificate)
         direction = None
         if separation.exists is False and separation.direction is not None:
             direction = self.parameters.public(separation.direction)[:, None]

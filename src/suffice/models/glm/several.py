@@ -15,7 +15,7 @@ from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, rounding_of
+from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, not_flat, rounding_of
 from suffice.models.glm.fit import Fitter
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw
@@ -109,6 +109,7 @@ def fit_labels(
     # No law of labels has a log-likelihood above 0.
     certificate = certify(fitted, result, penalties, separation, Known(True, 0.0), weight=_weight(rows))
     objective = result.last.value - (0.0 if penalties.laplace is None else penalties.laplace.value(result.beta))
+    outcome = cross_checked(result.outcome, certificate, control.tolerance, rounding_of(result))
     return SeveralFit(
         problem.shaped(problem.whole(result.beta)),
         result.last.information,
@@ -116,7 +117,7 @@ def fit_labels(
         objective,
         _null_of_labels(problem, shares),
         certificate,
-        cross_checked(result.outcome, certificate, control.tolerance, rounding_of(result)),
+        not_flat(outcome, result, separation, penalties, certificate),
         result.method,
         separation,
         tuple(problem.whole(one) for one in result.iterates),
