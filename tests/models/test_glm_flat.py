@@ -1,4 +1,4 @@
-"""Columns that nearly say the same as others, or as a constant: what is claimed about the maximum must be true there."""
+"""Columns that nearly say the same as others, or as a constant: what is claimed about the maximum is true there."""
 
 from __future__ import annotations
 
@@ -55,3 +55,82 @@ def test_a_flat_likelihood_warns_once() -> None:
     with pytest.warns(sf.ConvergenceWarning, match="flat") as told:
         sf.GLM("binomial").fit(sparse.csr_array((1.7e9 + z)[:, None]), y)
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("overlap", [20.0, 5.0])
+@pytest.mark.parametrize("solver", ["auto", "irls"])
+def test_seconds_since_1970_fit_as_well_as_seconds_from_the_middle(overlap: float, solver: str) -> None:
+    z, y = crossing(overlap)
+    best, slope, error = best_of_binary(z, y)
+    model = sf.GLM("binomial", solver=solver).fit((1.7e9 + z)[:, None], y)
+    assert model.converged_
+    assert model.report_.certificate.exists
+    assert abs(best - model.log_likelihood_) / len(y) < 1e-9
+    assert model.report_.certificate.value_gap is not None
+    assert model.report_.certificate.value_gap < 1e-9
+    np.testing.assert_allclose(model.coefficients_, [slope], rtol=1e-4)
+    np.testing.assert_allclose(model.standard_errors_[1], error, rtol=1e-4)
+
+
+# -- labels ------------------------------------------------------------------------------------------------------------
+
+
+def labelled(offset: float = 0.0) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    """A column, one that differs from it by 3e-8 of another (or the other plus an offset), and labels by the other."""
+    rng = np.random.default_rng(3)
+    a, d = rng.normal(size=500), rng.normal(size=500)
+    b = offset + d if offset else a + 3e-8 * d
+    other = b - offset if offset else (b - a) / 3e-8
+    noise = np.random.default_rng(1).gumbel(size=(500, 3))
+    y = (np.column_stack([other, 0.0 * other, -other]) + noise).argmax(axis=1)
+    return np.column_stack([a, b]), np.column_stack([a, other]), y
+
+
+def best_of_labels(family: str, X: Floats, y: NDArray[np.intp]) -> float:
+    """The largest log-likelihood by quasi-Newton steps on columns that are far from collinear."""
+    rows = np.arange(len(y))
+
+    def softmax(beta: Floats) -> float:
+        eta = np.column_stack([np.ones(len(X)), X]) @ np.column_stack([beta.reshape(3, 2), np.zeros(3)])
+        return float((logsumexp(eta, axis=1) - eta[rows, y]).sum())
+
+    def ordered(beta: Floats) -> float:
+        edges = np.r_[-np.inf, beta[0], beta[0] + np.exp(beta[1]), np.inf]
+        eta = X @ beta[2:]
+        return -float(np.log(expit(edges[y + 1] - eta) - expit(edges[y] - eta)).sum())
+
+    loss, size = (softmax, 6) if family == "multinomial" else (ordered, 4)
+    return -float(minimize(loss, np.zeros(size), method="BFGS").fun)
+
+
+@pytest.mark.parametrize("family", ["multinomial", "ordinal"])
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_labels_find_what_only_a_small_difference_of_columns_tells(family: str, offset: float) -> None:
+    X, turned, y = labelled(offset)
+    best = best_of_labels(family, turned, y)
+    model = sf.GLM(family).fit(X, y)
+    certificate = model.report_.certificate
+    assert model.converged_
+    assert certificate.exists
+    assert abs(best - model.log_likelihood_) / len(y) < 1e-7
+    assert certificate.value_gap is not None
+    assert certificate.value_gap < 1e-7
+    # The law of the labels is that of the other columns, and so are the errors of what both have.
+    plain = sf.GLM(family).fit(turned, y)
+    shrink = 1.0 if offset else 3e-8
+    np.testing.assert_allclose(model.standard_errors_[-1] * shrink, plain.standard_errors_[-1], rtol=1e-4)
+
+
+def test_nodes_of_networks_do_as_well() -> None:
+    X, turned, y = labelled(1e8)
+    labels = [f"label {at}" for at in y]
+    table, shifted = {"z": X[:, 1], "y": labels}, {"z": turned[:, 1], "y": labels}
+    node = {"y": sf.GLM("multinomial")}
+    model = sf.BayesianNetwork([("z", "y")], nodes=node).fit(table)
+    assert model.converged_
+    own = sf.GLM("multinomial").fit(turned[:, 1:], y).log_likelihood_
+    z = X[:, 1]
+    best = own - 0.5 * len(z) * (np.log(2.0 * np.pi * z.var()) + 1.0)
+    assert abs(best - model.log_likelihood(table).sum()) / len(y) < 1e-7
+    plain = sf.BayesianNetwork([("z", "y")], nodes=node).fit(shifted)
+    assert abs(plain.log_likelihood(shifted).sum() - model.log_likelihood(table).sum()) / len(y) < 1e-7

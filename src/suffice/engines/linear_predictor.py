@@ -33,6 +33,8 @@ PIECE_ROWS = 32_768
 LEAST_PIECE = 8_192
 #: Numbers of a piece of work; rows of a piece for each column, so that the answers of all pieces stay small beside X.
 _PIECE, _ROWS_A_COLUMN = 4_194_304, 16
+#: Eigenvalues of the information of one row, scaled to a diagonal of ones, that are rounding.
+_ROW_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -400,6 +402,34 @@ def several_task(layout: Layout, law: Law, beta: Floats, *, information: bool = 
         return Curvature(value, gradient.ravel(), total if information else None)
 
     return task
+
+
+def several_root_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], RootCurvature]:
+    """As `several_task`, for dense columns, with a root (m k, m k) of the information as in `root_task`."""
+    k, m = layout.size, beta.shape[1]
+
+    def task(block: Block) -> RootCurvature:
+        value, gradient, root = 0.0, np.zeros((m, k)), np.zeros((0, m * k))
+        for part in layout.parts(block, max(2_048 // m, 4 * k)):
+            terms, score, weights = law(linear_predictor(layout, part, beta), part.y)
+            value += weighted_sum(terms, part.weights)
+            gradient += transpose_products(layout, part, weighted(score, part.weights))
+            roots = _row_roots(weighted(weights, part.weights))
+            scaled = (roots[..., None] * _rows(layout, part)[:, None, None, :]).reshape(-1, m * k)
+            root = np.asarray(np.linalg.qr(np.vstack((root, scaled)), mode="r"))
+        return RootCurvature(value, gradient.ravel(), root)
+
+    return task
+
+
+def _row_roots(matrices: Floats) -> Floats:
+    """A matrix S (n, m, m) for each of some that are not negative, with ``S'S`` the matrix; rounding counts as 0."""
+    own = np.sqrt(np.maximum(np.diagonal(matrices, axis1=1, axis2=2), 0.0))
+    scale = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0.0)
+    scaled = matrices * scale[:, :, None] * scale[:, None, :]
+    values, vectors = np.linalg.eigh(np.where(np.isfinite(scaled), scaled, 0.0))
+    values = np.where(values > _ROW_ROUNDING, values, 0.0)
+    return np.asarray(np.sqrt(values)[:, :, None] * vectors.transpose(0, 2, 1) * own[:, None, :])
 
 
 def transpose_products(layout: Layout, block: Block, values: Floats) -> Floats:

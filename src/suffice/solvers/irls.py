@@ -92,7 +92,7 @@ def irls(
         decrement = math.sqrt(slope) if slope > 0.0 else 0.0
         seen[:] = [*seen[-1:], Last(beta, value, gradient, information)]
         gap = 0.0 if decrement <= rounding < math.inf else decrement
-        return State(beta, value, gap, memory={"direction": direction, "slope": max(slope, 0.0)})
+        return State(beta, value, gap, memory={"direction": direction, "slope": max(slope, 0.0), "rounding": rounding})
 
     def short_step(state: State) -> State | None:
         before = seen[-1:]
@@ -103,7 +103,7 @@ def irls(
         return None
 
     def step(state: State) -> State:
-        slack = SLACK * (1.0 + abs(state.objective))
+        slack = _slack(state)
         size = 1.0
         if slope_of is not None and state.gap < short and seen[-1].beta is state.parameters:
             moved = short_step(state)
@@ -135,3 +135,12 @@ def irls(
     if final is None:
         final = Last(outcome.state.parameters, *evaluate(outcome.state.parameters))
     return Fitted(outcome, final, tuple(iterates))
+
+
+def _slack(state: State) -> float:
+    """The fall of the value that counts as rounding.
+
+    Errors of eta by rounding, times the slopes of the rows, add up to about the rounding of the decrement in the value.
+    """
+    rounding: float = state.memory["rounding"]
+    return max(SLACK * (1.0 + abs(state.objective)), rounding if math.isfinite(rounding) else 0.0)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import (
     Block,
     Curvature,
+    RootCurvature,
     linear_predictor,
     transpose_product,
     transpose_products,
@@ -176,7 +177,34 @@ class CumulativeProblem(Problem):
 
     def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
         """Value, gradient and observed information."""
-        return self._sums(beta, squares=False)
+        return super().curvature(beta) if self.rooted else self._sums(beta, squares=False)
+
+    def roots(self, beta: Floats) -> Callable[[Block], RootCurvature]:
+        """Value, gradient and a root of the information: two rows for each row, from a root of that about its ends."""
+        theta, coefficients = self._split(beta)
+
+        def task(block: Block) -> RootCurvature:
+            value, gradient, root = 0.0, np.zeros(self.width), np.zeros((0, self.width))
+            for part in self.layout.parts(block, max(2_048, 4 * self.width)):
+                ends = self.ends(part, theta, coefficients)
+                terms, (up, low), second = self._cumulative(ends.upper, ends.lower)
+                value += weighted_sum(terms, part.weights)
+                gradient += self._pulled(part, ends, weighted(up, part.weights), weighted(low, part.weights))
+                upper, mixed, lower = (weighted(one, part.weights) for one in second)
+                first = np.sqrt(np.maximum(upper, 0.0))
+                side = np.divide(mixed, first, out=np.zeros_like(mixed), where=first > 0.0)
+                rest = np.sqrt(np.maximum(lower - side**2, 0.0))
+                above, below = self._by_end(part, ends.above), self._by_end(part, ends.below)
+                scaled = (first[:, None] * above + side[:, None] * below, rest[:, None] * below)
+                root = np.asarray(np.linalg.qr(np.vstack((root, *scaled)), mode="r"))
+            return RootCurvature(value, gradient, root)
+
+        return task
+
+    def _by_end(self, part: Block, places: Places) -> Floats:
+        """The slope of an end of each row in all parameters (n, k); ends at infinity have no curvature to multiply."""
+        edges = np.eye(self.classes + 1)[:, 1:-1]
+        return np.column_stack((edges[places], -part.dense))
 
     def score_squares(self, beta: Floats) -> Floats:
         """The sum over rows of the outer product of their scores (k, k): the middle of the sandwich."""

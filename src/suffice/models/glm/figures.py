@@ -18,7 +18,7 @@ from suffice.models.glm.families import Family, Totals
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Average, Problem
 from suffice.models.glm.separation import Separation
-from suffice.models.glm.solve import Result
+from suffice.models.glm.solve import Result, told_to_stop
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, Last
@@ -91,6 +91,22 @@ def measured(problem: Problem, result: Result) -> Result:
     return replace(result, last=last)
 
 
+def rooted(problem: Problem, result: Result, separation: Separation, penalties: Penalties) -> Problem | None:
+    """The problem with the exact root of the information, where a fit is to go on with it; else None.
+
+    X'WX squares the collinearity of columns, or of a column with a large offset and the constant. The weights W are
+    those of the result: columns may be far from collinear at the start.
+    """
+    information, layout = result.last.information, problem.layout
+    if separation.exists is False or penalties.laplace is not None or told_to_stop(result):
+        return None
+    if problem.rooted or layout.sparse or layout.levels or not problem.size:
+        return None
+    if information.size != problem.size or information.definite:
+        return None
+    return replace(problem, rooted=True)
+
+
 @dataclass(frozen=True)
 class Known:
     """What a certificate may rely on.
@@ -158,6 +174,14 @@ def _estimate(problem: Problem, result: Result, known: Known, weight: float) -> 
             return None
         found += known.bent * float(slope @ step) ** 2 / left
     return 0.5 * max(0.0, found) / weight / known.phi
+
+
+def bent_by_dispersion(family: Family, sums: Totals, phi: float) -> float:
+    """One over minus the second derivative of the log-likelihood in the log of the dispersion, at its best."""
+    step = 1e-4
+    ends = [family.log_likelihood(sums, phi * math.exp(at)) for at in (-step, 0.0, step)]
+    curve = (2.0 * ends[1] - ends[0] - ends[2]) / step**2
+    return 1.0 / curve if curve > 0.0 else math.inf
 
 
 def rounding_of(result: Result, phi: float = 1.0) -> float:

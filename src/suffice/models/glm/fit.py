@@ -22,18 +22,20 @@ from suffice.models.glm.figures import (
     Fit,
     Known,
     Wishes,
+    bent_by_dispersion,
     certify,
     cross_checked,
     is_number,
     measured,
     not_flat,
+    rooted,
     rounding_of,
 )
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw, StartLaw
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Largest, Problem, average, totals
+from suffice.models.glm.problem import Problem, average, largest_response, totals
 from suffice.models.glm.sample import MANY_ROWS, some_rows, spread_rows
 from suffice.models.glm.separation import STILL, Separation, newton_step, share_of_slopes
 from suffice.models.glm.size import POISSON, RUNNING_SIZE, at_rounding, best_size
@@ -163,6 +165,10 @@ class Fitter:
             self.edge = on_edge(rows, result.beta)
             if self.edge is not None and (self.family.name, self.link.name) in CONCAVE and not self.wishes.free_size:
                 separation = Separation(False)
+        exact = rooted(problem, result, separation, self.penalties) if self.squares is self.edge is None else None
+        if exact is not None:
+            problem, result = exact, measured(exact, joined(result, self._solve(exact, result.beta)))
+            result, separation = self._settled(problem, result)
         beta = problem.whole(result.beta)
         if separation.exists is False:
             beta, problem, result = self._limit(problem, result, separation)
@@ -235,7 +241,7 @@ class Fitter:
         if is_number(self.wishes.dispersion):
             return float(self.wishes.dispersion)
         found = sums.deviance / sums.weight
-        least = PERFECT * (1.0 if self.family.name != "gaussian" else self._size_of_y() ** 2)
+        least = PERFECT * (1.0 if self.family.name != "gaussian" else largest_response(self.rows) ** 2)
         return found if found > least else 0.0
 
     def _by_squares(self, problem: Problem) -> tuple[Problem, Result] | None:
@@ -257,11 +263,7 @@ class Fitter:
 
     def _rounding_of_y(self) -> float:
         """The square of the rounding of the response: the least dispersion of a perfect fit."""
-        return max((float(np.finfo(np.float64).eps) * self._size_of_y()) ** 2, LEAST_DISPERSION)
-
-    def _size_of_y(self) -> float:
-        """The largest |y|."""
-        return self.rows.reduce(lambda block: Largest(float(np.abs(block.y).max(initial=0.0)))).value
+        return max((float(np.finfo(np.float64).eps) * largest_response(self.rows)) ** 2, LEAST_DISPERSION)
 
     def _full_rank(self, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
         """Find columns that say the same; choose the exact root where columns nearly do."""
@@ -449,7 +451,7 @@ class Fitter:
         free, phi = self.family.free_dispersion, problem.phi
         concave = not elsewhere and not self.wishes.free_size
         best = (sums.value + 0.5 * sums.deviance) / phi
-        bent = self._bent(sums, phi) if free and self.penalties.any and not number else 0.0
+        bent = bent_by_dispersion(self.family, sums, phi) if free and self.penalties.any and not number else 0.0
         known_here = Known(concave and problem.kept is None, best, self._left(problem, ml), bent, elsewhere)
         found = certify(problem, result, self.penalties, separation, known_here, weight=self.average.weight)
         if self._size_runs:
@@ -470,13 +472,6 @@ class Fitter:
         if self.edge is not None or self.squares is not None:
             return found
         return not_flat(found, result, separation, self.penalties, certificate)
-
-    def _bent(self, sums: Totals, phi: float) -> float:
-        """One over minus the second derivative of the log-likelihood in the log of the dispersion, at its best."""
-        step = 1e-4
-        ends = [self.family.log_likelihood(sums, phi * math.exp(at)) for at in (-step, 0.0, step)]
-        curve = (2.0 * ends[1] - ends[0] - ends[2]) / step**2
-        return 1.0 / curve if curve > 0.0 else math.inf
 
     def _log_prior(self, beta: Floats) -> float:
         parts = (self.penalties.gaussian, self.penalties.laplace)

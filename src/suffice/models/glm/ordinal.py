@@ -14,7 +14,7 @@ from suffice.fitting.control import Control
 from suffice.models.glm.cumulative import CumulativeLaw, CumulativeProblem
 from suffice.models.glm.design import Parameters
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, not_flat, rounding_of
+from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, not_flat, rooted, rounding_of
 from suffice.models.glm.fit import Fitter
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
@@ -35,7 +35,7 @@ from suffice.models.glm.separation import (
     programme,
     sentences,
 )
-from suffice.models.glm.solve import Result, choose, solve
+from suffice.models.glm.solve import Result, choose, joined, solve
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty
 from suffice.solvers.irls import irls
 
@@ -93,6 +93,11 @@ class OrdinalFit:
         start = self._start(problem, counts)
         result = measured(problem, self._solve(problem, start))
         separation = self._separation(problem, result)
+        exact = rooted(problem, result, separation, self.penalties)
+        if exact is not None:
+            assert isinstance(exact, CumulativeProblem)
+            problem, result = exact, measured(exact, joined(result, self._solve(exact, result.beta)))
+            separation = self._separation(problem, result)
         value = result.last.value + self._log_prior(problem.whole(result.beta), laplace=False)
         if separation.exists is False and separation.decided is not None:
             problem, result = self._limit(problem, start, separation)
@@ -211,7 +216,7 @@ class OrdinalFit:
         block = problem.rows.block
         lost = separation.decided[0] + 2 * separation.decided[1]
         opened = replace(block, y=block.y + problem.classes * lost)
-        rest = replace(problem, rows=Rows(opened), record=None)
+        rest = replace(problem, rows=Rows(opened), record=None, rooted=False)
         return rest, measured(rest, solve(rest, start, self.control, solver="irls"))
 
     def _null(self, problem: CumulativeProblem, counts: Floats) -> float:

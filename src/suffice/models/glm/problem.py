@@ -19,6 +19,7 @@ from suffice.engines.linear_predictor import (
     Curvature,
     Law,
     Layout,
+    RootCurvature,
     RowProducts,
     curvature_task,
     information_product,
@@ -26,6 +27,7 @@ from suffice.engines.linear_predictor import (
     root_task,
     row_products,
     several_product,
+    several_root_task,
     several_task,
     slope_task,
     weighted_sum,
@@ -111,13 +113,13 @@ class Problem:
     @_outside
     def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
         """Value, gradient and information of the log-likelihood at phi = 1, without the penalty."""
+        if self.rooted:
+            exact = self.rows.reduce(self.roots(beta))
+            return exact.value, exact.gradient, Information(exact.root.T @ exact.root, root=exact.root)
         if self.outputs > 1:
             found = self.rows.reduce(several_task(self.layout, self.law, self.shaped(beta)))
             assert found.body is not None
             return found.value, found.gradient, Information(found.body)
-        if self.rooted:
-            exact = self.rows.reduce(root_task(self.layout, self.law, beta))
-            return exact.value, exact.gradient, Information(exact.root.T @ exact.root, root=exact.root)
         found = self.rows.reduce(curvature_task(self.layout, self.law, beta))
         assert found.body is not None
         return found.value, found.gradient, Information(found.body, found.cross, found.levels)
@@ -173,6 +175,12 @@ class Problem:
         if self.outputs > 1:
             return several_task(self.layout, self.law, self.shaped(beta), information=False)
         return slope_task(self.layout, self.law, beta, self.products)
+
+    def roots(self, beta: Floats) -> Callable[[Block], RootCurvature]:
+        """The task that finds value, gradient and a root of the information at phi = 1; dense columns only."""
+        if self.outputs > 1:
+            return several_root_task(self.layout, self.law, self.shaped(beta))
+        return root_task(self.layout, self.law, beta)
 
     def turned(self, beta: Floats, vector: Floats) -> Callable[[Block], Curvature]:
         """The task that finds the information at phi = 1 times a vector, as the gradient of its answer."""
@@ -266,6 +274,11 @@ class Largest:
     def __add__(self, other: Largest) -> Largest:
         """Both sets of rows."""
         return Largest(max(self.value, other.value))
+
+
+def largest_response(rows: Rows | StreamRows) -> float:
+    """The largest |y|."""
+    return rows.reduce(lambda block: Largest(float(np.abs(block.y).max(initial=0.0)))).value
 
 
 def largest_move(problem: Problem, direction: Floats) -> float:

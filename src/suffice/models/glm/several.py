@@ -15,7 +15,7 @@ from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, not_flat, rounding_of
+from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, not_flat, rooted, rounding_of
 from suffice.models.glm.fit import Fitter
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw
@@ -24,7 +24,7 @@ from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Average, Problem
 from suffice.models.glm.separation import Separation, find_separation
 from suffice.models.glm.softmax import SoftmaxLaw
-from suffice.models.glm.solve import Result, choose, solve
+from suffice.models.glm.solve import Result, choose, joined, solve
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, irls
 
@@ -85,23 +85,19 @@ def fit_labels(
     if dropped:
         kept = kept_places(dropped, design.size, classes - 1)
         problem, start = problem.holding(kept, np.zeros(problem.width)), start[kept]
-    keeper = wishes.keeper
-    result = solve(
-        problem if keeper is None else replace(problem, record=keeper.note),
-        start,
-        control,
-        solver=choose(wishes.solver, problem, penalties.laplace),
-        laplace=penalties.laplace,
-        keep=wishes.keep_iterates,
-        seed=wishes.seed,
-        warm=wishes.solver == "auto" and not wishes.keep_iterates,
-    )
-    result = measured(problem, result)
+    result = _solve_labels(problem, start, penalties, wishes, control)
     shares = _shares(rows, classes)
-    if penalties.any:
-        separation = _kept_in_place(problem, penalties, shares.total)
-    else:
-        separation = find_separation(problem, "labels", result)
+
+    def separated() -> Separation:
+        if penalties.any:
+            return _kept_in_place(problem, penalties, shares.total)
+        return find_separation(problem, "labels", result)
+
+    separation = separated()
+    exact = rooted(problem, result, separation, penalties)
+    if exact is not None:
+        problem, result = exact, joined(result, _solve_labels(exact, result.beta, penalties, wishes, control))
+        separation = separated()
     fitted = problem
     value = result.last.value + (0.0 if penalties.gaussian is None else penalties.gaussian.value(result.beta))
     if separation.exists is False and separation.decided is not None and isinstance(rows, Rows):
@@ -124,6 +120,21 @@ def fit_labels(
         dropped=dropped,
         warnings=tuple(fitter.warnings),
     )
+
+
+def _solve_labels(problem: Problem, start: Floats, penalties: Penalties, wishes: Wishes, control: Control) -> Result:
+    keeper = wishes.keeper
+    result = solve(
+        problem if keeper is None else replace(problem, record=keeper.note),
+        start,
+        control,
+        solver=choose(wishes.solver, problem, penalties.laplace),
+        laplace=penalties.laplace,
+        keep=wishes.keep_iterates,
+        seed=wishes.seed,
+        warm=wishes.solver == "auto" and not wishes.keep_iterates,
+    )
+    return measured(problem, result)
 
 
 def _start(wishes: Wishes, design: Design, problem: Problem) -> Floats:
@@ -151,7 +162,7 @@ def _limit(
         zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
         last = replace(result.last, beta=zero, gradient=zero, information=none)
         return problem, replace(result, beta=zero, last=last), 0.0
-    reduced = problem.on(replace(block, weights=rest))
+    reduced = replace(problem.on(replace(block, weights=rest)), rooted=False)
     fitted = measured(reduced, solve(reduced, np.zeros(problem.size), control, solver="irls"))
     return reduced, fitted, fitted.last.value
 
