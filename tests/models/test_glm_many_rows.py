@@ -7,11 +7,12 @@ import pytest
 from scipy import stats
 
 import suffice as sf
+from suffice.models.glm import directions
 from suffice.models.glm import size as sizes
-from suffice.models.glm.separation import programme, programme_of_many
+from suffice.models.glm.directions import programme
 
 
-def test_the_programme_of_many_rows_decides_the_rows_of_the_other() -> None:
+def test_the_programme_of_many_rows_decides_the_rows_of_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     found = {True: 0, False: 0}
     for case in range(120):
@@ -20,15 +21,19 @@ def test_the_programme_of_many_rows_decides_the_rows_of_the_other() -> None:
         if case % 3 == 0:
             rows[:, 0] = np.abs(rows[:, 0]) * (rng.random(n) < 0.2)
         fixed = rng.random(n) < rng.choice([0.0, 0.05, 0.3])
-        one, other = programme(rows, fixed), programme_of_many(rows, fixed)
-        found[one is not None] += 1
-        assert (one is None) == (other is None)
-        if one is not None and other is not None:
-            np.testing.assert_array_equal(one[1], other[1])
-            along = rows @ other[0]
-            assert along[other[1]].min() > 0.0
-            assert np.abs(along[fixed]).max(initial=0.0) < 1e-6
-            assert along[~fixed].min() > -1e-6
+        monkeypatch.setattr(directions, "MANY", 5_000)
+        one = programme(rows, fixed)
+        monkeypatch.setattr(directions, "MANY", 0)
+        other = programme(rows, fixed)
+        assert one.exists is not None
+        found[one.exists] += 1
+        assert one.exists is other.exists
+        if one.decided is not None and other.decided is not None and other.direction is not None:
+            np.testing.assert_array_equal(one.decided, other.decided)
+            along = rows @ other.direction
+            assert along[other.decided].min() > 0.0
+            assert np.abs(along[fixed]).max(initial=0.0) < 1e-9
+            assert along[~fixed].min() > -1e-9
     assert min(found.values()) > 20
 
 

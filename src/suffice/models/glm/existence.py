@@ -232,7 +232,7 @@ class Existence:
         if _is_less(deviance - within, _least_at_limits(rows, lost), float(weight @ y**2)):
             return Separation(True)
         found = programme(_TO_ZERO[self.link.name] * rows, mean > 0.0)
-        return Separation(None) if found is None else Separation(False, found[0])
+        return Separation(False, found.direction) if found.exists is False else Separation(None)
 
     # -- edges -------------------------------------------------------------------------------------------------------
 

@@ -29,11 +29,13 @@ from suffice.models.glm.separation import (
     RAY,
     STILL,
     Separation,
+    column_sizes,
     dense_rows,
     likely_rays,
     newton_step,
     programme,
     sentences,
+    without_rounding,
 )
 from suffice.models.glm.solve import Result, choose, joined, solve
 from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty
@@ -194,7 +196,7 @@ class OrdinalFit:
         if len(last.information.body) != problem.size:
             return Separation(None)
         found = find_ordered(problem, result)
-        if found.exists is None:
+        if found.exists is None and not _is_small(problem):
             others = (_ray(problem, one) for one in likely_rays(problem, last.information, result.beta))
             found = next((one for one in others if one.exists is False), found)
         return found
@@ -298,10 +300,10 @@ def find_ordered(problem: CumulativeProblem, result: Result) -> Separation:
     step = newton_step(problem, result)
     if result.last.information.definite and _share_of_slopes(problem, result.beta, step) <= STILL:
         return Separation(True)
-    rows = problem.rows
-    if not isinstance(rows, Rows) or 2 * rows.rows * problem.size > MOST_NUMBERS:
+    if not _is_small(problem):
         return _ray(problem, step)
-    block, held = rows.block, problem.classes - 1
+    assert isinstance(problem.rows, Rows)
+    block, held = problem.rows.block, problem.classes - 1
     matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
     codes = block.y.astype(np.intp)
     edges = np.vstack((np.zeros(held), np.eye(held), np.zeros(held)))
@@ -312,19 +314,26 @@ def find_ordered(problem: CumulativeProblem, result: Result) -> Separation:
     constraints = np.concatenate((upper, lower))
     free = slice(None) if problem.kept is None else problem.kept
     found = programme(constraints[:, free], np.zeros(len(constraints), dtype=np.bool_))
-    if found is None:
-        return Separation(True)
+    if found.direction is None or found.decided is None:
+        return found
     direction = np.zeros(problem.width)
-    direction[free] = found[0]
+    direction[free] = found.direction
     decided = np.zeros((2, block.rows), dtype=np.bool_)
-    decided[has_end] = found[1]
+    decided[has_end] = found.decided
     return Separation(False, direction, decided)
+
+
+def _is_small(problem: CumulativeProblem) -> bool:
+    """Whether a linear programme decides."""
+    return isinstance(problem.rows, Rows) and 2 * problem.rows.rows * problem.size <= MOST_NUMBERS
 
 
 def _ray(problem: CumulativeProblem, step: Floats) -> Separation:
     """Whether a direction itself separates."""
+    sizes = np.concatenate((np.ones(problem.classes - 1), column_sizes(problem)))
+    step = without_rounding(step, sizes)
     worst, far = _moves(problem, step)
-    return Separation(False, step) if far > MOVED and worst <= RAY * far else Separation(None)
+    return Separation(False, step) if far > MOVED and worst <= RAY else Separation(None)
 
 
 def _share_of_slopes(problem: CumulativeProblem, beta: Floats, step: Floats) -> float:
@@ -359,7 +368,7 @@ def _share_of_slopes(problem: CumulativeProblem, beta: Floats, step: Floats) -> 
 
 
 def _moves(problem: CumulativeProblem, step: Floats) -> tuple[float, float]:
-    """How far a step moves an end the wrong way, and how far it moves any, at most."""
+    """How far a step moves an end the wrong way, as a share of its terms, and how far it moves any, at most."""
     theta, beta = step[: problem.classes - 1], step[problem.classes - 1 :]
 
     def task(block: Block) -> Largest:
@@ -370,9 +379,14 @@ def _moves(problem: CumulativeProblem, step: Floats) -> tuple[float, float]:
             up = np.append(theta, 0.0)[codes] - along
             low = np.append(0.0, theta)[codes] - along
             against = np.maximum(np.where(codes < len(theta), -up, 0.0), np.where(codes > 0, low, 0.0))
+            sparse = None if part.sparse is None else abs(part.sparse)
+            sizes = replace(part, dense=np.abs(part.dense), sparse=sparse, offset=None)
+            most = linear_predictor(problem.layout, sizes, np.abs(beta))
+            most += np.abs(np.where(-up > low, np.append(theta, 0.0)[codes], np.append(0.0, theta)[codes]))
+            share = np.divide(against, most, out=np.zeros_like(most), where=most > 0.0)
             if part.weights is not None:
-                against = against[part.weights > 0.0]
-            wrong = max(wrong, float(against.max(initial=0.0)))
+                share = share[part.weights > 0.0]
+            wrong = max(wrong, float(share.max(initial=0.0)))
         return Largest(wrong)
 
     def reach(block: Block) -> Largest:

@@ -62,9 +62,7 @@ class Reading:
         learned = self._learned_result
         if learned.direction is None:
             return learned.values
-        top = np.abs(learned.direction).max(initial=0.0)
-        away = np.abs(learned.direction) > 1e-9 * top
-        return np.where(away, np.where(learned.direction > 0.0, np.inf, -np.inf), learned.values)
+        return np.where(learned.direction != 0.0, np.where(learned.direction > 0.0, np.inf, -np.inf), learned.values)
 
     @property
     def parameters_(self) -> NamedVector:

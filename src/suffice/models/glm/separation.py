@@ -8,7 +8,7 @@ c of the row and every other label j. Then the supremum is only reached at infin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import Block, linear_predictor
 from suffice.models.glm.design import Design, Parameters
+from suffice.models.glm.directions import Separation as Separation
+from suffice.models.glm.directions import programme as programme
+from suffice.models.glm.directions import without_rounding as without_rounding
+from suffice.models.glm.input import Rows
 from suffice.models.glm.problem import Largest, Problem, largest_move
 from suffice.models.glm.solve import Result
 from suffice.solvers.information import Information
@@ -28,26 +32,14 @@ Bools = NDArray[np.bool_]
 STILL = 0.5
 #: A ray moves some linear predictor by more than this.
 MOVED = 0.01
-#: Constraints from which a linear programme has no variable for each of them.
-MANY = 5_000
-#: A row of length 1 is raised, or fails, from here on; programmes are solved to 1e-7.
-RAISED, FAILED = 1e-5, 2e-7
 #: Numbers in the linear programme up to which it is solved; beyond, the ray of the last step decides.
 MOST_NUMBERS = 3_000_000
-#: Relative slack of the ray test.
+#: Share of its terms by which a ray moves rows that are taken to stay in place.
 RAY = 1e-5
-
-
-@dataclass(frozen=True, eq=False)
-class Separation:
-    """`exists` (None: not decided), a direction (k,) or (m k,) in the engine's layout, and the rows it decides (n,).
-
-    Of ordered labels `decided` is (2, n), for the upper and the lower end of each row.
-    """
-
-    exists: bool | None
-    direction: Floats | None = None
-    decided: Bools | None = None
+#: Directions that move rows by less than this share leave them in place; roundings of each column allowed then.
+FLAT_SHARE, ROUNDINGS = 1e-10, 8.0
+#: Columns up to which a ray is tried.
+MOST_COLUMNS = 2_000
 
 
 def sides(y: Floats, kind: str) -> tuple[Floats, Bools]:
@@ -63,14 +55,13 @@ def find_separation(problem: Problem, kind: str, result: Result) -> Separation:
     step = newton_step(problem, result)
     if information.definite and share_of_slopes(problem, kind, result.beta, step) <= STILL:
         return Separation(True)
-    found = _search(problem, kind, step)
-    if found.exists is None:
-        # Both ways along each, as a flat direction has no sign; each scaled to move some row by 1.
-        for one in likely_rays(problem, information, result.beta):
-            found = ray(problem, kind, one)
-            if found.exists is False:
-                break
-    return found
+    rows = problem.rows
+    if isinstance(rows, Rows) and rows.rows * problem.size * max(problem.outputs, 1) <= MOST_NUMBERS:
+        return _search(problem, kind, rows.block)
+    found = ray(problem, kind, step)
+    # Both ways along each, as a flat direction has no sign; each scaled to move some row by 1.
+    others = likely_rays(problem, information, result.beta) if found.exists is None else ()
+    return next((one for one in (ray(problem, kind, other) for other in others) if one.exists is False), found)
 
 
 def newton_step(problem: Problem, result: Result) -> Floats:
@@ -112,30 +103,22 @@ def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, ori
     return problem.rows.reduce(task).value
 
 
-def _search(problem: Problem, kind: str, step: Floats) -> Separation:
-    """The linear programme where it can be solved, else whether the step itself separates."""
-    rows = problem.rows
-    if not rows.in_memory:
-        return ray(problem, kind, step)
-    outputs = problem.outputs
-    if rows.rows * problem.size * max(outputs, 1) > MOST_NUMBERS:
-        return ray(problem, kind, step)
-    block = rows.block  # type: ignore[union-attr]
+def _search(problem: Problem, kind: str, block: Block) -> Separation:
+    """By a linear programme."""
     matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
     if problem.kept is not None:  # Columns that were left out have no direction.
         matrix[:, np.setdiff1d(np.arange(problem.width), problem.kept) % problem.layout.size] = 0.0
     weights = np.ones(block.rows) if block.weights is None else block.weights
     kept = weights > 0.0
     if kind == "labels":
-        return _labels(matrix, block.y.astype(np.intp), kept, outputs)
+        return _labels(matrix, block.y.astype(np.intp), kept, problem.outputs)
     signs, fixed = sides(block.y, kind)
     found = programme(signs[kept, None] * matrix[kept], fixed[kept])
-    if found is None:
-        return Separation(True)
-    direction, decided = found
+    if found.decided is None:
+        return found
     whole = np.zeros(block.rows, dtype=np.bool_)
-    whole[np.flatnonzero(kept)[decided]] = True
-    return Separation(False, direction, whole)
+    whole[np.flatnonzero(kept)[found.decided]] = True
+    return replace(found, decided=whole)
 
 
 def dense_rows(problem: Problem, part: Block) -> Floats:
@@ -150,142 +133,131 @@ def dense_rows(problem: Problem, part: Block) -> Floats:
     return np.concatenate(found, axis=1)
 
 
-def programme(rows: Floats, fixed: Bools) -> tuple[Floats, Bools] | None:
-    """The direction that raises as many rows as any: maximise sum t with ``rows d >= t``, ``0 <= t <= 1``.
-
-    Directions add, so the best one raises every row that some direction raises. None if there is no such row.
-    """
-    from scipy import optimize, sparse
-
-    if len(rows) > MANY:
-        return programme_of_many(rows, fixed)
-    size = np.abs(rows).max(axis=0, initial=0.0)
-    scaled = rows / np.where(size > 0.0, size, 1.0)
-    free = scaled[~fixed]
-    n, k = len(free), rows.shape[1]
-    if n == 0:
-        return None
-    answer = optimize.linprog(
-        np.concatenate((np.zeros(k), -np.ones(n))),
-        A_ub=sparse.hstack([sparse.csr_array(-free), sparse.eye_array(n)], format="csr"),
-        b_ub=np.zeros(n),
-        A_eq=None
-        if n == len(rows)
-        else sparse.hstack([sparse.csr_array(scaled[fixed]), sparse.csr_array((len(rows) - n, n))], format="csr"),
-        b_eq=None if n == len(rows) else np.zeros(len(rows) - n),
-        bounds=[(None, None)] * k + [(0.0, 1.0)] * n,
-        method="highs",
-    )
-    if answer.x is None or answer.fun is None or answer.fun > -0.5:
-        return None
-    direction = np.where(size > 0.0, answer.x[:k] / np.where(size > 0.0, size, 1.0), 0.0)
-    decided = np.zeros(len(rows), dtype=np.bool_)
-    decided[~fixed] = answer.x[k:] > 0.5
-    return direction, decided
-
-
-def programme_of_many(rows: Floats, fixed: Bools) -> tuple[Floats, Bools] | None:
-    """The same for many rows, with a variable for each coefficient alone.
-
-    A direction has the largest sum over rows that none has raised yet. Rows that the sum of all such directions leaves
-    in place span one dimension less each time, so that there are at most as many as coefficients.
-    """
-    size = np.abs(rows).max(axis=0, initial=0.0)
-    size = np.where(size > 0.0, size, 1.0)
-    basis = _still(rows[fixed] / size)
-    whole = rows[~fixed] / size
-    free = whole @ basis
-    # Whether a row is raised does not depend on its length; what is left of one that the basis cannot move is rounding.
-    length, before = (np.abs(one).max(axis=1, initial=0.0)[:, None] for one in (free, whole))
-    free = np.divide(free, length, out=np.zeros_like(free), where=length > 1e-10 * before)
-    total, left = np.zeros(basis.shape[1]), np.ones(len(free), dtype=np.bool_)
-    for _ in range(basis.shape[1]):
-        move = _steepest(free, free[left].sum(axis=0))
-        raised = left & (free @ move > RAISED)
-        if not raised.any():
-            break
-        total += move
-        left &= ~raised
-    if left.all():
-        return None
-    decided = np.zeros(len(rows), dtype=np.bool_)
-    decided[~fixed] = ~left
-    return basis @ total / size, decided
-
-
-def _still(rows: Floats) -> Floats:
-    """Directions (k, r), orthonormal, that move none of these rows."""
-    k = rows.shape[1]
-    if not len(rows):
-        return np.eye(k)
-    _, values, vectors = np.linalg.svd(np.linalg.qr(rows, mode="r"))
-    rank = int((values > 1e-10 * values.max(initial=0.0)).sum())
-    return np.asarray(vectors[rank:].T)
-
-
-def _steepest(rows: Floats, goal: Floats) -> Floats:
-    """The d in ``[-1, 1]^k`` of the largest ``goal' d`` with ``rows d >= 0``, by rows that are added as they fail."""
-    from scipy import optimize
-
-    k = rows.shape[1]
-    chosen = np.unique(np.linspace(0, len(rows) - 1, 50 * k).astype(np.intp))
-    top = float(np.abs(goal).max(initial=0.0))
-    while top > 0.0:
-        answer = optimize.linprog(-goal / top, A_ub=-rows[chosen], b_ub=np.zeros(len(chosen)), bounds=(-1.0, 1.0))
-        if answer.x is None:
-            break
-        along = rows @ answer.x
-        worst = np.argsort(along)[: 20 * k]
-        new = np.setdiff1d(worst[along[worst] < -FAILED], chosen)
-        if not len(new):
-            return np.asarray(answer.x)
-        chosen = np.concatenate((chosen, new))
-    return np.zeros(k)
-
-
 def _labels(matrix: Floats, codes: NDArray[np.intp], kept: Bools, outputs: int) -> Separation:
     """Labels: a row of label c must not lose against any other label j."""
-    rows, k = matrix[kept], matrix.shape[1]
     labels = codes[kept]
+    stacked = _against_others(matrix[kept], labels, outputs)
+    found = programme(stacked, np.zeros(len(stacked), dtype=np.bool_))
+    if found.decided is None:
+        return found
+    # A row is decided once all other labels have lost; until then it still says something about those that have not.
+    lost = found.decided.reshape(outputs + 1, -1) | (labels[None, :] == np.arange(outputs + 1)[:, None])
+    whole = np.zeros(len(codes), dtype=np.bool_)
+    whole[np.flatnonzero(kept)[lost.all(axis=0)]] = True
+    return replace(found, decided=whole)
+
+
+def _against_others(rows: Floats, labels: NDArray[np.intp], outputs: int) -> Floats:
+    """``x (d_c - d_j)`` as rows, by other label j and then by row; 0 where j is the label c itself."""
+    k, at, own = rows.shape[1], np.arange(len(rows)), labels < outputs
     constraints = []
     for other in range(outputs + 1):
         part = np.zeros((len(rows), outputs, k))
-        at = np.arange(len(rows))
-        own = labels < outputs
         part[at[own], labels[own]] += rows[own]
         if other < outputs:
             part[:, other] -= rows
         part[labels == other] = 0.0
         constraints.append(part.reshape(len(rows), -1))
-    stacked = np.concatenate(constraints)
-    found = programme(stacked, np.zeros(len(stacked), dtype=np.bool_))
-    if found is None:
-        return Separation(True)
-    direction, decided = found
-    # A row is decided once all other labels have lost; until then it still says something about those that have not.
-    lost = decided.reshape(outputs + 1, -1) | (labels[None, :] == np.arange(outputs + 1)[:, None])
-    whole = np.zeros(len(codes), dtype=np.bool_)
-    whole[np.flatnonzero(kept)[lost.all(axis=0)]] = True
-    return Separation(False, direction, whole)
+    return np.concatenate(constraints)
 
 
 def ray(problem: Problem, kind: str, step: Floats) -> Separation:
-    """Whether a direction itself separates: near the supremum the last Newton step points along the ray."""
-    shaped = problem.shaped(step) if kind == "labels" else step
+    """Whether a direction separates: near the supremum the last Newton step points along the ray.
+
+    Rows that it moves by little are taken to stay in place, and the direction nearest to it that leaves them there must
+    move no row the wrong way by more than rounding.
+    """
+    if not largest_move(problem, step) > MOVED or problem.width > MOST_COLUMNS:
+        return Separation(None)
+    size = np.abs(step)
+    still = problem.rows.reduce(_stays(problem, kind, step))
+    _, values, axes = np.linalg.svd(still.root)
+    flat = axes[int((values > FLAT_SHARE * values.max(initial=0.0)).sum()) :]
+    columns = np.tile(column_sizes(problem), problem.width // problem.layout.size)
+    direction = without_rounding(size * (flat.T @ (flat @ np.sign(step))), columns)
 
     def task(block: Block) -> Largest:
         worst = 0.0
         for part in problem.layout.parts(block):
-            along = linear_predictor(problem.layout, replace(part, offset=None), shaped)
-            against = _label_loss(along, part.y) if kind == "labels" else _loss(along, part.y, kind)
-            if part.weights is not None:
-                against = against[part.weights > 0.0]
-            worst = max(worst, float(against.max(initial=0.0)))
+            rows, fixed = _constraints(problem, kind, part)
+            along, most = rows @ direction, np.abs(rows) @ np.abs(direction)
+            against = np.where(fixed, np.abs(along), -along)
+            share = np.divide(against, most, out=np.zeros_like(most), where=most > 0.0)
+            worst = max(worst, float(share.max(initial=0.0)))
         return Largest(worst)
 
-    against = problem.rows.reduce(task).value
-    far = largest_move(problem, step)
-    return Separation(False, step) if far > MOVED and against <= RAY * far else Separation(None)
+    far = largest_move(problem, direction)
+    # The null space is known to some roundings for each column.
+    if not far > MOVED or problem.rows.reduce(task).value > ROUNDINGS * problem.width * np.finfo(np.float64).eps:
+        return Separation(None)
+    return Separation(False, direction)
+
+
+def _constraints(problem: Problem, kind: str, part: Block) -> tuple[Floats, Bools]:
+    """Rows (c, m k) that no separating direction lowers, of some rows with weight, and which of them stay in place."""
+    matrix = dense_rows(problem, part)
+    if problem.kept is not None:
+        matrix[:, np.setdiff1d(np.arange(problem.width), problem.kept) % problem.layout.size] = 0.0
+    kept = slice(None) if part.weights is None else part.weights > 0.0
+    matrix, y = matrix[kept], part.y[kept]
+    if kind == "labels":
+        found = _against_others(matrix, y.astype(np.intp), problem.outputs)
+        return found, np.zeros(len(found), dtype=np.bool_)
+    signs, fixed = sides(y, kind)
+    return signs[:, None] * matrix, fixed
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """A triangular root (k, k) of the squares of rows; roots add."""
+
+    root: Floats
+
+    def __add__(self, other: Root) -> Root:
+        """Both sets of rows."""
+        return Root(np.asarray(np.linalg.qr(np.vstack((self.root, other.root)), mode="r")))
+
+
+def _stays(problem: Problem, kind: str, step: Floats) -> Callable[[Block], Root]:
+    """The root of rows that a step leaves about in place, in units of the step and each as long as any."""
+    size = np.abs(step)
+
+    def task(block: Block) -> Root:
+        total = Root(np.zeros((problem.width, problem.width)))
+        for part in problem.layout.parts(block):
+            rows, fixed = _constraints(problem, kind, part)
+            rows = rows * size
+            most = np.abs(rows).sum(axis=1)
+            stays = (fixed | (np.abs(rows @ np.sign(step)) <= RAY * most)) & (most > 0.0)
+            total = total + Root(rows[stays] / most[stays, None])
+        return total
+
+    return task
+
+
+@dataclass(frozen=True, eq=False)
+class _Roots:
+    """For each column (k,), the sum of ``sqrt |x|`` and the number of rows where it is not 0."""
+
+    total: Floats
+    count: Floats
+
+    def __add__(self, other: _Roots) -> _Roots:
+        return _Roots(self.total + other.total, self.count + other.count)
+
+
+def column_sizes(problem: Problem) -> Floats:
+    """The size of each column (k,) where it is not 0: a mean of which few outliers do not make much."""
+
+    def task(block: Block) -> _Roots:
+        found = _Roots(np.zeros(problem.layout.size), np.zeros(problem.layout.size))
+        for part in problem.layout.parts(block):
+            rows = np.abs(dense_rows(problem, part))
+            found = found + _Roots(np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0).astype(np.float64))
+        return found
+
+    sums = problem.rows.reduce(task)
+    return np.asarray((sums.total / np.maximum(sums.count, 1.0)) ** 2)
 
 
 def likely_rays(problem: Problem, information: Information, beta: Floats) -> Iterator[Floats]:
@@ -308,26 +280,13 @@ def likely_rays(problem: Problem, information: Information, beta: Floats) -> Ite
             yield one / far
 
 
-def _loss(along: Floats, y: Floats, kind: str) -> Floats:
-    """How far a direction moves each row (n,) the wrong way."""
-    signs, fixed = sides(y, kind)
-    return np.where(fixed, np.abs(along), -signs * along)
-
-
-def _label_loss(along: Floats, y: Floats) -> Floats:
-    """How far the label of each row (n,) falls behind another, along (n, m) and 0 for the reference."""
-    moves = np.column_stack((along, np.zeros(len(along))))
-    return moves.max(axis=1) - moves[np.arange(len(moves)), y.astype(np.intp)]
-
-
 def sentences(design: Design | Parameters, direction: Floats, classes: Sequence[object] = ()) -> tuple[str, ...]:
-    """What runs to infinity, by name; direction (k,) or (k, m) in the order of the names."""
+    """What runs to infinity, by name; direction (k,) or (k, m) in the order of the names, 0 for all that stays."""
     columns = direction.reshape(design.size, -1)
-    top = np.abs(columns).max(initial=0.0)
     found = []
     for at, name in enumerate(design.names):
         for label in range(columns.shape[1]):
-            if abs(columns[at, label]) > 1e-9 * top:
+            if columns[at, label] != 0.0:
                 of = f" of {classes[label]!r}" if len(classes) else ""
                 found.append(f"{name}{of} to {'+' if columns[at, label] > 0 else '-'}infinity")
     return tuple(found)

@@ -229,8 +229,8 @@ class CoefficientCoordinates:
         """Take the node."""
         self.node, self.start = node, node.parameters()
         direction = node.learned.direction
-        away = np.zeros(len(self.start)) if direction is None else np.abs(direction).ravel()
-        self.at = np.flatnonzero(away <= 1e-9 * away.max(initial=0.0))
+        away = np.zeros(len(self.start)) if direction is None else direction.ravel()
+        self.at = np.flatnonzero(away == 0.0)
         self.size = len(self.at)
 
     def moved(self, delta: Floats) -> GLMNode:
