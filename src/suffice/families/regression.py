@@ -287,8 +287,8 @@ def _orthogonal(raw: Floats) -> tuple[Floats, Floats, Floats, Flags, Flags]:
     if free.any():  # A short solution may lie far from the first one, and is found only to the rounding of that.
         for _ in range(REFINEMENTS):
             weights = weights + found.solve(_slopes(raw, weights))
-    sure = ~free.any(axis=1)
-    sure[~sure] = (~free[~sure] | surely_dependent(raw[:, ~sure, :-1, :-1])).all(axis=1)
+    sure, some = np.ones(len(free), dtype=bool), np.flatnonzero(free.any(axis=1))
+    sure[some] = (~free[some] | surely_dependent(raw[:, some, :-1, :-1])).all(axis=1)
     return weights, found.inverse, np.log(np.where(free, 1.0, squares)).sum(axis=1), determined, sure
 
 

@@ -67,8 +67,8 @@ def shares_by_pairs(raw: Floats, weights: Floats) -> Floats:
     noise = EXACT_NOISE * m
     free, squares = shape.dependent[:, :-1], precise.rounded(shape.squares)[:, :-1]
     # A column that may be more than a combination of others, if only by rounding, could still explain something.
-    unclear = free.any(axis=1)
-    unclear[unclear] = (free[unclear] & ~surely_dependent(raw[:, unclear, :-1, :-1])).any(axis=1)
+    unclear, some = np.zeros(len(free), dtype=bool), np.flatnonzero(free.any(axis=1))
+    unclear[some] = (free[some] & ~surely_dependent(raw[:, some, :-1, :-1])).any(axis=1)
     root = np.sqrt(np.where(free, 1.0, squares))
     a = precise.divide(shape.combinations[:, :, :-1, :-1], precise.pair(root)[:, :, None, :]) * ~free[:, None, :]
     c = np.concatenate([-weights, np.ones((len(weights), 1))], axis=1)
