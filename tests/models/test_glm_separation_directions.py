@@ -78,12 +78,10 @@ def test_every_direction_holds_in_exact_arithmetic(monkeypatch: pytest.MonkeyPat
             continue
         separated += 1
         for row, held, decided in zip(rows, fixed, found.decided, strict=True):
-            along = sum(Fraction(a) * Fraction(b) for a, b in zip(row.tolist(), found.direction.tolist(), strict=True))
-            size = sum(
-                abs(Fraction(a) * Fraction(b)) for a, b in zip(row.tolist(), found.direction.tolist(), strict=True)
-            )
+            terms = [Fraction(a) * Fraction(b) for a, b in zip(row.tolist(), found.direction.tolist(), strict=True)]
+            along, size = sum(terms, Fraction(0)), sum(map(abs, terms), Fraction(0))
             # The direction is the exact one, rounded.
-            assert along > 0 if decided else abs(along) <= Fraction(1e-15) * size
+            assert along > 0 if decided else abs(along) <= Fraction(1, 10**15) * size
             assert not (held and decided)
     assert separated > 15
 

@@ -270,7 +270,7 @@ class GLM(Reading, TemplateEstimator):  # type: ignore[misc]
             return self._learned(read, wishes)
         sums = average(read.rows)
         options = {name: repr(value) for name, value in self._options.items() if name not in _ANY_TIME}
-        seen = [read.rows.rows, sums.weight, np.asarray(sums.total).tolist()]
+        seen = [read.given, sums.weight, np.asarray(sums.total).tolist()]
         keeper = Keeper(self._options["checkpoint"], read.parameters, options, seen)
         found = keeper.start()
         learned = self._learned(read, replace(wishes, keeper=keeper, start=wishes.start if found is None else found))
@@ -313,7 +313,7 @@ class GLM(Reading, TemplateEstimator):  # type: ignore[misc]
         fresh.__dict__.update({"_options": dict(self._options), "_learned_state": learned})
         fresh.__dict__["_specification"] = read.specification
         fresh.__dict__["_pairs"] = later(fresh, read, learned)
-        fresh.summary_ = Summary(read.design.domain(), {}, read.rows.rows, read.weight)
+        fresh.summary_ = Summary(read.design.domain(), {}, read.given, read.weight)
         fresh.report_ = fresh._receipt(learned, read)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
@@ -324,7 +324,7 @@ class GLM(Reading, TemplateEstimator):  # type: ignore[misc]
         assert outcome is not None
         return Report(
             model=f"GLM, {learned.family}, {learned.link} link",
-            rows=read.rows.rows,
+            rows=read.given,
             weight=read.weight,
             passes=read.rows.passes,
             method=learned.method,

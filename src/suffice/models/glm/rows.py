@@ -60,7 +60,9 @@ class Asked:
 class Read:
     """The rows of a fit, ready for the engine; `constant` is the part of the log-likelihood that trials bring.
 
-    `ahead` names the parameters before the coefficients: the thresholds between ordered labels.
+    `ahead` names the parameters before the coefficients: the thresholds between ordered labels. Rows without weight are
+    not among `rows`: they say nothing, and at the coefficients of the others a link may not even allow them. `given` is
+    the number of rows with them.
     """
 
     design: Design
@@ -71,6 +73,7 @@ class Read:
     has_offset: bool = False
     specification: Any = None
     ahead: tuple[str, ...] = ()
+    given: int = 0
 
     @property
     def parameters(self) -> Parameters:
@@ -174,7 +177,10 @@ def _joined(design: Design, table: Table, y: Any, asked: Asked, kind: Kind, sour
     design = kind.design(design)
     block = design.block(table, response.y, weights, offset)
     ahead, rows = kind.ahead(response.classes), Rows(block, response.trials)
-    return Read(design, rows, weight, response.classes, constant, offset is not None, ahead=ahead)
+    if weights is not None and not weights.all():
+        kept = np.flatnonzero(weights)
+        rows = Rows(block.chosen(kept), None if response.trials is None else response.trials[kept])
+    return Read(design, rows, weight, response.classes, constant, offset is not None, ahead=ahead, given=table.rows)
 
 
 def _from_formula(X: Any, asked: Asked, kind: Kind, coding: Coding, formula: str) -> Read:
@@ -261,7 +267,7 @@ def _from_stream(source: Source, asked: Asked, kind: Kind, coding: Coding) -> Re
     stream = StreamRows(source, domain, make, rows)
     weight, constant = _stream_constants(stream, asked, pair)
     moved = asked.offset is not None or asked.exposure is not None
-    return Read(design, stream, weight, classes, constant, moved, ahead=kind.ahead(classes))
+    return Read(design, stream, weight, classes, constant, moved, ahead=kind.ahead(classes), given=rows)
 
 
 def _label_variable(source: Source, y: Hashable, kind: Kind) -> Variable | None:
@@ -303,7 +309,8 @@ def _maker(design: Design, asked: Asked, kind: Kind, label: Variable | None, pai
             (kind.family or BinomialFamily()).check(y, batch.start)
         offset = None if asked.offset is None else column(batch, asked.offset)
         offset = offset_of(offset, None if asked.exposure is None else column(batch, asked.exposure), kind.link)
-        return design.block(table, y, weights, offset, batch.start)
+        block = design.block(table, y, weights, offset, batch.start)
+        return block if weights is None or weights.all() else block.chosen(np.flatnonzero(weights))
 
     return make
 

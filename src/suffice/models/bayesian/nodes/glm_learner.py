@@ -70,8 +70,8 @@ class GLMLearner(Alone):
         response, classes = self._response(domain, columns)
         design = design_of(domain, self.model._options["fit_intercept"], columns, weights)
         table, _ = table_of(domain.names[:-1], places_of(domain, design), columns, len(weights))
-        rows = Rows(design.block(table, response, weights))
-        read = Read(design, rows, float(weights.sum()), classes)
+        rows = Rows(design.block(table, response, weights).chosen(np.flatnonzero(weights)))
+        read = Read(design, rows, float(weights.sum()), classes, given=len(weights))
         try:
             learned = with_one_blas_thread(lambda: self.model._kept(read))
         except SufficeError as error:
