@@ -45,8 +45,6 @@ ON_EDGE = 1e-5
 INSIDE_STEPS = 30
 #: Steps along the edge after the barrier.
 POLISHINGS = 10
-#: One maximum is better than another by more than this share.
-BETTER = 1e-9
 #: A multiplier below this share of the slopes of rows is none.
 NO_FORCE = 1e-7
 
@@ -147,33 +145,21 @@ def edge_rows(problem: Problem) -> EdgeRows | None:
 
 
 def solve_edged(rows: EdgeRows, start: Floats, control: Control, inside: Callable[[Control], Result]) -> Result:
-    """A solver for points inside, and the barrier where it does not come to rest within some steps.
-
-    Of a negative binomial law, which may have several maxima, the better of both is taken.
-    """
+    """A solver for points inside, and the barrier where it does not come to rest within some steps."""
     if control.max_iter <= INSIDE_STEPS or not rows.allow(start):
         return inside(control)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         result = inside(replace(control, max_iter=INSIDE_STEPS))
-    concave = not isinstance(rows.law.family, NegativeBinomialFamily)
-    if told_to_stop(result) and result.outcome.stop_reason != "max_iter":
-        return result
     # Near the edge the expected information is so large that any slope looks small.
     rested = result.outcome.converged and not rows.near(result.beta).any()
-    if rested and concave:
+    if rested or (told_to_stop(result) and result.outcome.stop_reason != "max_iter"):
         return result
     done = result.outcome.state.iteration
-    with warnings.catch_warnings():
-        if rested:
-            warnings.simplefilter("ignore", ConvergenceWarning)
-        near = start if rested else result.beta
-        outcome = to_the_edge(rows, start, near, replace(control, max_iter=control.max_iter - done))
+    outcome = to_the_edge(rows, start, result.beta, replace(control, max_iter=control.max_iter - done))
     outcome = replace(outcome, state=replace(outcome.state, iteration=outcome.state.iteration + done))
     beta = outcome.state.parameters
     last = Last(beta, *rows.problem.evaluate(beta))
-    if rested and not last.value > result.last.value + BETTER * (1.0 + abs(last.value)):
-        return result
     return Result(beta, outcome, last, (), f"{result.method}, then a barrier at the edge")
 
 
