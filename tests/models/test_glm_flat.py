@@ -134,3 +134,62 @@ def test_nodes_of_networks_do_as_well() -> None:
     assert abs(best - model.log_likelihood(table).sum()) / len(y) < 1e-7
     plain = sf.BayesianNetwork([("z", "y")], nodes=node).fit(shifted)
     assert abs(plain.log_likelihood(shifted).sum() - model.log_likelihood(table).sum()) / len(y) < 1e-7
+
+
+# -- numbers at the ends of double precision ---------------------------------------------------------------------------
+
+
+def small() -> tuple[np.random.Generator, Floats]:
+    rng = np.random.default_rng(0)
+    return rng, rng.normal(size=(30, 2))
+
+
+def test_squares_that_are_no_floats_are_refused_with_the_value() -> None:
+    rng, X = small()
+    with pytest.raises(sf.EstimateError, match=r"value 2\.\d+e\+200"):
+        sf.GLM().fit(X, X[:, 0] / np.abs(X[:, 0]).max() * 2.5e200)
+    with pytest.raises(sf.EstimateError, match=r"value [0-9.]+e\+154"):
+        sf.GLM().fit(X, (3.0 + rng.normal(size=(30, 2))) * 1e154)
+
+
+def test_a_response_of_zeros_with_a_log_link_is_a_perfect_fit() -> None:
+    _, X = small()
+    with pytest.raises(sf.EstimateError, match="perfect"):
+        sf.GLM(link="log").fit(X, np.zeros(30))
+
+
+def test_the_shape_of_gamma_responses_far_from_their_means() -> None:
+    """``log s - psi(s)`` is ``1 / s`` for small s, so that the dispersion is half the mean deviance."""
+    rng, X = small()
+    y, offset = rng.gamma(2.0, 1.0, 30), np.zeros(30)
+    offset[3] = 1e30
+    model = sf.GLM("gamma", dispersion="ml").fit(X, y, offset=offset)
+    np.testing.assert_allclose(model.dispersion_, 1e30 * y[3] / 30.0, rtol=1e-9)
+    with pytest.raises(sf.EstimateError, match="Pearson's statistic is inf"):
+        sf.GLM("gamma").fit(X, y, offset=np.full(30, 1e154))
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson", "multinomial", "ordinal"])
+def test_weights_that_are_nearly_no_floats_warn_of_nothing(family: str) -> None:
+    rng, X = small()
+    sf.GLM(family).fit(X, (rng.random(30) < 0.5).astype(np.float64), sample_weight=np.full(30, 1e-320))
+
+
+def test_a_prior_whose_rate_is_no_float_is_refused() -> None:
+    rng, X = small()
+    with pytest.raises(sf.OptionError, match="is 1e-320"):
+        sf.GLM("binomial", prior=sf.Laplace(scale=1e-320)).fit(X, (rng.random(30) < 0.5).astype(np.float64))
+
+
+@pytest.mark.parametrize(("link", "offset"), [("sqrt", 1e100), ("identity", 1e200)])
+@pytest.mark.filterwarnings("ignore::suffice.ConvergenceWarning")
+def test_counts_with_a_huge_offset_leak_no_warnings_of_overflow(link: str, offset: float) -> None:
+    rng, X = small()
+    model = sf.GLM("negative_binomial", link=link).fit(X, rng.poisson(3.0, 30), offset=np.full(30, offset))
+    assert not model.converged_
+
+
+def test_a_start_far_outside_is_refused() -> None:
+    rng, X = small()
+    with pytest.raises(sf.EstimateError, match="start="):
+        sf.GLM("inverse_gaussian", link="inverse", start=[1e200] * 3).fit(X, rng.gamma(2.0, 1.0, 30))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import SufficeError
+from suffice.errors import EstimateError, SufficeError
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ class Information:
     def _schur(self) -> Floats:
         """The scaled Schur complement of the body (b, b)."""
         b = len(self.body)
-        body = self.body * np.outer(self._scale[:b], self._scale[:b])
+        body = self.body * self._scale[:b, None] * self._scale[:b]
         return body if self.cross is None else body - self._scaled_cross @ self._scaled_cross.T
 
     @cached_property
@@ -157,7 +157,12 @@ class Information:
     @cached_property
     def _eigen(self) -> tuple[Floats, Floats]:
         """Eigenvalues and vectors of the whole scaled matrix."""
-        scaled = self.dense() * np.outer(self._scale, self._scale)
+        scaled = self.dense() * self._scale[:, None] * self._scale
+        if not np.isfinite(scaled).all():
+            raise EstimateError(
+                "The information about the coefficients is too large for double precision: the dispersion is nearly 0, "
+                "or numbers of the data are too large. Give the data in other units, or leave columns out."
+            )
         values, vectors = np.linalg.eigh(scaled)
         return values, vectors
 
@@ -190,13 +195,18 @@ class Information:
             values, vectors = self._eigen
             least = self._least(values)
             shares = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)
-            return (vectors * shares) @ vectors.T * np.outer(self._scale, self._scale)
+            return self._unscaled((vectors * shares) @ vectors.T)
         inner = self._inverse_schur
         if self.cross is not None:
             side = -self._scaled_cross.T @ inner
             low = np.eye(len(side)) - side @ self._scaled_cross
             inner = np.block([[inner, side.T], [side, low]])
-        return inner * np.outer(self._scale, self._scale)
+        return self._unscaled(inner)
+
+    def _unscaled(self, inverse: Floats) -> Floats:
+        """The inverse of the matrix itself from that of the scaled one; infinite where the matrix is nearly 0."""
+        with np.errstate(over="ignore"):
+            return np.asarray(inverse * self._scale[:, None] * self._scale)
 
     @cached_property
     def _inverse_schur(self) -> Floats:
@@ -213,7 +223,8 @@ class Information:
         if self.cross is not None:
             low = 1.0 + np.einsum("bk,bk->k", self._scaled_cross, self._inverse_schur @ self._scaled_cross)
             own = np.concatenate((own, low))
-        return own * self._scale**2
+        with np.errstate(over="ignore"):
+            return np.asarray(own * self._scale * self._scale)
 
     def log_determinant(self) -> float:
         """Log of the determinant; -inf where it is 0."""

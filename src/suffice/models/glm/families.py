@@ -297,7 +297,9 @@ class GammaFamily(Family):
         excess = 0.5 * totals.deviance / totals.weight
         if not excess > 0.0:
             return 0.0
-        log_shape = math.log((3.0 - excess + math.sqrt((excess - 3.0) ** 2 + 24.0 * excess)) / (12.0 * excess))
+        # (3 - e + r) / (12 e) with r^2 = (e - 3)^2 + 24 e, which is 2 / (e - 3 + r): the one in which nothing cancels.
+        root = math.hypot(excess - 3.0, math.sqrt(24.0 * excess))
+        log_shape = math.log((3.0 - excess + root) / (12.0 * excess) if excess < 3.0 else 2.0 / (excess - 3.0 + root))
         for _ in range(50):
             shape = math.exp(log_shape)
             gap = log_shape - float(psi(shape)) - excess

@@ -35,7 +35,7 @@ from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw, StartLaw
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Problem, average, largest_response, totals
+from suffice.models.glm.problem import Problem, average, totals
 from suffice.models.glm.sample import MANY_ROWS, some_rows, spread_rows
 from suffice.models.glm.separation import STILL, Separation, newton_step, share_of_slopes
 from suffice.models.glm.size import POISSON, RUNNING_SIZE, at_rounding, best_size
@@ -47,10 +47,20 @@ from suffice.models.glm.solve import (
     refuse_dependent,
     refuse_extremes,
     refuse_large,
+    refuse_spread,
     solve,
     told_to_stop,
 )
-from suffice.models.glm.squares import PERFECTLY, Squares, is_doubtful, no_dispersion, read_squares, solve_squares
+from suffice.models.glm.squares import (
+    PERFECTLY,
+    Squares,
+    is_doubtful,
+    least_spread,
+    no_dispersion,
+    read_squares,
+    rounding_of_y,
+    solve_squares,
+)
 from suffice.solvers.information import Information, LaterInformation
 from suffice.solvers.irls import Last
 
@@ -58,10 +68,6 @@ Floats = NDArray[np.float64]
 
 #: Rounds of coefficients and dispersion, each given the other.
 ROUNDS = 100
-#: A dispersion below this, in squares of the response or of its ratio to the mean, is rounding.
-PERFECT = 1e-29
-#: The same for a response that is 0 throughout.
-LEAST_DISPERSION = 1e-200
 
 
 class Fitter:
@@ -184,7 +190,8 @@ class Fitter:
         rows = edge_rows(problem) if self._edged and chosen == "irls" and not self.wishes.keep_iterates else None
         if rows is None:
             return self._inside(problem, start, chosen, self.control)
-        return solve_edged(rows, start, self.control, lambda control: self._inside(problem, start, chosen, control))
+        with np.errstate(over="ignore"):  # Far from the edge the barrier is 0.
+            return solve_edged(rows, start, self.control, lambda control: self._inside(problem, start, chosen, control))
 
     def _inside(self, problem: Problem, start: Floats, chosen: str, control: Control) -> Result:
         return solve(
@@ -240,8 +247,8 @@ class Fitter:
         """The dispersion by deviance, 0 where the fit is perfect, or the one that is known."""
         if is_number(self.wishes.dispersion):
             return float(self.wishes.dispersion)
-        found = sums.deviance / sums.weight
-        least = PERFECT * (1.0 if self.family.name != "gaussian" else largest_response(self.rows) ** 2)
+        least = least_spread(self.family, self.rows)
+        found = refuse_spread("The deviance", sums.deviance) / sums.weight
         return found if found > least else 0.0
 
     def _by_squares(self, problem: Problem) -> tuple[Problem, Result] | None:
@@ -257,13 +264,9 @@ class Fitter:
         self.squares, self.perfect = squares, not left > 0.0 and not known
         if self.perfect:
             self.warnings.append(PERFECTLY)
-        phi = float(self.wishes.dispersion) if known else max(left, self._rounding_of_y())
+        phi = float(self.wishes.dispersion) if known else max(left, rounding_of_y(self.rows))
         last = replace(result.last, value=result.last.value / phi, information=result.last.information.times(1.0 / phi))
         return replace(problem, phi=phi), replace(result, last=last)
-
-    def _rounding_of_y(self) -> float:
-        """The square of the rounding of the response: the least dispersion of a perfect fit."""
-        return max((float(np.finfo(np.float64).eps) * largest_response(self.rows)) ** 2, LEAST_DISPERSION)
 
     def _full_rank(self, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
         """Find columns that say the same; choose the exact root where columns nearly do."""
@@ -396,7 +399,7 @@ class Fitter:
         weight = self.average.weight
         sums = replace(sums, weight=weight)
         if self.squares is not None:
-            left = max(self.squares.left(result.beta), weight * self._rounding_of_y() if self.perfect else 0.0)
+            left = max(self.squares.left(result.beta), weight * rounding_of_y(self.rows) if self.perfect else 0.0)
             sums = replace(sums, deviance=left, pearson=left)
         free = self.family.free_dispersion
         ml = self.family.ml_dispersion(sums) if free else 1.0
@@ -469,9 +472,8 @@ class Fitter:
         """How the fit ended, as far as what was measured bears it out."""
         rounding = 0.0 if self.edge is not None else rounding_of(result, self._left(problem, ml))
         found = cross_checked(result.outcome, certificate, self.control.tolerance, rounding)
-        if self.edge is not None or self.squares is not None:
-            return found
-        return not_flat(found, result, separation, self.penalties, certificate)
+        inside = self.edge is None and self.squares is None
+        return not_flat(found, result, separation, self.penalties, certificate) if inside else found
 
     def _log_prior(self, beta: Floats) -> float:
         parts = (self.penalties.gaussian, self.penalties.laplace)
@@ -492,7 +494,7 @@ class Fitter:
                 f"There are {sums.weight:g} rows for {problem.size} coefficients, so that none are left for Pearson's "
                 "estimate of the dispersion. Leave columns out, give a prior, or set dispersion= to a number."
             )
-        found = sums.pearson / left
+        found = refuse_spread("Pearson's statistic", sums.pearson) / left
         if not found > 0.0:
             raise no_dispersion()
         return found

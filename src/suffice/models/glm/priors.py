@@ -37,6 +37,10 @@ class Conjugate:
     strength: Floats
 
 
+#: From this scale of a Laplace prior on, one over it, and that times numbers of the data, are floats.
+LEAST_SCALE = 1e-200
+
+
 @dataclass(frozen=True, eq=False)
 class Penalties:
     """What the priors take off the log-likelihood, in the engine's layout, for each of several linear predictors."""
@@ -60,7 +64,7 @@ def read_prior(prior: Any, design: Design, *, penalize_intercept: bool, outputs:
                 raise OptionError("Two Gaussian priors on the same coefficients; give one.")
             found = replace(found, gaussian=_gaussian(one, design, penalize_intercept, outputs))
         elif isinstance(one, Laplace):
-            rate = 1.0 / _spread(one.scale_, design, penalize_intercept, outputs, 1.0, "scale")
+            rate = _rates(_spread(one.scale_, design, penalize_intercept, outputs, 1.0, "scale"))
             rate[_exempt(design, penalize_intercept, np.shape(one.scale_), outputs)] = 0.0
             mean = _spread(one.mean_, design, penalize_intercept, outputs, 0.0, "mean")
             found = replace(found, laplace=LaplacePenalty(mean, rate))
@@ -119,6 +123,16 @@ def _spread(value: Any, design: Design, penalize: bool, outputs: int, missing: f
             f"{', '.join(design.names[:8])}."
         )
     return np.tile(found[design.places], outputs)
+
+
+def _rates(scales: Floats) -> Floats:
+    """One over each scale, where that is a number."""
+    if (scales < LEAST_SCALE).any():
+        raise OptionError(
+            f"The scale of the prior is {float(scales.min()):.3g}, and one over it is too large for double precision. "
+            "Leave out columns whose coefficient is known to be 0, or use offset= for one that is known."
+        )
+    return 1.0 / scales
 
 
 def _exempt(design: Design, penalize: bool, shape: tuple[int, ...], outputs: int) -> NDArray[np.bool_]:

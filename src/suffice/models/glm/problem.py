@@ -203,7 +203,8 @@ def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -
         found = [_totals_of(law, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
         return sum(found[1:], start=found[0])
 
-    return rows.reduce(task)
+    with np.errstate(all="ignore"):
+        return rows.reduce(task)
 
 
 def deviance_of(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -> float:

@@ -21,10 +21,10 @@ from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Average, Problem
+from suffice.models.glm.problem import Average, Problem, largest_response
 from suffice.models.glm.separation import Separation, find_separation
 from suffice.models.glm.softmax import SoftmaxLaw
-from suffice.models.glm.solve import Result, choose, joined, solve
+from suffice.models.glm.solve import Result, choose, joined, refuse_response, solve
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, irls
 
@@ -226,6 +226,7 @@ def fit_vectors(rows: Rows | StreamRows, design: Design, wishes: Wishes, control
     block, layout = rows.block, design.layout
     law = RowLaw(GaussianFamily(), Identity())
     m = block.y.shape[1]
+    refuse_response(largest_response(rows))
     weight = _weight(rows)
     columns = [rows_of(block, np.ascontiguousarray(block.y[:, at])) for at in range(m)]
     fitter = Fitter(columns[0], design, GaussianFamily(), Identity(), Penalties(), wishes, control)

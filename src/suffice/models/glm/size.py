@@ -57,5 +57,6 @@ def _slopes(
             sums += [weighted_sum(slope, part.weights) for slope in family.size_slopes(part.y, mean)]
         return Average(0.0, sums)
 
-    slope, curve = rows.reduce(task).total
+    with np.errstate(over="ignore"):  # Of squares of large means one over is 0, as it should be.
+        slope, curve = rows.reduce(task).total
     return float(slope), float(curve)

@@ -219,6 +219,26 @@ def refuse_large(average: Average, family: Family) -> None:
         )
 
 
+def refuse_response(size: float) -> float:
+    """The largest |y| of a Gaussian response, or an error where its square is no number of double precision."""
+    if not size < MOST_MEAN:
+        raise EstimateError(
+            f"The response has the value {size:.3g} (or minus that), whose square is too large for double precision. "
+            "Correct the value, or give the response in other units."
+        )
+    return size
+
+
+def refuse_spread(what: str, value: float) -> float:
+    """A sum over the rows that is to give the dispersion, or an error where it is no number of double precision."""
+    if not np.isfinite(value):
+        raise EstimateError(
+            f"{what} is {value:g}: some mean is too far from its response for double precision. Look at the largest "
+            "values of the offset, of start= and of the response."
+        )
+    return value
+
+
 def refuse_extremes(problem: Problem, design: Design, information: Information) -> None:
     """An error for columns whose squares are no numbers of double precision: infinite, or 0 though a row is not."""
     own = information.diagonal()

@@ -20,8 +20,10 @@ from suffice.families.regression import EXACT_COLUMNS, bordered
 from suffice.families.regression_check import shares_by_pairs
 from suffice.fitting.control import Outcome, State
 from suffice.fitting.report import Certificate
-from suffice.models.glm.problem import Problem
-from suffice.models.glm.solve import Result
+from suffice.models.glm.families import Family
+from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.problem import Problem, largest_response
+from suffice.models.glm.solve import Result, refuse_response
 from suffice.solvers.information import Information
 from suffice.solvers.irls import Last
 
@@ -29,6 +31,10 @@ Floats = NDArray[np.float64]
 
 #: A pivot of the information, columns scaled to length 1, below which the rows in float64 lose digits.
 DOUBTFUL = 1e-3
+#: A dispersion below this, in squares of the response or of its ratio to the mean, is rounding.
+PERFECT = 1e-29
+#: The least dispersion of a perfect fit, where the response is 0 throughout.
+LEAST_DISPERSION = 1e-200
 #: What runs to the edge where every row is fitted.
 NO_DISPERSION = "dispersion -> 0 (the fit is perfect)"
 #: What is said about it.
@@ -43,6 +49,21 @@ def no_dispersion() -> EstimateError:
         "The fit is perfect: the dispersion is 0 and the likelihood has no bound. Leave columns out, or give "
         "dispersion= a number."
     )
+
+
+def square_of_y(rows: Rows | StreamRows) -> float:
+    """The largest y^2; of a response that is 0 throughout a number that stands for it."""
+    return refuse_response(largest_response(rows)) ** 2 or LEAST_DISPERSION
+
+
+def least_spread(family: Family, rows: Rows | StreamRows) -> float:
+    """The dispersion up to which a fit is perfect."""
+    return PERFECT * (1.0 if family.name != "gaussian" else square_of_y(rows))
+
+
+def rounding_of_y(rows: Rows | StreamRows) -> float:
+    """The square of the rounding of the response: the least dispersion of a perfect fit."""
+    return max(float(np.finfo(np.float64).eps) ** 2 * square_of_y(rows), LEAST_DISPERSION)
 
 
 def is_doubtful(information: Information) -> bool:
