@@ -72,6 +72,19 @@ def test_seconds_since_1970_fit_as_well_as_seconds_from_the_middle(overlap: floa
     np.testing.assert_allclose(model.standard_errors_[1], error, rtol=1e-4)
 
 
+@pytest.mark.parametrize("family", ["gamma", "negative_binomial"])
+def test_dispersion_and_size_are_those_of_the_coefficients_found(family: str) -> None:
+    rng = np.random.default_rng(3)
+    z = 1e8 + rng.normal(size=500)
+    mean = np.exp(0.5 + 0.8 * (z - 1e8))
+    y = rng.gamma(2.0, mean) if family == "gamma" else rng.poisson(rng.gamma(1.5, mean))
+    prior = sf.Normal(variance=10.0)
+    model = sf.GLM(family, link="log", prior=prior).fit(z[:, None], y)
+    plain = sf.GLM(family, link="log", prior=prior).fit((z - 1e8)[:, None], y)
+    assert abs(plain.log_likelihood_ - model.log_likelihood_) / len(y) < 1e-7
+    np.testing.assert_allclose(model.standard_errors_[1], plain.standard_errors_[1], rtol=1e-5)
+
+
 # -- labels ------------------------------------------------------------------------------------------------------------
 
 

@@ -161,9 +161,7 @@ class Fitter:
         known = self.family.free_dispersion and self.penalties.any and is_number(given)
         problem, dropped = self._full_rank(self.problem(float(given) if known else 1.0))
         problem, result = self._scaled_solve(problem, self.start(problem))
-        if self.wishes.free_size:
-            problem, result = self._with_size(problem, result)
-        problem, result = self._with_dispersion(problem, result)
+        problem, result = self._with_dispersion(*self._with_size(problem, result))
         if self.squares is None:  # Double-double sums are measured by themselves: rows in float64 would lose digits.
             result = measured(problem, result)
         result, separation = self._settled(problem, result)
@@ -171,10 +169,11 @@ class Fitter:
             self.edge = on_edge(rows, result.beta)
             if self.edge is not None and (self.family.name, self.link.name) in CONCAVE and not self.wishes.free_size:
                 separation = Separation(False)
-        exact = rooted(problem, result, separation, self.penalties) if self.squares is self.edge is None else None
-        if exact is not None:
-            problem, result = exact, measured(exact, joined(result, self._solve(exact, result.beta)))
-            result, separation = self._settled(problem, result)
+        exact = rooted(problem, result, separation, self.penalties)
+        if exact is not None and self.squares is None and self.edge is None:
+            more = joined(result, self._solve(exact, result.beta))
+            problem, result = self._with_dispersion(*self._with_size(exact, more))
+            result, separation = self._settled(problem, measured(problem, result))
         beta = problem.whole(result.beta)
         if separation.exists is False:
             beta, problem, result = self._limit(problem, result, separation)
@@ -318,7 +317,8 @@ class Fitter:
     def _with_size(self, problem: Problem, result: Result) -> tuple[Problem, Result]:
         """The size of a negative binomial law, by Newton's method in its log, and the coefficients in turn."""
         first = self.family
-        assert isinstance(first, NegativeBinomialFamily)
+        if not self.wishes.free_size or not isinstance(first, NegativeBinomialFamily):
+            return problem, result
         before = math.inf
         for _ in range(ROUNDS):
             family = self.family
@@ -337,8 +337,6 @@ class Fitter:
             if moved < 1e-10 or at_rounding(moved, before):
                 break
             before = moved
-        if self._size_runs:
-            self.warnings.append("the size of the negative binomial law runs to infinity: the counts are Poisson")
         return problem, result
 
     @property
@@ -408,6 +406,8 @@ class Fitter:
         if free and not at > 0.0:
             raise no_dispersion()
         log_likelihood = self.family.log_likelihood(sums, dispersion if is_number(self.wishes.dispersion) else at)
+        if self._size_runs:
+            self.warnings.append("the size of the negative binomial law runs to infinity: the counts are Poisson")
         information = result.last.information
         if self.edge is not None:  # The theory of errors is about points inside.
             information = Information(np.zeros((problem.size, problem.size)))
