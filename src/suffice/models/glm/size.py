@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 POISSON = 1e8
 #: Moves of the log size are below this and do not halve any more: the slopes are rounding, as they are of large sizes.
 NEAR = 1e-3
+#: Sizes below this are those of counts that are all 0, however small.
+VANISHING = 1e-100
 #: What a certificate says where the likelihood rises with the size for ever.
 RUNNING_SIZE = "size -> inf: Poisson counts"
 
@@ -26,7 +28,7 @@ RUNNING_SIZE = "size -> inf: Poisson counts"
 def best_size(
     rows: Rows | StreamRows, layout: Layout, link: Link, beta: Floats, family: NegativeBinomialFamily
 ) -> NegativeBinomialFamily:
-    """The size of the largest likelihood at given means, by Newton's method in its log; at most `POISSON`."""
+    """The size of the largest likelihood at given means, by Newton's method in its log; from `VANISHING` to `POISSON`."""
     before = math.inf
     for _ in range(100):
         slope, curve = _slopes(rows, layout, link, beta, family)
@@ -34,8 +36,8 @@ def best_size(
         first, second = family.size * slope, family.size**2 * curve + family.size * slope
         move = -first / second if second < 0.0 else math.copysign(1.0, first)
         family = NegativeBinomialFamily(family.size * math.exp(max(-2.0, min(2.0, move))))
-        if family.size > POISSON:
-            return NegativeBinomialFamily(POISSON)
+        if not VANISHING < family.size < POISSON:
+            return NegativeBinomialFamily(min(max(family.size, VANISHING), POISSON))
         if abs(move) < 1e-12 or at_rounding(abs(move), before):
             break
         before = abs(move)
