@@ -28,7 +28,7 @@ RUNNING_SIZE = "size -> inf: Poisson counts"
 def best_size(
     rows: Rows | StreamRows, layout: Layout, link: Link, beta: Floats, family: NegativeBinomialFamily
 ) -> NegativeBinomialFamily:
-    """The size of the largest likelihood at given means, by Newton's method in its log; from `VANISHING` to `POISSON`."""
+    """The size, from `VANISHING` to `POISSON`, of the largest likelihood at given means: Newton in its log."""
     before = math.inf
     for _ in range(100):
         slope, curve = _slopes(rows, layout, link, beta, family)
