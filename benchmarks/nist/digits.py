@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import shutil
 import subprocess
@@ -73,8 +74,10 @@ def by_glm(problem: Regression) -> Answer:
     return Answer(np.array(model.parameters_), np.array(model.standard_errors_), math.sqrt(model.dispersion_))
 
 
-def by_statsmodels(problem: Regression, method: str = "pinv") -> Answer:
-    """`OLS` of statsmodels, by the pseudo-inverse unless said."""
+def by_statsmodels(problem: Regression, method: str = "pinv") -> Answer | None:
+    """`OLS` of statsmodels, by the pseudo-inverse unless said; None where it is not installed."""
+    if importlib.util.find_spec("statsmodels") is None:
+        return None
     import statsmodels.api as sm
 
     found = sm.OLS(problem.y, problem.design).fit(method=method)
