@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from suffice.models.markov.approximate.options import GibbsSampling as GibbsSampling
     from suffice.models.markov.feature import Feature as Feature
     from suffice.models.markov.network import MarkovNetwork as MarkovNetwork
-    from suffice.models.markov_chain.model import MarkovChain as MarkovChain
+    from suffice.models.markov_chain.declaration import MarkovChain as MarkovChain
     from suffice.models.markov_chain.smoothing import AbsoluteDiscount as AbsoluteDiscount
     from suffice.models.markov_chain.smoothing import Interpolation as Interpolation
     from suffice.models.markov_chain.smoothing import Katz as Katz
@@ -91,7 +91,7 @@ _EXPORTS: dict[str, str] = {
     "ChainCRF": "suffice.models.chain_crf.declaration",
     "Feature": "suffice.models.markov.feature",
     "GLM": "suffice.models.glm.model",
-    "MarkovChain": "suffice.models.markov_chain.model",
+    "MarkovChain": "suffice.models.markov_chain.declaration",
     "GaussianGraph": "suffice.models.gaussian_graph.declaration",
     "GraphCRF": "suffice.models.graph_crf.declaration",
     "GraphExample": "suffice.models.graph_crf.example",

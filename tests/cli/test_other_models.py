@@ -100,7 +100,7 @@ def test_chain_of_words(good: Command, texts: None) -> None:
     assert good("show", "chain.json", "--json").json["order"] == 1
     found = good("fit", "-", "--model", "chain", "--option", "bounds=true", "--prior", "0.5", "--json", stdin=TEXT).json
     assert found["log_likelihood"] == pytest.approx(chain.report_.log_likelihood, rel=1e-12)
-    write_file(chain.summary_, "counts.json")
+    write_file(chain.statistics_, "counts.json")
     good(*fit[:1], "counts.json", *fit[2:], "--prior", "0.5", "-o", "again.json")
     np.testing.assert_array_equal(sf.read("again.json").transitions_.values, chain.transitions_.values)
     assert good("score", "chain.json", "counts.json", "--json").json == score

@@ -72,7 +72,7 @@ class Found(Generic[F]):
     """What a solver has found, and how.
 
     `outcome` is None for a closed form. `estimate` is one of "maximum likelihood", "MAP" and "posterior mean", or names
-    what else was aimed at. `notes` are for the receipt.
+    what else was aimed at. `notes` are for the receipt. With `later` a closed form is judged when someone first looks.
     """
 
     fitted: F
@@ -82,6 +82,7 @@ class Found(Generic[F]):
     notes: tuple[str, ...] = ()
     plan: str | None = None
     parameterisation: str | None = None
+    later: bool = False
 
 
 @dataclass(frozen=True, eq=False)

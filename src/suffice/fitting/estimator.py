@@ -202,6 +202,12 @@ class SummaryEstimator(Estimator):
         """The sufficient statistics of the rows that were learned."""
         return self._learned_data().statistics
 
+    def _judgement(self) -> Judgement:
+        """What was measured at the fitted value; of a model out of a file measured anew."""
+        if self._fit is not None and self._fit.judgement is None and self._fit.data is not None:
+            return self._task().problem(self._fit.data, None).judge(self._fit.fitted)
+        return super()._judgement()
+
     def _learned_data(self) -> SummaryData:
         if self._fit is None or self._fit.data is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
@@ -232,30 +238,36 @@ class SummaryEstimator(Estimator):
 
         `keep` below 1 weights the earlier rows down first (forgetting).
         """
-        later = self._read(data, sample_weight, columns, "join")
+        return self._join(keep, data, sample_weight=sample_weight, columns=columns)
+
+    def _join(self, keep: float, data: Any, **more: Any) -> Self:
+        later = self._read("join", data, **more)
         earlier = None if self._fit is None else self._fit.data
         return self._solve(later if earlier is None else self._task().joined(earlier, later, keep))
 
     def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
         """Take rows out again; the result equals a fit that never saw them."""
-        if self._fit is None or self._fit.data is None:
+        return self._leave(data, sample_weight=sample_weight, columns=columns)
+
+    def _leave(self, data: Any, **more: Any) -> Self:
+        if self._fit is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
-        leaving = self._read(data, sample_weight, columns, "join")
-        return self._solve(self._task().without(self._fit.data, leaving))
+        leaving = self._read("join", data, **more)
+        return self._solve(self._task().without(self._learned_data(), leaving))
 
     def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
-        found = self._read(data, sample_weight, columns, "compare").statistics
-        if found.weight <= 0:
+        summary = self._read("compare", data, sample_weight=sample_weight, columns=columns).statistics
+        if summary.weight <= 0:
             raise OptionError("The score of no rows is undefined: the data have no weight.")
-        return float(self.fitted_.log_likelihood(found)) / found.weight
+        return float(self.fitted_.log_likelihood(summary)) / summary.weight
 
-    def _read(self, data: Any, sample_weight: Any, columns: Any, purpose: Purpose) -> SummaryData:
+    def _read(self, purpose: Purpose, data: Any, **more: Any) -> SummaryData:
         """The statistics of rows that join those learned, leave them or are compared with them."""
         from suffice.fitting.contract import Inputs
 
         known = self._known() if purpose == "join" else self.fitted_
-        return self._task().read(Inputs(data, {"sample_weight": sample_weight, "columns": columns}), known, purpose)
+        return self._task().read(Inputs(data, more), known, purpose)
 
     def _known(self) -> Any:
         """The fitted value, or None before the first fit."""
@@ -269,15 +281,18 @@ class SummaryEstimator(Estimator):
     # -- files -------------------------------------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, Any]:
-        """Options, parameters, statistics and report as plain data."""
+        """Options, parameters, statistics and report as plain data; a value that was given has the first two alone."""
         plain = super().to_plain()
-        if self._fit is not None and self._fit.data is not None:
-            plain["summary"] = self._fit.data.statistics
+        if self._fit is not None:
+            data, report = self._fit.data, self._fit.report
+            plain["fitted"] = self.fitted_.to_dict()
+            plain["summary"] = None if data is None else data.statistics
+            plain["report"] = None if report is None else report.to_plain()
         return plain
 
     @abstractmethod
-    def _fitted_from(self, plain: Mapping[str, Any]) -> Any:
-        """A fitted value out of a file, for these options."""
+    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> Any:
+        """A fitted value out of a file, for these options; learned: whether its statistics are there."""
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
@@ -289,10 +304,11 @@ class SummaryEstimator(Estimator):
             from suffice.fitting.summaries import SummaryData
             from suffice.statistics import Summary
 
-            if not isinstance(plain["summary"], Summary):
-                raise FileFormatError(f"The summary of the {cls.__name__} is a {type(plain['summary']).__name__}.")
-            data, report = SummaryData(plain["summary"]), Report.from_plain(plain["report"])
-            fitted, task = model._fitted_from(plain["fitted"]), model._task()
-            judged = lambda: (report, task.problem(data, None).judge(fitted))  # noqa: E731
-            model._adopt(Fit(fitted, report, data=data, later=judged))
+            summary, report = plain["summary"], plain["report"]
+            if not (summary is None or isinstance(summary, Summary)):
+                raise FileFormatError(f"The summary of the {cls.__name__} is a {type(summary).__name__}.")
+            data = None if summary is None else SummaryData(summary)
+            receipt = None if report is None else Report.from_plain(report)
+            fitted = model._fitted_from(plain["fitted"], learned=data is not None)
+            model._adopt(Fit(fitted, receipt, data=data))
         return model
