@@ -18,7 +18,7 @@ from suffice.errors import DataError, EstimateError, NotFittedError, OptionError
 
 Floats = NDArray[np.float64]
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 CYCLE = [(1, 2), (2, 3), (3, 4), (1, 4)]
 SOLVERS = ("regression", "ipf", "newton")
 
