@@ -67,10 +67,10 @@ def test_a_loop_compiles_and_runs() -> None:
 def test_without_a_place_for_the_cache_it_warns_once_and_works(monkeypatch: pytest.MonkeyPatch) -> None:
     njit = numba.njit
 
-    def no_locator(**options: Any) -> Callable[..., Any]:
+    def no_locator(*loops: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
-        return njit(**options)
+        return njit(*loops, **options)  # Numba decorates loops of its own when it first compiles.
 
     monkeypatch.setattr(numba, "njit", no_locator)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
@@ -87,10 +87,10 @@ def test_where_nothing_else_can_be_written_a_private_folder_serves(
 ) -> None:
     njit = numba.njit
 
-    def no_locator(**options: Any) -> Callable[..., Any]:
+    def no_locator(*loops: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         if options.get("cache") and not numba.config.CACHE_DIR:
             raise RuntimeError("cannot cache function: no locator available")
-        return njit(**options)
+        return njit(*loops, **options)  # Numba decorates loops of its own when it first compiles.
 
     monkeypatch.setattr(numba, "njit", no_locator)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
