@@ -63,6 +63,16 @@ def test_hooks_before_a_commit_run_what_the_build_runs() -> None:
     assert [hook for hook in hooks[:3] if f"python -m {hook}" not in build] == []
 
 
+def test_entries_of_the_changelog_are_one_line_each(release: Any) -> None:
+    changelog = text("CHANGELOG.md")
+    versions = release.sections_of(changelog)
+    assert versions[0] == "Unreleased"
+    assert len(set(versions)) == len(versions)
+    body = changelog[changelog.index("## [Unreleased]") :].splitlines()
+    titles = re.compile(r"## \[.*|### (Added|Changed|Deprecated|Removed|Fixed|Security)|- .{10,158}|")
+    assert [line for line in body if not titles.fullmatch(line)] == []
+
+
 # The checks of the release script -------------------------------------------------------------------------------------
 
 ABOUT = "suffice-1.2.0.dist-info"
