@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import choice, whole_number
 from suffice.domain import Domain, Variable, as_python
 from suffice.errors import EstimateError, FileFormatError, NotFittedError, OptionError, listing
 from suffice.fitting.report import Certificate, CountedRows, MatchedStatistics, Report
@@ -99,11 +100,9 @@ class MarkovChain(ChainSamples, ChainAnalysis, TemplateEstimator):
         options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__(**options)
         for name, allowed in _CHOICES.items():
-            if options[name] not in allowed:
-                raise OptionError(f"{name} is {options[name]!r}; expected one of {listing(allowed)}.")
-        for name, value, least in (("order", order, 0), ("min_count", min_count, 1)):
-            if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least):
-                raise OptionError(f"{name} is {value!r}; expected a whole number of at least {least}.")
+            choice(options[name], name, allowed)
+        whole_number(order, "order", 0)
+        whole_number(min_count, "min_count")
         if smoothing is not None and prior is not None:
             raise OptionError("Give either smoothing= or prior=: each says what events never seen get.")
         if min_count > 1 and unknown is None:
@@ -124,9 +123,7 @@ class MarkovChain(ChainSamples, ChainAnalysis, TemplateEstimator):
         """The way of smoothing."""
         given = self._options["smoothing"]
         if isinstance(given, str):
-            if given not in _BY_NAME:
-                raise OptionError(f"smoothing is {given!r}; known names are {listing(_BY_NAME)}.")
-            return _BY_NAME[given]
+            return _BY_NAME[choice(given, "smoothing", _BY_NAME)]
         if given is not None and not isinstance(given, Smoothing):
             raise OptionError(
                 f"smoothing is {given!r}; expected Interpolation, AbsoluteDiscount, Katz or KneserNey, or a name."
