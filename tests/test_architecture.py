@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "suffice"
 LADDER = (
     {"errors"},
     {"options", "precise", "records"},
+    {"checks"},
     {"kernels", "storage"},
     {"domain"},
     {"answers"},

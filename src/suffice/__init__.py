@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from suffice.table import Table as Table
     from suffice.views import plot as plot
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _EXPORTS: dict[str, str] = {
     # models

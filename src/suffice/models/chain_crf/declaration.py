@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import whole_number
 from suffice.families.base import generator
 from suffice.models.chain_crf.decoding import Decoder
 from suffice.models.chain_crf.features import Sequences, read_sequences
 from suffice.models.chain_crf.fitted import ChainFitted
 from suffice.models.chain_crf.structure import check_lengths
 from suffice.models.chain_crf.task import ChainTask, check_options
-from suffice.models.conditional_field.checks import whole_number
 from suffice.models.conditional_field.declaration import ConditionalField
 from suffice.models.conditional_field.evaluation import Evaluation, evaluate
 from suffice.models.conditional_field.labels import code_of, listed_labels, read_labels

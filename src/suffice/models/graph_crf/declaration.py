@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import whole_number
 from suffice.errors import OptionError, SamplingWarning, warn
 from suffice.families.base import generator
-from suffice.models.conditional_field.checks import whole_number
 from suffice.models.conditional_field.declaration import ConditionalField
 from suffice.models.conditional_field.evaluation import Evaluation, evaluate
 from suffice.models.conditional_field.labels import counted, listed_labels, read_labels

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import OptionError, listing
+from suffice.checks import choice, whole_number
+from suffice.errors import OptionError
 from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.fitting.report import CountedRows, MatchedStatistics
@@ -85,11 +86,9 @@ class MarkovChain(SummaryEstimator):
         options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__(**options)
         for name, allowed in _CHOICES.items():
-            if options[name] not in allowed:
-                raise OptionError(f"{name} is {options[name]!r}; expected one of {listing(allowed)}.")
-        for name, value, least in (("order", order, 0), ("min_count", min_count, 1)):
-            if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least):
-                raise OptionError(f"{name} is {value!r}; expected a whole number of at least {least}.")
+            choice(options[name], name, allowed)
+        whole_number(order, "order", 0)
+        whole_number(min_count, "min_count")
         if smoothing is not None and prior is not None:
             raise OptionError("Give either smoothing= or prior=: each says what events never seen get.")
         if min_count > 1 and unknown is None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.models.markov_chain.distributions import row
@@ -27,8 +28,7 @@ def sample_sequences(
     if length is None and words.end is None:
         raise OptionError("Say how long the sequences are to be by length=; without bounds they have no end.")
     most = MOST_STEPS if length is None else length
-    if not (isinstance(n, int | np.integer) and n >= 0 and isinstance(most, int | np.integer) and most >= 1):
-        raise OptionError(f"Asked for {n!r} sequences of {most!r} steps; expected whole numbers.")
+    n, most = whole_number(n, "n", 0), whole_number(most, "length")
     rng = generator(random_state)
     end = None if words.end is None else int(words.places([words.end])[0])
     drawn: list[list[Hashable]] = [[] for _ in range(n)]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import choice
 from suffice.domain import Domain, Variable, as_python
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
@@ -46,9 +47,7 @@ class ChainTask(SummaryTask[ChainFitted]):
         """The way of smoothing; None for none."""
         given = self.options["smoothing"]
         if isinstance(given, str):
-            if given not in _BY_NAME:
-                raise OptionError(f"smoothing is {given!r}; known names are {listing(_BY_NAME)}.")
-            return _BY_NAME[given]
+            return _BY_NAME[choice(given, "smoothing", _BY_NAME)]
         if given is not None and not isinstance(given, Smoothing):
             raise OptionError(
                 f"smoothing is {given!r}; expected Interpolation, AbsoluteDiscount, Katz or KneserNey, or a name."
