@@ -478,7 +478,7 @@ def _graph(solver: str, edges: Any, prior: Any = None) -> Case:
     def fit() -> Any:
         return sf.GaussianGraph(edges, nodes=range(5), solver=solver, prior=prior).fit(WIDE)
 
-    return Case(fit, patched("suffice.models.gaussian_graph.model.learn", wrong), value, 40.0)
+    return Case(fit, patched("suffice.models.gaussian_graph.task.learn", wrong), value, 40.0)
 
 
 GRAPHS = {

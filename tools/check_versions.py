@@ -27,7 +27,7 @@ EXTRAS = "all,test"
 SMOKE = (
     *("tests/sources", "tests/cli/test_start.py", "tests/cli/test_mistakes.py", "tests/views"),
     *("tests/kernels/test_jit.py", "tests/kernels/test_moments.py", "tests/fuzz", "tests/test_storage.py"),
-    *("tests/test_import_cost.py", "tests/families/test_extreme_values.py", "tests/models/test_glm_fit.py"),
+    *("tests/test_import_cost.py", "tests/families/test_extreme_values.py", "tests/models/glm/test_glm_fit.py"),
 )
 
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from suffice.models.bayesian.network import BayesianNetwork as BayesianNetwork
     from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
     from suffice.models.chain_crf.declaration import ChainCRF as ChainCRF
-    from suffice.models.gaussian_graph.model import GaussianGraph as GaussianGraph
+    from suffice.models.gaussian_graph.declaration import GaussianGraph as GaussianGraph
     from suffice.models.glm.model import GLM as GLM
     from suffice.models.graph_crf.declaration import GraphCRF as GraphCRF
     from suffice.models.graph_crf.example import GraphExample as GraphExample
@@ -92,7 +92,7 @@ _EXPORTS: dict[str, str] = {
     "Feature": "suffice.models.markov.feature",
     "GLM": "suffice.models.glm.model",
     "MarkovChain": "suffice.models.markov_chain.model",
-    "GaussianGraph": "suffice.models.gaussian_graph.model",
+    "GaussianGraph": "suffice.models.gaussian_graph.declaration",
     "GraphCRF": "suffice.models.graph_crf.declaration",
     "GraphExample": "suffice.models.graph_crf.example",
     "HiddenMarkovModel": "suffice.models.hidden_markov.model",

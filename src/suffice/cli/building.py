@@ -189,7 +189,7 @@ def _all_real(names: list[str], data: Any) -> bool:
 
 def domain_of(data: Any, names: Sequence[Any]) -> sf.Domain:
     """What some columns of rows, or of a summary, hold; columns that are not there are left out."""
-    from suffice.fitting.template import settled_domain
+    from suffice.fitting.summaries import settled_domain
     from suffice.sources import open_source
 
     if isinstance(data, sf.Summary):

@@ -106,7 +106,7 @@ def _seen(
     data: Any, names: Sequence[Hashable], declared: Mapping[Hashable, Variable]
 ) -> tuple[Domain, tuple[Hashable, ...]]:
     """What some columns of the rows hold, and those of them with gaps."""
-    from suffice.fitting.template import settled_domain
+    from suffice.fitting.summaries import settled_domain
     from suffice.sources import open_source
 
     if isinstance(data, sf.Summary):

@@ -26,7 +26,7 @@ def columns_in_memory(
 
     Numbers are floats, states that are whole numbers without gaps integers, all others objects with None for a gap.
     """
-    from suffice.fitting.template import settled_domain
+    from suffice.fitting.summaries import settled_domain
     from suffice.sources import open_source
 
     source = open_source(data)

@@ -8,13 +8,13 @@ that no solver touches. The driver (`fitting.driver`) puts the four together and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from suffice.fitting.control import Control, Outcome
-    from suffice.fitting.report import Certificate
+    from suffice.fitting.report import Certificate, MatchedStatistics
 
 #: Why rows are read: to be learned, to join those learned or to leave them, or to be compared with the model.
 Purpose = Literal["fit", "join", "compare"]
@@ -90,8 +90,9 @@ class Judgement:
 
     `log_likelihood` and `objective` are sums in nats. `gap` is the distance from stationarity in the unit of the
     solver's tolerance, where the certificate's own gap has another one, and `slope` the norm of the gradient in a unit
-    of the model's. `matched` holds both sides of what the fit makes equal, in the model's own form. `verdict` is why
-    the fit cannot be called converged whatever its solver says; empty where nothing speaks against it.
+    of the model's. `matched` gives both sides of what the fit makes equal, worked out when someone asks; `kept` is
+    what a model keeps of the measurement in a form of its own. `verdict` is why the fit cannot be called converged
+    whatever its solver says; empty where nothing speaks against it.
     """
 
     log_likelihood: float
@@ -99,7 +100,8 @@ class Judgement:
     certificate: Certificate
     gap: float | None = None
     slope: float | None = None
-    matched: Any = None
+    matched: Callable[[], MatchedStatistics | None] | None = None
+    kept: Any = None
     log_evidence: float | None = None
     empirical_entropy: float | None = None
     verdict: str = ""

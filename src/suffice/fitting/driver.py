@@ -5,6 +5,7 @@ Receipts are written here and nowhere else, and here alone a checkpoint is given
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -15,29 +16,37 @@ from suffice.fitting.report import Report, confirmed
 
 
 class Fit(Generic[F]):
-    """A fit that is done: the fitted value, its receipt, and what was measured at it.
+    """A fit that is done: the fitted value, its receipt, what was measured at it, and the data where they add up.
 
-    A closed form is measured when someone first looks; until then the fit holds its problem.
+    A closed form is measured when someone first looks; until then the fit holds its problem. A value that was given,
+    not fitted, has no receipt.
     """
 
     def __init__(
-        self, fitted: F, report: Report | None = None, judgement: Judgement | None = None, later: Any = None
+        self,
+        fitted: F,
+        report: Report | None = None,
+        judgement: Judgement | None = None,
+        *,
+        later: Callable[[], tuple[Report, Judgement]] | None = None,
+        data: Any = None,
     ) -> None:
         """later: a function that gives report and judgement, where they are not given."""
-        self.fitted, self._report, self._judgement, self._later = fitted, report, judgement, later
+        self.fitted, self.data = fitted, data
+        self._report, self._judgement, self._later = report, judgement, later
 
     @property
-    def report(self) -> Report:
-        """The receipt."""
-        self._look()
-        assert self._report is not None
+    def report(self) -> Report | None:
+        """The receipt; None for a value that was given."""
+        if self._report is None:
+            self._look()
         return self._report
 
     @property
-    def judgement(self) -> Judgement:
-        """What was measured at the fitted value."""
-        self._look()
-        assert self._judgement is not None
+    def judgement(self) -> Judgement | None:
+        """What was measured at the fitted value; None for a value that was given."""
+        if self._judgement is None:
+            self._look()
         return self._judgement
 
     def _look(self) -> None:
@@ -46,7 +55,7 @@ class Fit(Generic[F]):
             self._later = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickles and copies hold what was measured, not the data."""
+        """Pickles and copies hold what was measured, not the problem."""
         self._look()
         return dict(self.__dict__)
 
@@ -58,20 +67,26 @@ def run(
     known: F | None = None,
     start: F | None = None,
     purpose: Purpose = "fit",
+    *,
+    keep: bool = False,
 ) -> Fit[F]:
-    """Fit a task to what a user gives: under the names of a value that is known, from a start where one is given."""
+    """Fit a task to what a user gives: under the names of a value that is known, from a start where one is given.
+
+    keep: whether the fit holds its data, because other data may join them or leave them.
+    """
     data = task.read(given, known, purpose)
-    return solve(task.problem(data, start), data, control)
+    return solve(task.problem(data, start), data, control, keep=keep)
 
 
-def solve(problem: Problem[F], data: Data, control: Control) -> Fit[F]:
+def solve(problem: Problem[F], data: Data, control: Control, *, keep: bool = False) -> Fit[F]:
     """Solve a problem and judge what was found: a closed form when someone looks, all others at once."""
     if control.checkpoint is not None:
         control = replace(control, problem=fingerprint(*problem.identity()))
     found = problem.solve(control)
+    held = data if keep else None
     if found.outcome is None:
-        return Fit(found.fitted, later=lambda: measured(found, data, problem, control))
-    return Fit(found.fitted, *measured(found, data, problem, control))
+        return Fit(found.fitted, later=lambda: measured(found, data, problem, control), data=held)
+    return Fit(found.fitted, *measured(found, data, problem, control), data=held)
 
 
 def measured(found: Found[F], data: Data, problem: Problem[F], control: Control) -> tuple[Report, Judgement]:

@@ -7,6 +7,7 @@ changes nothing.
 from __future__ import annotations
 
 import importlib
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakValueDictionary
@@ -16,9 +17,12 @@ from suffice.options import Optioned
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
+    from suffice.fitting.contract import Judgement, Purpose
     from suffice.fitting.control import Control
     from suffice.fitting.driver import Fit
     from suffice.fitting.report import MatchedStatistics, Report
+    from suffice.fitting.summaries import SummaryData, SummaryTask
+    from suffice.statistics import Summary
 
 #: The reports that someone holds, by their models.
 _SHOWN: WeakValueDictionary[int, Report] = WeakValueDictionary()
@@ -33,25 +37,33 @@ class Estimator(Optioned):
     #: Options that are not written to files: they steer a run and are no part of the model.
     _transient: ClassVar[frozenset[str]] = frozenset({"callback", "progress", "checkpoint"})
 
+    #: The last fit; None before the first.
+    _fit: Fit[Any] | None = None
+
     # -- the last fit ------------------------------------------------------------------------------------------------
 
     def _adopt(self, fit: Fit[Any]) -> Self:
         """Take over a fit that is done."""
-        self.__dict__["_fit"] = fit
+        self._fit = fit
         return self
 
     @property
     def fitted_(self) -> Any:
         """What was learned: a frozen value."""
-        fit: Fit[Any] | None = self.__dict__.get("_fit")
-        if fit is None:
+        if self._fit is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
-        return fit.fitted
+        return self._fit.fitted
+
+    def _judgement(self) -> Judgement:
+        """What was measured at the fitted value."""
+        judged = None if self._fit is None else self._fit.judgement
+        if judged is None:
+            raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
+        return judged
 
     def _bare_report(self) -> Report | None:
         """The report of the last fit; None before the first."""
-        fit: Fit[Any] | None = self.__dict__.get("_fit")
-        return None if fit is None else fit.report
+        return None if self._fit is None else self._fit.report
 
     @property
     def report_(self) -> Report:
@@ -72,9 +84,23 @@ class Estimator(Optioned):
 
     def matched_statistics(self) -> MatchedStatistics | None:
         """The statistics that the fit makes equal, observed and expected; None where they are not kept."""
-        self.fitted_  # noqa: B018  Says that nothing was learned, where that is so.
-        matched: MatchedStatistics | None = self._fit.judgement.matched
-        return matched
+        matched = self._judgement().matched
+        return None if matched is None else matched()
+
+    @property
+    def log_likelihood_(self) -> float:
+        """The log-likelihood of the rows that were learned: their sum, natural logarithm."""
+        return self.report_.log_likelihood
+
+    @property
+    def aic_(self) -> float:
+        """Akaike's criterion, 2 k - 2 log-likelihood: smaller is better."""
+        return self.report_.aic
+
+    @property
+    def bic_(self) -> float | None:
+        """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."""
+        return self.report_.bic
 
     @property
     def converged_(self) -> bool:
@@ -149,8 +175,9 @@ class Estimator(Optioned):
         """Options, what was learned and the report as plain data."""
         options = {n: None if n in self._transient else self._options[n] for n in self._option_names()}
         state: dict[str, Any] = {"options": options, "fitted": None}
-        if "_fit" in self.__dict__:
-            state |= {"fitted": self.fitted_.to_dict(), "report": self.report_.to_plain()}
+        report = self._bare_report()
+        if report is not None:
+            state |= {"fitted": self.fitted_.to_dict(), "report": report.to_plain()}
         return state
 
     @classmethod
@@ -161,3 +188,111 @@ class Estimator(Optioned):
         if set(options) - set(known):
             raise FileFormatError(f"{cls.__name__} has no option {listing(sorted(set(options) - set(known)))}.")
         return cls(**{name: value for name, value in options.items() if name not in cls._transient})
+
+
+class SummaryEstimator(Estimator):
+    """What is learned comes from a `Summary` alone, so that rows can join it and leave it again."""
+
+    @abstractmethod
+    def _task(self) -> SummaryTask[Any]:
+        """What the options declare."""
+
+    @property
+    def statistics_(self) -> Summary:
+        """The sufficient statistics of the rows that were learned."""
+        return self._learned_data().statistics
+
+    def _learned_data(self) -> SummaryData:
+        if self._fit is None or self._fit.data is None:
+            raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
+        found: SummaryData = self._fit.data
+        return found
+
+    def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
+        """Learn the parameters from rows or from a `Summary`.
+
+        Args:
+            data: any table, file or array that the library reads, or a `Summary` made for this model.
+            sample_weight: one weight a row, or the name of the column that holds it; a weight of 2 counts as two rows.
+            columns: names for the columns of an array, or the columns to read.
+
+        Returns:
+            self
+        """
+        return self._learn(data, sample_weight=sample_weight, columns=columns)
+
+    def _learn(self, data: Any, **more: Any) -> Self:
+        from suffice.fitting.contract import Inputs
+        from suffice.fitting.driver import run
+
+        return self._adopt(run(self._task(), Inputs(data, more), self._control(), keep=True))
+
+    def partial_fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None, keep: float = 1.0) -> Self:
+        """Add rows to those already learned; the result equals one fit on all of them.
+
+        `keep` below 1 weights the earlier rows down first (forgetting).
+        """
+        later = self._read(data, sample_weight, columns, "join")
+        earlier = None if self._fit is None else self._fit.data
+        return self._solve(later if earlier is None else self._task().joined(earlier, later, keep))
+
+    def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
+        """Take rows out again; the result equals a fit that never saw them."""
+        if self._fit is None or self._fit.data is None:
+            raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
+        leaving = self._read(data, sample_weight, columns, "join")
+        return self._solve(self._task().without(self._fit.data, leaving))
+
+    def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
+        """Mean log-likelihood of a row (weighted), natural logarithm."""
+        found = self._read(data, sample_weight, columns, "compare").statistics
+        if found.weight <= 0:
+            raise OptionError("The score of no rows is undefined: the data have no weight.")
+        return float(self.fitted_.log_likelihood(found)) / found.weight
+
+    def _read(self, data: Any, sample_weight: Any, columns: Any, purpose: Purpose) -> SummaryData:
+        """The statistics of rows that join those learned, leave them or are compared with them."""
+        from suffice.fitting.contract import Inputs
+
+        known = self._known() if purpose == "join" else self.fitted_
+        return self._task().read(Inputs(data, {"sample_weight": sample_weight, "columns": columns}), known, purpose)
+
+    def _known(self) -> Any:
+        """The fitted value, or None before the first fit."""
+        return None if self._fit is None else self._fit.fitted
+
+    def _solve(self, data: SummaryData) -> Self:
+        from suffice.fitting.driver import solve
+
+        return self._adopt(solve(self._task().problem(data, None), data, self._control(), keep=True))
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """Options, parameters, statistics and report as plain data."""
+        plain = super().to_plain()
+        if self._fit is not None and self._fit.data is not None:
+            plain["summary"] = self._fit.data.statistics
+        return plain
+
+    @abstractmethod
+    def _fitted_from(self, plain: Mapping[str, Any]) -> Any:
+        """A fitted value out of a file, for these options."""
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data."""
+        model = cls._with_options(plain)
+        if plain["fitted"] is not None:
+            from suffice.fitting.driver import Fit
+            from suffice.fitting.report import Report
+            from suffice.fitting.summaries import SummaryData
+            from suffice.statistics import Summary
+
+            if not isinstance(plain["summary"], Summary):
+                raise FileFormatError(f"The summary of the {cls.__name__} is a {type(plain['summary']).__name__}.")
+            data, report = SummaryData(plain["summary"]), Report.from_plain(plain["report"])
+            fitted, task = model._fitted_from(plain["fitted"]), model._task()
+            judged = lambda: (report, task.problem(data, None).judge(fitted))  # noqa: E731
+            model._adopt(Fit(fitted, report, data=data, later=judged))
+        return model

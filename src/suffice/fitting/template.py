@@ -7,7 +7,7 @@ it solves for its parameters, its log-likelihood, and its certificate.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable, declare
-from suffice.errors import DataError, FileFormatError, NotFittedError, OptionError, listing
-from suffice.fitting.estimator import Estimator
+from suffice.errors import DataError, FileFormatError, NotFittedError, OptionError
+from suffice.fitting.estimator import Estimator, SummaryEstimator
 from suffice.records import record, replace
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
@@ -29,15 +29,6 @@ Floats = NDArray[np.float64]
 
 #: Why rows are read again: to join those learned or leave them, or to be compared with the model.
 Purpose = Literal["join", "compare"]
-#: What a report says about columns that are read as states, though their type is float.
-_WIDENED = "{} holds whole numbers and gaps: read as states. Declare it 'real' in states= to have it read as numbers"
-#: What a report says about a column that nobody reads, and that may say how often each row occurred.
-_UNREAD_COUNTS = (
-    "the column {0!r} was not read: every row counted once. If it says how often a row occurred, give "
-    "sample_weight={0!r}"
-)
-#: Names, in small letters, that such columns have in tables of counts.
-_NAMES_OF_COUNTS = frozenset({"freq", "frequency", "count", "counts", "n", "weight", "weights"})
 
 
 @record(frozen=True, eq=False)
@@ -323,6 +314,13 @@ def summarize(
     """
     from suffice.statistics import Summary
 
+    if isinstance(questions, SummaryEstimator):
+        if isinstance(data, Summary):
+            raise DataError("The data are a Summary already. Fit it, or add it to others.")
+        from suffice.fitting.contract import Inputs
+
+        given = Inputs(data, {"sample_weight": sample_weight, "columns": columns})
+        return questions._task().read(given, None, "fit").statistics
     if isinstance(questions, Estimator) and not isinstance(questions, TemplateEstimator):
         raise OptionError(
             f"A {type(questions).__name__} has no finite statistics of rows: its fit goes over them again and again."
@@ -334,34 +332,15 @@ def summarize(
     return copy.copy(asked)._summary_of(data, sample_weight, columns)[0]
 
 
-def settled_domain(source: Any, wanted: Mapping[Hashable, Variable | None]) -> Domain:
-    """What the columns of a source hold: as wanted, and where nothing is said as their types and whole numbers say."""
-    domain: Domain = source.infer(list(wanted), {name: v for name, v in wanted.items() if v is not None})
-    inferred = {name: "real" if v is None else "discrete" for name, v in wanted.items() if v is None or not v.states}
-    unsure = [n for n, kind in inferred.items() if domain[n].kind == kind and domain[n].origin == "seen"]
-    found: Domain = source.narrow(domain, unsure)
-    return found
-
-
 def _answered(asked: TemplateEstimator, source: Any) -> Summary:
     """The statistics that a model asks for, from one pass over an open source."""
-    from suffice.sources import summarize_source
+    from suffice.fitting.summaries import answered
 
     purpose = asked.__dict__.get("_purpose")
     wanted = asked._wanted(source.columns) if purpose is None else asked._wanted_again(source.columns, purpose)
-    domain = settled_domain(source, wanted)
-    unsaid = [name for name in source.whole if wanted.get(name, domain[name]) is None]
-    asked._read_notes = (_WIDENED.format(listing([n for n in wanted if n in unsaid])),) if unsaid else ()
-    if not source.weighted and len(source.columns) > len(wanted):
-        unread = [name for name in source.columns if name not in wanted and _may_count(name)]
-        asked._read_notes += tuple(_UNREAD_COUNTS.format(name) for name in unread)
-    with _rows_bar(bool(asked._options.get("progress", False))) as progress:
-        return summarize_source(source, domain, asked._ask(domain), progress=progress)
-
-
-def _may_count(column: Hashable) -> bool:
-    """Whether a column is named as those are that hold how often each row occurred."""
-    return isinstance(column, str) and column.lower() in _NAMES_OF_COUNTS
+    read = answered(source, wanted, asked._ask, progress=bool(asked._options.get("progress", False)))
+    asked._read_notes = read.notes
+    return read.statistics
 
 
 class _Questions(TemplateEstimator):
@@ -384,20 +363,3 @@ class _Questions(TemplateEstimator):
 
     def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
         return self._asked
-
-
-@contextmanager
-def _rows_bar(wanted: bool) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A bar over the rows of one pass."""
-    if not wanted:
-        yield None
-        return
-    from tqdm.auto import tqdm
-
-    with tqdm(unit=" rows", unit_scale=True, leave=False) as bar:
-
-        def advance(done: int, total: int | None) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        yield advance

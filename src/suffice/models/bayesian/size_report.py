@@ -15,7 +15,7 @@ from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.memory import default_limit, in_words
 from suffice.engines.rows import distinct_rows
 from suffice.errors import OptionError, listing
-from suffice.fitting.template import settled_domain
+from suffice.fitting.summaries import settled_domain
 from suffice.models.bayesian.nodes.kinds import read_kind
 from suffice.models.bayesian.queries.tables import coded_columns
 from suffice.models.evidence import MOST_CELLS

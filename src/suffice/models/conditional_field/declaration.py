@@ -35,14 +35,13 @@ class ConditionalField(Estimator):
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, validation: Any) -> Self:
-        earlier: Fit[Any] | None = self.__dict__.get("_fit") if self._options["warm_start"] else None
+        earlier = self._fit if self._options["warm_start"] else None
         given = Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation})
         return self._adopt(run(self._task(), given, self._control(), start=None if earlier is None else earlier.fitted))
 
     def _go_on(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """One pass of stochastic ascent from where the last fit stands."""
-        earlier: Fit[Any] | None = self.__dict__.get("_fit")
-        known = None if earlier is None else earlier.fitted
+        known = None if self._fit is None else self._fit.fitted
         task = self._task()
         data = task.read(Inputs(X, {"y": y, "sample_weight": sample_weight}), known, "join")
         return self._adopt(solve(task.one_pass(data, known), data, replace(self._control(), checkpoint=None)))
@@ -68,16 +67,11 @@ class ConditionalField(Estimator):
     @property
     def gradient_norm_(self) -> float:
         """The norm of the objective's slope at the result, divided by that of the weights (at least 1)."""
-        return float(self._measured().slope or 0.0)
-
-    def _measured(self) -> Judgement:
-        self.fitted_  # noqa: B018  Says that nothing was learned, where that is so.
-        found: Judgement = self._fit.judgement
-        return found
+        return float(self._judgement().slope or 0.0)
 
     def matched_statistics(self) -> MatchedStatistics | None:
         """Sums of features, a mean over the examples, of the labels given and as expected under the fit."""
-        totals: FeatureTotals = self._measured().matched
+        totals: FeatureTotals = self._judgement().kept
         report = self.report_
         said = "Mean sums of the features over the labels given, and as the fit expects them given what is known."
         if not report.certificate.exact:
@@ -87,7 +81,7 @@ class ConditionalField(Estimator):
     @property
     def label_shares_(self) -> Floats | None:
         """The share of each label among those that the model was fitted to (K,)."""
-        totals: FeatureTotals = self._measured().matched
+        totals: FeatureTotals = self._judgement().kept
         return totals.shares
 
     # -- how good ----------------------------------------------------------------------------------------------------
@@ -125,8 +119,8 @@ class ConditionalField(Estimator):
         """Options, what was learned, what was measured at it, and the report as plain data."""
         found = super().to_plain()
         if found["fitted"] is not None:
-            judged = self._measured()
-            found["measured"] = {"slope": judged.slope, "totals": judged.matched.to_plain()}
+            judged = self._judgement()
+            found["measured"] = {"slope": judged.slope, "totals": judged.kept.to_plain()}
         return found
 
     @classmethod
@@ -137,6 +131,6 @@ class ConditionalField(Estimator):
             fitted, report = cls._fitted_from(plain["fitted"]), Report.from_plain(plain["report"])
             totals = FeatureTotals.from_plain(plain["measured"]["totals"], len(fitted.weights))
             slope = float(plain["measured"]["slope"])
-            judged = Judgement(report.log_likelihood, report.objective, report.certificate, slope=slope, matched=totals)
+            judged = Judgement(report.log_likelihood, report.objective, report.certificate, slope=slope, kept=totals)
             model._adopt(Fit(fitted, report, judged))
         return model

@@ -233,7 +233,7 @@ class FieldProblem:
             found.certificate,
             gap=self._distance(found),
             slope=found.slope,
-            matched=found.totals.with_shares(*shares, data.structure.size),
+            kept=found.totals.with_shares(*shares, data.structure.size),
             verdict=NO_MAXIMUM if separated else "",
             notes=(NO_MAXIMUM,) if separated else (),
         )

@@ -27,7 +27,7 @@ SOLVERS = ("auto", "closed-form", "regression", "ipf", "newton")
 
 
 @dataclass(frozen=True)
-class Problem:
+class Selection:
     """Covariances S (p, p) of `weight` rows, prior rows among them, and the graph; `ridge` holds entries of K."""
 
     structure: GraphStructure
@@ -36,6 +36,10 @@ class Problem:
     ridge: Ridge | None
     control: Control
     start: Floats | None
+
+    def mark(self, solver: str) -> str:
+        """What a checkpoint of this solver belongs to: "auto" may pass from one to another."""
+        return f"{self.control.problem} {solver}"
 
 
 @dataclass(frozen=True)
@@ -47,37 +51,37 @@ class Learned:
     outcome: Outcome | None
 
 
-def learn(problem: Problem, solver: str) -> Learned:
+def learn(selection: Selection, solver: str) -> Learned:
     """The precision that is zero on all non-edges and has the largest objective, ``N (log det K - tr(S K)) / 2``."""
     if solver not in SOLVERS:
         raise OptionError(f"solver is {solver!r}; expected one of {listing(SOLVERS)}.")
-    structure, units = problem.structure, units_of(problem.S)
-    if problem.ridge is None:
-        refuse_constant(np.diag(problem.S), structure.nodes)
-    R = in_units(problem.S)
+    structure, units = selection.structure, units_of(selection.S)
+    if selection.ridge is None:
+        refuse_constant(np.diag(selection.S), structure.nodes)
+    R = in_units(selection.S)
     try:
-        verdict = Verdict(True, R) if problem.ridge is not None else decide(R, structure)
-        _refuse_without_maximum(verdict, problem)
-        found, method, outcome = _solve(problem, R, units, verdict, solver)
+        verdict = Verdict(True, R) if selection.ridge is not None else decide(R, structure)
+        _refuse_without_maximum(verdict, selection)
+        found, method, outcome = _solve(selection, R, units, verdict, solver)
         np.linalg.cholesky(found)
     except np.linalg.LinAlgError:
         raise EstimateError(UNLIKE) from None
     if verdict.exists is None:
-        _refuse_without_maximum(judge(found, R, structure), problem)
+        _refuse_without_maximum(judge(found, R, structure), selection)
     precision = found / units[:, None] / units
     precision[~structure.support] = 0.0
-    _refuse_vanishing(found, structure, problem)
+    _refuse_vanishing(found, structure, selection)
     precision = (precision + precision.T) / 2
-    return Learned(precision, method, None if outcome is None else _held_to_account(outcome, precision, problem))
+    return Learned(precision, method, None if outcome is None else _held_to_account(outcome, precision, selection))
 
 
-def _held_to_account(outcome: Outcome, precision: Floats, problem: Problem) -> Outcome:
+def _held_to_account(outcome: Outcome, precision: Floats, selection: Selection) -> Outcome:
     """The outcome, where what a solver takes for the end stands up to the certificate."""
-    found = measure(problem.structure, precision, problem.S, problem.ridge, problem.weight)
+    found = measure(selection.structure, precision, selection.S, selection.ridge, selection.weight)
     far = found.value_gap is None or found.value_gap > UNTOLD
-    if outcome.converged and far and found.moment_gap > 10.0 * problem.control.tolerance:
+    if outcome.converged and far and found.moment_gap > 10.0 * selection.control.tolerance:
         raise EstimateError(UNLIKE)
-    if outcome.converged and found.exists is None and not is_definite(in_units(problem.S)):
+    if outcome.converged and found.exists is None and not is_definite(in_units(selection.S)):
         return _stalled(outcome, "the covariance is singular, and it is not known whether there is a maximum")
     return outcome
 
@@ -89,52 +93,52 @@ def _stalled(outcome: Outcome, why: str) -> Outcome:
 
 
 def _solve(
-    problem: Problem, R: Floats, units: Floats, verdict: Verdict, solver: str
+    selection: Selection, R: Floats, units: Floats, verdict: Verdict, solver: str
 ) -> tuple[Floats, str, Outcome | None]:
     """In units in which every column has variance 1."""
-    structure, control = problem.structure, problem.control
-    chosen, reason = _choose(problem, verdict.completion is R, solver)
-    start = np.eye(len(R)) if problem.start is None else problem.start * units[:, None] * units
+    structure, control = selection.structure, selection.control
+    chosen, reason = _choose(selection, verdict.completion is R, solver)
+    start = np.eye(len(R)) if selection.start is None else selection.start * units[:, None] * units
     if chosen == "closed-form":
         return closed_form(R, structure.tree), f"closed form{reason}", None
     if chosen == "regression":
-        outcome, method = _by_regressions(R, start, problem, verdict)
+        outcome, method = _by_regressions(R, start, selection, verdict)
     elif chosen == "ipf":
-        outcome, method = _by_scaling(R, start, problem)
+        outcome, method = _by_scaling(R, start, selection)
     else:
-        ridge = problem.ridge
+        ridge = selection.ridge
         if ridge is not None:
-            ridge = _ridge_in_units(ridge, units, structure, problem.weight)
-        outcome = by_newton(R, start, structure.pairs, control, ridge=ridge, problem="newton")
+            ridge = _ridge_in_units(ridge, units, structure, selection.weight)
+        outcome = by_newton(R, start, structure.pairs, control, ridge=ridge, problem=selection.mark("newton"))
         method = "Newton"
     return outcome.state.parameters.reshape(R.shape), method + reason, outcome
 
 
-def _by_scaling(R: Floats, start: Floats, problem: Problem) -> tuple[Outcome, str]:
-    structure = problem.structure
-    outcome = by_scaling(R, start, structure.tour, problem.control, problem="ipf")
+def _by_scaling(R: Floats, start: Floats, selection: Selection) -> tuple[Outcome, str]:
+    structure = selection.structure
+    outcome = by_scaling(R, start, structure.tour, selection.control, problem=selection.mark("ipf"))
     clusters = max(len(cluster) for cluster in structure.tree.clusters)
     return outcome, f"IPF over {len(structure.cliques)} cliques, clusters of up to {clusters} nodes"
 
 
-def _by_regressions(R: Floats, start: Floats, problem: Problem, verdict: Verdict) -> tuple[Outcome, str]:
+def _by_regressions(R: Floats, start: Floats, selection: Selection, verdict: Verdict) -> tuple[Outcome, str]:
     """By regressions; where columns are so alike that rounding holds them off, by proportional fitting instead.
 
     The sweeps watch the covariance, whose small changes may be large ones of a precision that is nearly singular. So
     the edges are measured once more, from the precision itself.
     """
-    structure, control = problem.structure, problem.control
+    structure, control = selection.structure, selection.control
     method = "regression of each node on its neighbours"
     if verdict.completion is None:
         raise EstimateError(
             "The regressions need a positive definite matrix with the variances and edges of the covariance to begin "
             "with, and none was found. Use solver='ipf'."
         )
-    outcome = by_regressions(R, verdict.completion, structure.pairs, control, problem="regression")
+    outcome = by_regressions(R, verdict.completion, structure.pairs, control, problem=selection.mark("regression"))
     left = _edge_gap(outcome, R, structure)
     if not outcome.converged or left <= control.tolerance:
         return outcome, method
-    scaled, how = _by_scaling(R, start, problem)
+    scaled, how = _by_scaling(R, start, selection)
     if _edge_gap(scaled, R, structure) < left:
         return scaled, f"{how}, as columns are too alike for regressions"
     return _stalled(outcome, f"rounding holds an edge {left:.1e} off the covariance of the rows"), method
@@ -153,10 +157,10 @@ def _edge_gap(outcome: Outcome, R: Floats, structure: GraphStructure) -> float:
     return float(np.max(np.abs(W - R)[rows, columns] / np.sqrt(spread[rows] * spread[columns] + W[rows, columns] ** 2)))
 
 
-def _choose(problem: Problem, definite: bool, solver: str) -> tuple[str, str]:
+def _choose(selection: Selection, definite: bool, solver: str) -> tuple[str, str]:
     """The solver, and why where it was left open."""
-    cycle = problem.structure.cycle
-    if problem.ridge is not None:
+    cycle = selection.structure.cycle
+    if selection.ridge is not None:
         if solver not in ("auto", "newton"):
             raise OptionError(f"solver={solver!r} knows no normal prior on the precision; use 'newton' or 'auto'.")
         return "newton", "" if solver == "newton" else " (the prior is not conjugate)"
@@ -169,7 +173,7 @@ def _choose(problem: Problem, definite: bool, solver: str) -> tuple[str, str]:
     if definite:
         return "regression", f" (the cycle {listing(cycle, 6)} has no chord)"
     # Proportional fitting is slow where the maximum is near the edge of those that exist.
-    chosen = "newton" if len(problem.structure.entries[0]) <= DENSE else "ipf"
+    chosen = "newton" if len(selection.structure.entries[0]) <= DENSE else "ipf"
     return chosen, " (the graph has a chordless cycle and the covariance is singular)"
 
 
@@ -186,11 +190,11 @@ def refuse_constant(variances: Floats, nodes: Sequence[Hashable]) -> None:
         )
 
 
-def _refuse_without_maximum(verdict: Verdict, problem: Problem) -> None:
+def _refuse_without_maximum(verdict: Verdict, selection: Selection) -> None:
     """Raise where the likelihood grows without bound, and say along which nodes."""
     if verdict.runaway is None:
         return
-    structure, weight = problem.structure, problem.weight
+    structure, weight = selection.structure, selection.weight
     places = running(verdict.runaway)
     names = listing([structure.nodes[at] for at in places], 8)
     inside = {at for at in places if structure.support[np.ix_(places, places)].all()}
@@ -212,13 +216,13 @@ def _refuse_without_maximum(verdict: Verdict, problem: Problem) -> None:
     )
 
 
-def _refuse_vanishing(K: Floats, structure: GraphStructure, problem: Problem) -> None:
+def _refuse_vanishing(K: Floats, structure: GraphStructure, selection: Selection) -> None:
     """Raise where a precision, in the units of the columns, is too large to be told."""
     worst = int(np.argmax(np.diag(K)))
-    if problem.ridge is None and not K[worst, worst] < 1.0 / VANISHING:
+    if selection.ridge is None and not K[worst, worst] < 1.0 / VANISHING:
         raise EstimateError(
             f"The rest of {structure.nodes[worst]!r} given the others has a share of {1.0 / K[worst, worst]:.1e} of "
-            f"its variance, too small to be told in float64: {problem.weight:g} rows are too few for this graph, or "
+            f"its variance, too small to be told in float64: {selection.weight:g} rows are too few for this graph, or "
             "columns are combinations of others. Leave out edges or columns, or give a prior such as Wishart(dof, "
             "inverse_scale)."
         )

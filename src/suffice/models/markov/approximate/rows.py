@@ -13,7 +13,7 @@ from suffice.answers import CountTable
 from suffice.domain import Domain, Variable
 from suffice.engines.gibbs import MOST_STATES, GibbsSampler
 from suffice.errors import DataError, MissingValueError, OptionError, SizeError, listing
-from suffice.fitting.template import settled_domain
+from suffice.fitting.summaries import settled_domain
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.statistics import joint_counts
 from suffice.models.markov.structure import Term

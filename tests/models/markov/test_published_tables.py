@@ -19,7 +19,7 @@ from suffice.solvers.rank import dimensions, table_rank
 
 pandas = pytest.importorskip("pandas")
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the folder shared/data is not there")
 SOLVERS = ("auto", "ipf", "lbfgs", "newton")
 

@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 
-FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "sequences"
+FOLDER = Path(__file__).resolve().parents[4] / "shared" / "data" / "sequences"
 
 
 def sentences(name: str) -> list[list[list[str]]]:

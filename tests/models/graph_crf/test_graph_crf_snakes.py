@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 
-SNAKES = Path(__file__).resolve().parents[3] / "shared" / "data" / "sequences" / "snakes_grid.json.gz"
+SNAKES = Path(__file__).resolve().parents[4] / "shared" / "data" / "sequences" / "snakes_grid.json.gz"
 
 
 def snake_of(picture: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "glm"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "glm"
 
 
 @pytest.fixture(scope="module")

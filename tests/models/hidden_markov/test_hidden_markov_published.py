@@ -12,7 +12,7 @@ import pytest
 
 import suffice as sf
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "sequences"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "sequences"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason="the published sequences are not here")
 
 FAIR_LOADED: dict[str, Any] = {

@@ -158,14 +158,13 @@ def test_the_certificate_bounds_what_a_wrong_solver_has_left(solver: str, monkey
     rows = rng.standard_normal((30, 6)) @ rng.standard_normal((6, 6))
     graph = sf.GaussianGraph(ring(6), nodes=range(6), solver=solver)
     best = graph.clone().fit(rows)
-    found = learning.learn(
-        learning.Problem(best._structure, best._target(best.summary_).S, 30.0, None, best._control(), None), solver
-    )
+    S = best._task().problem(best._learned_data(), None).target.S
+    found = learning.learn(learning.Selection(best._structure, S, 30.0, None, best._control(), None), solver)
     for share in (1e-4, 1e-2, 0.3):
         moved = found.precision * (1.0 + share)
         moved[0, 1] = moved[1, 0] = moved[0, 1] * (1.0 - share)
         monkeypatch.setattr(
-            "suffice.models.gaussian_graph.model.learn",
+            "suffice.models.gaussian_graph.task.learn",
             lambda *_, moved=moved: learning.Learned(moved, "wrong", found.outcome),
         )
         with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):

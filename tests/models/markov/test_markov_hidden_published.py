@@ -9,7 +9,7 @@ import pytest
 
 import suffice as sf
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "tables"
 pandas = pytest.importorskip("pandas")
 
 if not (DATA / "expected.json").is_file():

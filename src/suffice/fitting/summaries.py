@@ -1,0 +1,173 @@
+"""Models that learn from a summary: one pass, statistics that add up and can be taken out again.
+
+A `SummaryTask` says which columns it reads and which statistics it asks for; reading them, joining what was learned and
+leaving it again is written here once. The face of such a model is `estimator.SummaryEstimator`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from suffice.domain import Domain, Variable
+from suffice.errors import OptionError, listing
+from suffice.fitting.contract import Fitted, Inputs, Problem, Purpose
+
+# A network that is read from a file and asked needs none of these, and starts in half the time without them.
+if TYPE_CHECKING:
+    from suffice.statistics import Statistic, Summary
+
+#: What a report says about columns that are read as states, though their type is float.
+_WIDENED = "{} holds whole numbers and gaps: read as states. Declare it 'real' in states= to have it read as numbers"
+#: What a report says about a column that nobody reads, and that may say how often each row occurred.
+_UNREAD_COUNTS = (
+    "the column {0!r} was not read: every row counted once. If it says how often a row occurred, give "
+    "sample_weight={0!r}"
+)
+#: Names, in small letters, that such columns have in tables of counts.
+_NAMES_OF_COUNTS = frozenset({"freq", "frequency", "count", "counts", "n", "weight", "weights"})
+
+
+@dataclass(frozen=True, eq=False)
+class SummaryData:
+    """Rows that were read: their statistics, the passes over them, and what the reading has to say."""
+
+    statistics: Summary
+    passes: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.statistics.rows
+
+    @property
+    def weight(self) -> float:
+        """The sum of their weights."""
+        return self.statistics.weight
+
+
+class SummaryFitted(Fitted, Protocol):
+    """A fitted value that scores rows by their statistics alone."""
+
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over the rows of a summary, natural logarithm."""
+
+
+F = TypeVar("F", bound=SummaryFitted)
+
+
+@dataclass(frozen=True, eq=False)
+class SummaryTask(ABC, Generic[F]):
+    """What a model of sums declares, by its options."""
+
+    options: Mapping[str, Any]
+
+    # -- what a model says -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def required(
+        self, columns: Sequence[Hashable], known: F | None, purpose: Purpose
+    ) -> Mapping[Hashable, Variable | None]:
+        """The variables to read, by column; None leaves the kind to the column."""
+
+    @abstractmethod
+    def asked(self, domain: Domain, known: F | None, purpose: Purpose) -> tuple[Statistic, ...]:
+        """The statistics that the fit needs, once the kinds of the columns are known."""
+
+    @abstractmethod
+    def problem(self, data: SummaryData, start: F | None) -> Problem[F]:
+        """The problem of these statistics."""
+
+    def check(self, summary: Summary, known: F | None, purpose: Purpose) -> Summary:
+        """A summary of the model's columns, under the names that were learned; another one is an error."""
+        return summary
+
+    # -- what follows ------------------------------------------------------------------------------------------------
+
+    def read(self, given: Inputs, known: F | None, purpose: Purpose) -> SummaryData:
+        """The statistics of rows, or those of a `Summary`."""
+        from suffice.statistics import Summary
+
+        if isinstance(given.data, Summary):
+            if given["sample_weight"] is not None or given["columns"] is not None:
+                raise OptionError("A Summary already holds weights and columns; give neither beside it.")
+            data = SummaryData(given.data)
+        else:
+            from suffice.sources import open_source
+
+            source = open_source(given.data, columns=given["columns"], sample_weight=given["sample_weight"])
+            data = self.read_source(source, known, purpose)
+        return replace(data, statistics=self.check(data.statistics, known, purpose))
+
+    def read_source(self, source: Any, known: F | None, purpose: Purpose) -> SummaryData:
+        """One pass over an open source."""
+        required = self.required(source.columns, known, purpose)
+        progress = bool(self.options.get("progress", False))
+        return answered(source, required, lambda domain: self.asked(domain, known, purpose), progress=progress)
+
+    def joined(self, earlier: SummaryData, later: SummaryData, keep: float) -> SummaryData:
+        """Rows that were learned, weighted by `keep`, and rows that join them."""
+        return replace(later, statistics=earlier.statistics * keep + later.statistics)
+
+    def without(self, earlier: SummaryData, leaving: SummaryData) -> SummaryData:
+        """Rows that were learned, without those that leave."""
+        return replace(leaving, statistics=earlier.statistics - leaving.statistics)
+
+
+# -- statistics by themselves ------------------------------------------------------------------------------------------
+
+
+def settled_domain(source: Any, required: Mapping[Hashable, Variable | None]) -> Domain:
+    """What the columns of a source hold: as required; where nothing is said as their types and whole numbers say."""
+    domain: Domain = source.infer(list(required), {name: v for name, v in required.items() if v is not None})
+    inferred = {name: "real" if v is None else "discrete" for name, v in required.items() if v is None or not v.states}
+    unsure = [n for n, kind in inferred.items() if domain[n].kind == kind and domain[n].origin == "seen"]
+    found: Domain = source.narrow(domain, unsure)
+    return found
+
+
+def answered(
+    source: Any,
+    required: Mapping[Hashable, Variable | None],
+    asked: Callable[[Domain], tuple[Statistic, ...]],
+    *,
+    progress: bool = False,
+) -> SummaryData:
+    """The statistics asked for, from one pass over an open source."""
+    from suffice.sources import summarize_source
+
+    domain = settled_domain(source, required)
+    widened = [name for name in source.whole if required.get(name, domain[name]) is None]
+    notes: tuple[str, ...] = (_WIDENED.format(listing([n for n in required if n in widened])),) if widened else ()
+    if not source.weighted and len(source.columns) > len(required):
+        unread = [name for name in source.columns if name not in required and _may_count(name)]
+        notes += tuple(_UNREAD_COUNTS.format(name) for name in unread)
+    with rows_bar(progress) as advance:
+        summary = summarize_source(source, domain, asked(domain), progress=advance)
+    return SummaryData(summary, max(source.passes, 1), notes)
+
+
+def _may_count(column: Hashable) -> bool:
+    """Whether a column is named as those are that hold how often each row occurred."""
+    return isinstance(column, str) and column.lower() in _NAMES_OF_COUNTS
+
+
+@contextmanager
+def rows_bar(wanted: bool) -> Iterator[Callable[[int, int | None], None] | None]:
+    """A bar over the rows of one pass."""
+    if not wanted:
+        yield None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(unit=" rows", unit_scale=True, leave=False) as bar:
+
+        def advance(done: int, total: int | None) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield advance

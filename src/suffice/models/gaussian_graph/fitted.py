@@ -1,0 +1,152 @@
+"""What a Gaussian graph learns: means and a precision with zeros in given places; and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.answers import MomentSums
+from suffice.domain import Domain, Variable
+from suffice.engines.gaussian import GaussianJoint
+from suffice.errors import FileFormatError, OptionError, SizeError
+from suffice.models.bayesian.queries.joint_gaussian import JointGaussian, with_points
+from suffice.models.bayesian.queries.tables import coded_columns
+from suffice.models.gaussian_graph.learning import log_likelihood
+from suffice.models.gaussian_graph.structure import GraphStructure
+from suffice.solvers.covariance_selection import entry_information
+from suffice.statistics import Moments, Summary
+
+Floats = NDArray[np.float64]
+
+#: Free entries of the precision up to which standard errors are computed: their information is this large squared.
+MOST_ENTRIES = 6_000
+
+
+@dataclass(frozen=True, eq=False)
+class GraphFitted:
+    """N(mean, precision^-1): means (p,), known or learned, and a precision (p, p) that is 0 where there is no edge."""
+
+    structure: GraphStructure
+    mean: Floats
+    precision: Floats
+    known_mean: bool = False
+
+    title = "GaussianGraph"
+
+    @property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The nodes, in the order of all arrays."""
+        return self.structure.nodes
+
+    @property
+    def n_params(self) -> int:
+        """One for each node's variance, each edge, and each free mean."""
+        return len(self.nodes) * (1 if self.known_mean else 2) + len(self.structure.edges)
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """The inverse of the precision (p, p)."""
+        half = np.linalg.inv(np.linalg.cholesky(self.precision))
+        return np.asarray(half.T @ half)
+
+    @cached_property
+    def joint(self) -> JointGaussian:
+        """The distribution of all nodes."""
+        return JointGaussian(GaussianJoint(self.nodes, self.mean, self.covariance))
+
+    @property
+    def partial_correlations(self) -> Floats:
+        """Correlation of two nodes given all others (p, p): -K_ij / sqrt(K_ii K_jj), 1 on the diagonal."""
+        units = np.sqrt(np.diag(self.precision))
+        partial = -self.precision / np.outer(units, units) + 0.0
+        np.fill_diagonal(partial, 1.0)
+        return partial
+
+    @property
+    def domain(self) -> Domain:
+        """The nodes as variables."""
+        return Domain(Variable(name, "real") for name in self.nodes)
+
+    # -- information -------------------------------------------------------------------------------------------------
+
+    def information(self) -> Floats:
+        """Expected information of the free entries of the precision in one row (m, m): the diagonal, then the edges."""
+        size = len(self.structure.entries[0])
+        if size > MOST_ENTRIES:
+            raise SizeError(
+                f"The precision has {size:,} free entries; their information would take "
+                f"{8 * size * size / 1e9:.1f} GB. The limit is {MOST_ENTRIES:,} entries."
+            )
+        return entry_information(self.covariance, *self.structure.entries)
+
+    def standard_errors(self, weight: float) -> Floats:
+        """Of the entries of the precision (p, p) learned from so many rows; 0 where there is no edge."""
+        rows, columns = self.structure.entries
+        errors = np.zeros_like(self.precision)
+        variances = np.diag(np.linalg.inv(self.information())) / weight
+        errors[rows, columns] = errors[columns, rows] = np.sqrt(variances)
+        return errors
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def query(self, variables: Any, given: Mapping[Any, Any] | None = None) -> JointGaussian:
+        """The distribution of some nodes given values of others, in the order asked."""
+        names = self.domain.names_of(variables)
+        if not given:
+            return self.joint.marginal(names)
+        values = {name: float(value) for name, value in given.items()}
+        return JointGaussian(with_points(self.joint.condition(values).law, names, values))
+
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum of log densities over the rows of a summary."""
+        moments: MomentSums = summary[Moments(self.nodes)]
+        if not moments.weight > 0:
+            return 0.0
+        return log_likelihood(self.precision, moments.scatter_about(self.mean), moments.weight)
+
+    def score_samples(self, rows: Any, *, columns: Any = None) -> Floats:
+        """Log density of each row (n,); missing values and absent columns are integrated out."""
+        parts = [self.joint.log_prob(coded) for coded, _ in coded_columns(rows, self.domain, columns)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def predict(self, data: Any, target: Hashable, *, columns: Any = None) -> Floats:
+        """The mean of a node given the other columns of each row (n,)."""
+        others = Domain(variable for variable in self.domain.variables if variable.name != target)
+        if len(others) == len(self.nodes):
+            raise OptionError(f"There is no node {target!r} to predict.")
+        index, parts = self.nodes.index(target), [np.empty(0)]
+        for coded, n in coded_columns(data, others, columns, self.domain):
+            rows, means = np.full((n, len(self.nodes)), np.nan), np.empty(n)
+            for column, name in enumerate(self.nodes):
+                if name in coded:
+                    rows[:, column] = coded[name]
+            for pattern in self.joint.law.patterns(rows):
+                means[pattern.rows] = pattern.filled[:, index]
+            parts.append(means)
+        return np.concatenate(parts)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a file; the structure is an option."""
+        return {"mean": self.mean, "precision": self.precision}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any], structure: GraphStructure, *, known_mean: bool) -> GraphFitted:
+        """Rebuild from plain data, checking it."""
+        p = len(structure.nodes)
+        mean, precision = (np.asarray(plain[name], dtype=np.float64) for name in ("mean", "precision"))
+        if mean.shape != (p,) or precision.shape != (p, p) or not np.isfinite(mean).all():
+            raise FileFormatError(f"The file holds a mean of shape {mean.shape} for {p} nodes.")
+        if not np.array_equal(precision, precision.T):
+            raise FileFormatError("The precision in the file is not symmetric.")
+        try:
+            np.linalg.cholesky(precision)
+        except np.linalg.LinAlgError:
+            raise FileFormatError("The precision in the file is not positive definite.") from None
+        return cls(structure, mean, precision, known_mean)
