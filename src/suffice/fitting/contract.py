@@ -72,7 +72,8 @@ class Found(Generic[F]):
     """What a solver has found, and how.
 
     `outcome` is None for a closed form. `estimate` is one of "maximum likelihood", "MAP" and "posterior mean", or names
-    what else was aimed at. `notes` are for the receipt.
+    what else was aimed at. `notes` are for the receipt. `passes` are those over the data, where solving goes over them
+    again; None where reading was all.
     """
 
     fitted: F
@@ -82,6 +83,7 @@ class Found(Generic[F]):
     notes: tuple[str, ...] = ()
     plan: str | None = None
     parameterisation: str | None = None
+    passes: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
