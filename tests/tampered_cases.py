@@ -609,7 +609,7 @@ def _climbed(law: Any, sequences: Any, acceleration: Any) -> Any:
     return model.fit(sequences)
 
 
-BAUM_WELCH = "suffice.models.hidden_markov.learning.climb"
+BAUM_WELCH = "suffice.models.em.latent.climb"
 HIDDEN_CHAINS = {
     "hmm-known": Case(
         lambda: sf.HiddenMarkovModel(["X", "Y"], sf.Categorical()).fit(SEEN, PATHS), _known, _known_value, 20.0

@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from suffice.models.glm.model import GLM as GLM
     from suffice.models.graph_crf.declaration import GraphCRF as GraphCRF
     from suffice.models.graph_crf.example import GraphExample as GraphExample
+    from suffice.models.hidden_markov.declaration import HiddenMarkovModel as HiddenMarkovModel
     from suffice.models.hidden_markov.emissions.law import Mixture as Mixture
-    from suffice.models.hidden_markov.model import HiddenMarkovModel as HiddenMarkovModel
     from suffice.models.markov.approximate.options import GibbsSampling as GibbsSampling
     from suffice.models.markov.feature import Feature as Feature
     from suffice.models.markov.network import MarkovNetwork as MarkovNetwork
@@ -95,7 +95,7 @@ _EXPORTS: dict[str, str] = {
     "GaussianGraph": "suffice.models.gaussian_graph.declaration",
     "GraphCRF": "suffice.models.graph_crf.declaration",
     "GraphExample": "suffice.models.graph_crf.example",
-    "HiddenMarkovModel": "suffice.models.hidden_markov.model",
+    "HiddenMarkovModel": "suffice.models.hidden_markov.declaration",
     "GibbsSampling": "suffice.models.markov.approximate.options",
     "MarkovNetwork": "suffice.models.markov.network",
     "Mixture": "suffice.models.hidden_markov.emissions.law",

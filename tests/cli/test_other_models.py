@@ -168,7 +168,7 @@ def test_hmm(good: Command, place: Path) -> None:
     by_step = good("predict", "hmm.json", "rows.csv", "--group", "game", "--option", "method=posterior").rows
     assert [int(row["state"]) for row in by_step] == np.concatenate(hmm.predict(games, method="posterior")).tolist()
     shares = good("predict", "hmm.json", "rows.csv", "--group", "game", "--proba").rows
-    assert [float(row["1"]) for row in shares] == np.concatenate(hmm.posteriors(games))[:, 1].tolist()
+    assert [float(row["1"]) for row in shares] == np.concatenate(hmm.predict_proba(games))[:, 1].tolist()
     drawn = good("sample", "hmm.json", "-n", "2", "--length", "3", "--seed", "8").rows
     values, path = hmm.sample(3, 2, random_state=8)
     assert [float(row["level"]) for row in drawn] == np.concatenate(values).tolist()

@@ -77,7 +77,7 @@ class HiddenChainWay(Way):
     """A HiddenMarkovModel."""
 
     def _opened(self, data: Sequence[str], form: Form) -> tuple[dict[Hashable, NDArray[Any]], dict[str, Any]]:
-        learned = getattr(self.model, "_columns", None)
+        learned = self.model.columns_
         chosen = form.columns or tuple(learned or ())
         beside = [name for name in (form.group, form.order) if name is not None]
         with rows(data) as found:
@@ -96,7 +96,7 @@ class HiddenChainWay(Way):
         """The most probable path of states, in the order of the rows; with `proba` the posteriors of all states."""
         form.check(self.who, "group", "order", "columns", "proba", "further")
         table, form_of = self._opened(data, form)
-        asked = self.model.posteriors if form.proba else self.model.predict
+        asked = self.model.predict_proba if form.proba else self.model.predict
         answer = call(asked, table, **form_of, **form.further)
         steps = np.concatenate(answer) if isinstance(answer, list) else np.asarray(answer)
         found = np.empty_like(steps)
@@ -113,7 +113,7 @@ class HiddenChainWay(Way):
             raise OptionError("Say how many steps each sequence is to have with --length.")
         seen, states = self.model.sample(form.length, n, random_state=form.seed)
         values = np.concatenate([np.asarray(part) for part in seen])
-        names = list(getattr(self.model, "_columns", None) or [])
+        names = list(self.model.columns_ or [])
         wide = values.reshape(len(values), -1)
         names = names if len(names) == wide.shape[1] else [f"x{at}" for at in range(wide.shape[1])]
         first = {"sequence": np.repeat(np.arange(n), form.length), "state": np.concatenate(states)}

@@ -73,6 +73,7 @@ class Found(Generic[F]):
 
     `outcome` is None for a closed form. `estimate` is one of "maximum likelihood", "MAP" and "posterior mean", or names
     what else was aimed at. `notes` are for the receipt. With `later` a closed form is judged when someone first looks.
+    `passes` are those over the data, where solving goes over them again; None where reading was all.
     """
 
     fitted: F
@@ -83,6 +84,7 @@ class Found(Generic[F]):
     plan: str | None = None
     parameterisation: str | None = None
     later: bool = False
+    passes: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

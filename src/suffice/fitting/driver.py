@@ -99,7 +99,7 @@ def measured(found: Found[F], data: Data, problem: Problem[F], control: Control)
         model=found.fitted.title,
         rows=data.rows,
         weight=data.weight,
-        passes=data.passes,
+        passes=data.passes if found.passes is None else found.passes,
         method=found.method,
         estimate=found.estimate,
         log_likelihood=judged.log_likelihood,

@@ -37,6 +37,9 @@ class Estimator(Optioned):
     #: Options that are not written to files: they steer a run and are no part of the model.
     _transient: ClassVar[frozenset[str]] = frozenset({"callback", "progress", "checkpoint"})
 
+    #: Why rows have no summary from which the model could learn, for models that have none.
+    _without_summary: ClassVar[str] = "its fit goes over them again and again"
+
     #: The last fit; None before the first.
     _fit: Fit[Any] | None = None
 

@@ -328,7 +328,7 @@ def summarize(
         return questions._task().read(given, None, "fit").statistics
     if isinstance(questions, Estimator) and not isinstance(questions, TemplateEstimator):
         raise OptionError(
-            f"A {type(questions).__name__} has no finite statistics of rows: its fit goes over them again and again."
+            f"A {type(questions).__name__} has no finite statistics of rows: {questions._without_summary}."
         )
     asked = questions if isinstance(questions, TemplateEstimator) else _Questions(questions, states)
     if isinstance(data, Summary):

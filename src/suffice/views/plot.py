@@ -345,7 +345,7 @@ def states(model: Any, sequence: Any, *, truth: Sequence[Hashable] | None = None
     number = {name: at for at, name in enumerate(names)}
     found = _one_of(model, sequence)
     path = [number[state] for state in model.predict(found)[0]]
-    shares = np.asarray(model.posteriors(found)[0])
+    shares = np.asarray(model.predict_proba(found)[0])
     if truth is not None and len(truth) != len(path):
         raise DataError(f"truth has {len(truth)} states, and the sequence {len(path)} steps.")
     ax = _axes(ax, "states", figsize=(9.0, 0.8 + 0.5 * len(names)))

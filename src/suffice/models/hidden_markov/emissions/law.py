@@ -59,7 +59,7 @@ class Mixture(Distribution):
         from suffice.sources.sequences import open_sequences
 
         # By name: the model stands above the laws that its states emit.
-        chain = importlib.import_module("suffice.models.hidden_markov.model").HiddenMarkovModel
+        chain = importlib.import_module("suffice.models.hidden_markov.declaration").HiddenMarkovModel
 
         if isinstance(self._options["components"], tuple):
             raise OptionError("There is nothing to fit: the components are given. Give an unfitted law and n.")
