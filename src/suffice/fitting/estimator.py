@@ -6,22 +6,19 @@ changes nothing.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
-from weakref import WeakValueDictionary
 
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
+from suffice.fitting import outlets
 from suffice.options import Optioned
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
     from suffice.fitting.control import Control
     from suffice.fitting.driver import Fit
+    from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import MatchedStatistics, Report
-
-#: The reports that someone holds, by their models.
-_SHOWN: WeakValueDictionary[int, Report] = WeakValueDictionary()
 
 
 class Estimator(Optioned):
@@ -55,15 +52,12 @@ class Estimator(Optioned):
 
     @property
     def report_(self) -> Report:
-        """The receipt of the fit; it knows its model, so that it can show it."""
+        """The receipt of the fit, whose page shows the model too."""
         held = self._bare_report()
         if held is None:
             raise NotFittedError(f"This {type(self).__name__} has no report_ yet. Call fit first.")
-        # The model keeps the bare report, so that the two hold no cycle; what is shown is one object while it is held.
-        shown = _SHOWN.get(id(self))
-        if shown is None or not shown.is_of(self, held):
-            shown = _SHOWN[id(self)] = held.of(self)
-        return shown
+        # What the model keeps knows nothing of it, so that the two hold no cycle.
+        return held.shown_with(self.portrait)
 
     @property
     def n_params_(self) -> int:
@@ -75,6 +69,15 @@ class Estimator(Optioned):
         self.fitted_  # noqa: B018  Says that nothing was learned, where that is so.
         matched: MatchedStatistics | None = self._fit.judgement.matched
         return matched
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: pages, plots, notebooks and the command read nothing else.
+
+        A model of one's own that draws none shows its receipt and what its fit makes equal.
+        """
+        from suffice.fitting.portrait import Portrait
+
+        return Portrait(type(self).__name__, n_params=lambda: self.n_params_, matched=self.matched_statistics)
 
     @property
     def converged_(self) -> bool:
@@ -135,15 +138,14 @@ class Estimator(Optioned):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the model, its graph and its receipt."""
-        found: str = importlib.import_module("suffice.views").model_card(self)
-        return found
+        held = self._bare_report()
+        return outlets.card(repr(self), self.portrait(), held)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
     def write(self, path: Any) -> None:
         """Save to a file; the ending says the format and `suffice.read` loads it."""
-        # By name: formats look at models from outside, so nothing below them may import them.
-        importlib.import_module("suffice.formats").write(self, path)
+        outlets.write(self, path)
 
     def to_plain(self) -> dict[str, Any]:
         """Options, what was learned and the report as plain data."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,9 @@ from suffice.models.gaussian_graph.priors import Target, read_prior
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.solvers.covariance_selection import entry_information
 from suffice.statistics import Moments, Statistic, Summary
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -358,6 +361,12 @@ class GaussianGraph(GraphAnswers, TemplateEstimator):
         return self._structure.non_edges
 
     # -- files -------------------------------------------------------------------------------------------------------
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.gaussian_graph.portrait import portrait_of
+
+        return portrait_of(self)
 
     def to_plain(self) -> dict[str, Any]:
         """Options, parameters, summary and report as plain data; any structure is written as its edges."""

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from suffice.models.hidden_markov.results import Results
 from suffice.models.hidden_markov.standard_errors import curvature_of, is_cheap
 from suffice.models.hidden_markov.start import Start, known_counts
 from suffice.models.hidden_markov.structure import Structure, read_fixed, read_tied
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -397,6 +400,12 @@ class HiddenMarkovModel(Results, Decoding, HiddenMarkovFile):  # type: ignore[mi
         if outcome is None:
             return "MAP" if self._options["estimate"] == "map" else "posterior mean"
         return "MAP" if self._options["estimate"] == "map" else "MAP under pseudo-counts + 1"
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.hidden_markov.portrait import portrait_of
+
+        return portrait_of(self)
 
     def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> Any:
         """Sequences are no table of rows, so that `summarize` cannot ask for them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from suffice.models.markov_chain.solve import Solved, Wishes, solve
 from suffice.records import checked
 from suffice.sources.ngrams import Layout, check_marks
 from suffice.statistics import Statistic, Summary
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -318,6 +321,12 @@ class MarkovChain(ChainSamples, ChainAnalysis, TemplateEstimator):
         if "_words" not in self.__dict__:
             raise NotFittedError("This MarkovChain has learned nothing yet. Call fit first.")
         return self._words
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.markov_chain.portrait import portrait_of
+
+        return portrait_of(self)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,64 @@
+"""What there is to see of a Gaussian graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.fitting.portrait import Graph, Grid, NamedMatrix, Portrait, VariableDistribution, matrix_grid, rescaled_by
+
+if TYPE_CHECKING:
+    from suffice.models.gaussian_graph.model import GaussianGraph
+
+#: Nodes up to which the partial correlations of all pairs are shown, and of how many they are printed.
+MOST_NODES, MOST_PRINTED = 40, 12
+
+
+def portrait_of(graph: GaussianGraph) -> Portrait:
+    """Its graph, means and standard deviations, and the partial correlations that its edges stand for."""
+    tables: list[Callable[[], Grid | None]] = [partial(_moments, graph)]
+    if len(graph.nodes) <= MOST_NODES:
+        tables.append(partial(_correlations, graph))
+    return Portrait(
+        title="GaussianGraph",
+        kind="gaussian",
+        graph=Graph(graph.nodes, graph.edges),
+        n_params=lambda: graph.n_params_,
+        parameters=lambda: {"mean": graph.mean_, "precision": graph.precision_},
+        text=partial(_text, graph),
+        variables=partial(_variables, graph),
+        tables=tables,
+        matched=graph.matched_statistics,
+        rescaled=rescaled_by(graph),
+        precision=partial(_precision, graph),
+    )
+
+
+def _variables(graph: GaussianGraph) -> list[VariableDistribution]:
+    spreads = np.sqrt(np.diag(graph.covariance_)).tolist()
+    return [VariableDistribution.normal(*each) for each in zip(graph.nodes, graph.mean_.tolist(), spreads, strict=True)]
+
+
+def _moments(graph: GaussianGraph) -> Grid:
+    values = np.column_stack([graph.mean_, np.sqrt(np.diag(graph.covariance_))])
+    return matrix_grid("Variables", graph.nodes, ["mean", "standard deviation"], values, "none")
+
+
+def _correlations(graph: GaussianGraph) -> Grid:
+    return matrix_grid("Partial correlations", graph.nodes, graph.nodes, graph.partial_correlations_, "signed")
+
+
+def _precision(graph: GaussianGraph, partial_correlations: bool) -> NamedMatrix:
+    values = graph.partial_correlations_ if partial_correlations else graph.precision_
+    return NamedMatrix(graph.nodes, graph.nodes, np.asarray(values), signed=True)
+
+
+def _text(graph: GaussianGraph) -> str:
+    """Partial correlations of the first nodes."""
+    matrix = str(np.round(graph.partial_correlations_[:MOST_PRINTED, :MOST_PRINTED], 3))
+    rest = len(graph.nodes) - MOST_PRINTED
+    more = f"\n... ({rest} more nodes)" if rest > 0 else ""
+    return f"partial correlations of {', '.join(map(str, graph.nodes[:MOST_PRINTED]))}\n{matrix}{more}"
