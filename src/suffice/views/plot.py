@@ -153,7 +153,7 @@ def posterior(model: Any, *, node: Hashable = None, level: float = 0.95, ax: Any
     at = np.arange(len(found))
     ax.hlines(at, [one.low for one in found], [one.high for one in found], color=ACCENT, alpha=0.35, linewidth=6)
     for kind, mark, colour, said in _KINDS:
-        points = [(x, y) for y, one in zip(at, found, strict=True) if (x := one.points[kind]) is not None]
+        points = [(v, y) for y, one in zip(at, found, strict=True) if (v := one.points[kind]) is not None]
         if points:
             face = "none" if kind == "mle" else colour
             x, y = zip(*points, strict=True)
