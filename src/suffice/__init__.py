@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from suffice.fitting import outlets as _outlets
+
 if TYPE_CHECKING:
     from suffice.domain import Domain as Domain
     from suffice.domain import Variable as Variable
@@ -176,6 +178,34 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(_EXPORTS[name]), name)
     globals()[name] = value
     return value
+
+
+def _page(report: Any, portrait: Any, path: Any) -> str:
+    from suffice.views import write_report
+
+    return write_report(report, portrait, path)
+
+
+def _card(made: str, portrait: Any, report: Any) -> str:
+    from suffice.views import model_card
+
+    return model_card(made, portrait, report)
+
+
+def _write(model: Any, path: Any) -> None:
+    from suffice.formats import write
+
+    write(model, path)
+
+
+def _read(path: Any) -> Any:
+    from suffice.formats import read
+
+    return read(path)
+
+
+# Pages and files stand above the models that they show and hold: here, where all parts are known, they meet.
+_outlets.connect(page=_page, card=_card, write=_write, read=_read)
 
 
 def __dir__() -> list[str]:

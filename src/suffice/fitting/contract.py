@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from suffice.fitting.control import Control, Outcome
+    from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import Certificate, MatchedStatistics
 
 #: Why rows are read: to be learned, to join those learned or to leave them, or to be compared with the model.
@@ -58,6 +59,9 @@ class Fitted(Protocol):
     @property
     def n_params(self) -> int:
         """Free parameters: a rank, never a count of weights."""
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: pages, plots, notebooks and the command read nothing else."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for files."""

@@ -6,13 +6,12 @@ changes nothing.
 
 from __future__ import annotations
 
-import importlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
-from weakref import WeakValueDictionary
 
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
+from suffice.fitting import outlets
 from suffice.options import Optioned
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
@@ -20,12 +19,10 @@ if TYPE_CHECKING:
     from suffice.fitting.contract import Judgement, Purpose
     from suffice.fitting.control import Control
     from suffice.fitting.driver import Fit
+    from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import MatchedStatistics, Report
     from suffice.fitting.summaries import SummaryData, SummaryTask
     from suffice.statistics import Summary
-
-#: The reports that someone holds, by their models.
-_SHOWN: WeakValueDictionary[int, Report] = WeakValueDictionary()
 
 
 class Estimator(Optioned):
@@ -70,15 +67,12 @@ class Estimator(Optioned):
 
     @property
     def report_(self) -> Report:
-        """The receipt of the fit; it knows its model, so that it can show it."""
+        """The receipt of the fit, whose page shows the model too."""
         held = self._bare_report()
         if held is None:
             raise NotFittedError(f"This {type(self).__name__} has no report_ yet. Call fit first.")
-        # The model keeps the bare report, so that the two hold no cycle; what is shown is one object while it is held.
-        shown = _SHOWN.get(id(self))
-        if shown is None or not shown.is_of(self, held):
-            shown = _SHOWN[id(self)] = held.of(self)
-        return shown
+        # What the model keeps knows nothing of it, so that the two hold no cycle.
+        return held.shown_with(self.portrait)
 
     @property
     def n_params_(self) -> int:
@@ -104,6 +98,15 @@ class Estimator(Optioned):
     def bic_(self) -> float | None:
         """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."""
         return self.report_.bic
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: pages, plots, notebooks and the command read nothing else.
+
+        A model of one's own that draws none shows its receipt and what its fit makes equal.
+        """
+        from suffice.fitting.portrait import Portrait
+
+        return Portrait(type(self).__name__, n_params=lambda: self.n_params_, matched=self.matched_statistics)
 
     @property
     def converged_(self) -> bool:
@@ -164,15 +167,14 @@ class Estimator(Optioned):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the model, its graph and its receipt."""
-        found: str = importlib.import_module("suffice.views").model_card(self)
-        return found
+        held = self._bare_report()
+        return outlets.card(repr(self), self.portrait(), held)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
     def write(self, path: Any) -> None:
         """Save to a file; the ending says the format and `suffice.read` loads it."""
-        # By name: formats look at models from outside, so nothing below them may import them.
-        importlib.import_module("suffice.formats").write(self, path)
+        outlets.write(self, path)
 
     def to_plain(self) -> dict[str, Any]:
         """Options, what was learned and the report as plain data."""
@@ -199,6 +201,15 @@ class SummaryEstimator(Estimator):
     @abstractmethod
     def _task(self) -> SummaryTask[Any]:
         """What the options declare."""
+
+    def _fitted_portrait(self) -> Portrait:
+        """The portrait of the fitted value, with what its statistics show besides."""
+        from dataclasses import replace
+
+        from suffice.fitting.portrait import rescaled_by
+
+        portrait: Portrait = self.fitted_.portrait()
+        return replace(portrait, matched=self.matched_statistics, rescaled=rescaled_by(self))
 
     @property
     def statistics_(self) -> Summary:

@@ -207,7 +207,7 @@ class TemplateEstimator(Estimator):
         return held
 
     def _set_receipt(self, report: Report) -> None:
-        self.__dict__["report_"] = report.bare
+        self.__dict__["report_"] = copy.copy(report)  # A copy knows no model, not even that of another fit.
 
     report_ = property(Estimator.report_.fget, _set_receipt)  # type: ignore[attr-defined]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ from suffice.models.gaussian_graph.learning import SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.models.gaussian_graph.task import GraphTask
 from suffice.statistics import Moments
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -236,6 +239,14 @@ class GaussianGraph(SummaryEstimator):
     def df_(self) -> int:
         """Degrees of freedom of the deviance: the pairs that are not joined."""
         return self._structure.non_edges
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        if self._fit is None:
+            from suffice.fitting.portrait import Graph, Portrait
+
+            return Portrait("GaussianGraph", "gaussian", graph=Graph(self.nodes, self.edges))
+        return self._fitted_portrait()
 
     # -- other forms -------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +38,9 @@ from suffice.models.hidden_markov.standard_errors import constant_errors, standa
 from suffice.models.hidden_markov.structure import read_fixed, read_tied
 from suffice.models.hidden_markov.task import HiddenMarkovTask
 from suffice.options import own_options
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -464,6 +467,16 @@ class HiddenMarkovModel(Estimator):
 
     def _decoder(self) -> Decoder:
         return Decoder(self.fitted_, self._options["threads"])
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.hidden_markov.portrait import portrait_of_model
+
+        if self._fit is None:
+            from suffice.fitting.portrait import Portrait
+
+            return Portrait("HiddenMarkovModel", "hmm")
+        return portrait_of_model(self)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from suffice.models.hidden_markov.parameters import Parameters
 from suffice.models.hidden_markov.reading import Form, Opened, open_observations
 from suffice.models.hidden_markov.structure import read_rows
 from suffice.sources.sequences import is_table
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -92,6 +95,12 @@ class HiddenMarkovFitted:
         return Expectation(observed, self.emission, threads).log_likelihoods(self.parameters)
 
     # -- files -------------------------------------------------------------------------------------------------------
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it."""
+        from suffice.models.hidden_markov.portrait import portrait_of
+
+        return portrait_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file; what the emission is follows from the options and from what is known of the data."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from suffice.models.markov.priors import LaplacePenalty, read_penalty
 from suffice.models.markov.statistics import MarkovStatistics
 from suffice.solvers.scaling import inner
 from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
+    from suffice.models.markov.network import MarkovNetwork
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +47,12 @@ class MarkovState(MarkovAnswers, MarkovStatistics, MarkovBuilders):
     def nodes(self) -> tuple[Hashable, ...]:
         """The variables, in the order in which the structure names them."""
         return self._names
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.markov.portrait import portrait_of
+
+        return portrait_of(cast("MarkovNetwork", self))
 
     def _keep(self, family: LawFamily, weights: Floats, limits: Floats) -> None:
         stale = ("_inference", "_law", "_near_law", "_log_z", "_standing", "_face_size", "_observed_information")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,13 @@ from suffice.models.markov_chain.analysis import LongRun
 from suffice.models.markov_chain.distributions import NextState
 from suffice.models.markov_chain.fitted import ChainFitted
 from suffice.models.markov_chain.input import Given, Vocabulary, opened, splitter
-from suffice.models.markov_chain.matched import rows_with_prior
 from suffice.models.markov_chain.sampling import sample_sequences
 from suffice.models.markov_chain.task import ChainTask, matched
 from suffice.sources.ngrams import check_marks
 from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -180,10 +182,8 @@ class MarkovChain(SummaryEstimator):
 
     def counted_rows(self) -> list[CountedRows]:
         """The rows that were met with their counts and pseudo-counts; empty without a prior."""
-        chain: ChainFitted = self.fitted_
-        if chain.levels is None or chain.prior is None or chain.smoothed:
-            return []
-        return rows_with_prior(chain.levels, chain.words, chain.prior)
+        rows: list[CountedRows] = self.fitted_.counted_rows()
+        return rows
 
     # -- probabilities -----------------------------------------------------------------------------------------------
 
@@ -364,6 +364,14 @@ class MarkovChain(SummaryEstimator):
         steps (by default 1000).
         """
         return sample_sequences(self.fitted_, n, length, history, random_state)
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        if self._fit is None:
+            from suffice.fitting.portrait import Portrait
+
+            return Portrait("MarkovChain", "chain")
+        return self._fitted_portrait()
 
     # -- files -------------------------------------------------------------------------------------------------------
 

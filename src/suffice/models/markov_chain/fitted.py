@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, FileFormatError, OptionError, SizeError
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_mixture import DirichletMixture
+from suffice.fitting.report import CountedRows
 from suffice.models.markov_chain.distributions import (
     BackoffDistribution,
     MixtureDistribution,
@@ -23,12 +24,16 @@ from suffice.models.markov_chain.distributions import (
 )
 from suffice.models.markov_chain.input import Vocabulary, windows_of
 from suffice.models.markov_chain.levels import Levels, at_places
+from suffice.models.markov_chain.matched import rows_with_prior
 from suffice.models.markov_chain.rows import Histories, RowPrior
 from suffice.records import checked
 from suffice.sources.ngrams import Layout, sequence_windows
 from suffice.sources.sequences import Sequences, code_states
 from suffice.statistics import Summary
 from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -360,6 +365,18 @@ class ChainFitted:
         order = self.distribution.order
         windows, offsets = sequence_windows(words.places(states)[codes], sequences.offsets, order, words.card, end)
         return np.add.reduceat(self.distribution.log_prob(windows), offsets[:-1])
+
+    def counted_rows(self) -> list[CountedRows]:
+        """The rows that were met with their counts and pseudo-counts; empty without a prior."""
+        if self.levels is None or self.prior is None or self.smoothed:
+            return []
+        return rows_with_prior(self.levels, self.words, self.prior)
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it."""
+        from suffice.models.markov_chain.portrait import portrait_of
+
+        return portrait_of(self)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
