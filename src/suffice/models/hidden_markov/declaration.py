@@ -472,10 +472,6 @@ class HiddenMarkovModel(Estimator):
         """What there is to see of it: what pages, plots and notebooks show."""
         from suffice.models.hidden_markov.portrait import portrait_of_model
 
-        if self._fit is None:
-            from suffice.fitting.portrait import Portrait
-
-            return Portrait("HiddenMarkovModel", "hmm")
         return portrait_of_model(self)
 
     # -- files -------------------------------------------------------------------------------------------------------

@@ -52,9 +52,12 @@ def portrait_of(fitted: HiddenMarkovFitted) -> Portrait:
 
 
 def portrait_of_model(model: HiddenMarkovModel) -> Portrait:
-    """The portrait of what was learned, with its counts, and the states of a sequence."""
+    """The portrait of what was learned, with its counts, and the states of a sequence; of no more than the kind before."""
+    fitted = or_none(lambda: model.fitted_)
+    if fitted is None:
+        return Portrait("HiddenMarkovModel", "hmm")
     return replace(
-        model.fitted_.portrait(),
+        fitted.portrait(),
         matched=model.matched_statistics,
         estimates=partial(_estimates, model),
         decoding=partial(_decoding, model),
