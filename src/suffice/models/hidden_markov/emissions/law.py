@@ -124,7 +124,7 @@ class Mixture(Distribution):
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
-        from suffice.models.hidden_markov.portrait import mixture_portrait
+        from suffice.models.hidden_markov.emissions.portrait import mixture_portrait
 
         return mixture_portrait(self)
 
