@@ -47,6 +47,12 @@ class Estimator(Optioned):
         self._fit = fit
         return self
 
+    def _with_fit(self, fit: Fit[Any] | None) -> Self:
+        """A copy with the same options and another fit; None for an unfitted one."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, _fit=fit)
+        return found
+
     @property
     def fitted_(self) -> Any:
         """What was learned: a frozen value."""

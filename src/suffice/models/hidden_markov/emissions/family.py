@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain
 from suffice.errors import DataError, EstimateError, OptionError
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.gamma import Gamma
 from suffice.families.vectors import VectorFamily
 from suffice.fitting.template import summarize
