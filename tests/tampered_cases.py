@@ -87,12 +87,10 @@ def _scaled(law: type, factor: float = 1.2) -> Spoil:
     def spoil(monkeypatch: Any) -> None:
         right = law._maximise  # type: ignore[attr-defined]
 
-        def wrong(self: Any, summary: Any) -> Any:
-            found = right(self, summary)
-            self._parameters = self._check(
-                {name: self._options.get(name) or _off(name, value, factor) for name, value in self.parameters_.items()}
-            )
-            return found
+        def wrong(self: Any, summary: Any, control: Any) -> Any:
+            found, outcome = right(self, summary, control)
+            spoiled = {name: self._options.get(name) or _off(name, value, factor) for name, value in found.items()}
+            return spoiled, outcome
 
         monkeypatch.setattr(law, "_maximise", wrong)
 
@@ -164,13 +162,13 @@ LAWS = {
         sf.Beta,
         SHARES,
         lambda p, x: stats.beta.logpdf(x, p.alpha_, p.beta_),
-        ended("suffice.families.exponential|ExponentialFamily._match", lambda x: 1.2 * x),
+        ended("suffice.families.exponential_family|ExponentialFamily._newton", lambda x: 1.2 * x),
     ),
     "dirichlet": _law(
         sf.Dirichlet,
         SIMPLEX,
         lambda p, x: stats.dirichlet.logpdf(x.T, p.alpha_),
-        ended("suffice.families.exponential|ExponentialFamily._match", lambda x: 1.2 * x),
+        ended("suffice.families.exponential_family|ExponentialFamily._newton", lambda x: 1.2 * x),
     ),
 }
 

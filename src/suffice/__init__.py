@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from suffice.families.dirichlet import Dirichlet as Dirichlet
     from suffice.families.dirichlet_mixture import DirichletMixture as DirichletMixture
     from suffice.families.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
-    from suffice.families.exponential_law import Exponential as Exponential
+    from suffice.families.exponential import Exponential as Exponential
     from suffice.families.gamma import Gamma as Gamma
     from suffice.families.geometric import Geometric as Geometric
     from suffice.families.inverse_gamma import InverseGamma as InverseGamma
@@ -112,7 +112,7 @@ _EXPORTS: dict[str, str] = {
     "Beta": "suffice.families.beta",
     "Categorical": "suffice.families.categorical",
     "Dirichlet": "suffice.families.dirichlet",
-    "Exponential": "suffice.families.exponential_law",
+    "Exponential": "suffice.families.exponential",
     "Gamma": "suffice.families.gamma",
     "Geometric": "suffice.families.geometric",
     "InverseGamma": "suffice.families.inverse_gamma",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,8 +22,10 @@ from suffice.families.base import (
 )
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_multinomial import DirichletMultinomial
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
+from suffice.families.fitted import FamilyFitted
 from suffice.families.simplex import relative_entropy
+from suffice.fitting.control import Control
 from suffice.statistics import Counts, Statistic, Summary
 
 if TYPE_CHECKING:
@@ -53,8 +56,6 @@ class Categorical(ExponentialFamily):
 
     parameter_names = ("probabilities",)
     conjugate_priors = ("Dirichlet", "DirichletMixture")
-
-    _seen: tuple[Hashable, ...]
 
     def __init__(
         self,
@@ -88,9 +89,10 @@ class Categorical(ExponentialFamily):
         """The states that were declared or seen, or that given probabilities number; None before a fit."""
         if self._options["states"] is not None:
             return Variable.discrete("x", self._options["states"]).states
-        if "_seen" in self.__dict__:
-            return self._seen
-        return tuple(range(len(self.probabilities_))) if "_parameters" in self.__dict__ else None
+        if self._fit is None:
+            return None
+        seen: tuple[Hashable, ...] | None = self._fit.fitted.states
+        return tuple(range(len(self.probabilities_))) if seen is None else seen
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
@@ -110,23 +112,17 @@ class Categorical(ExponentialFamily):
     def _states(self) -> Variable:
         return Variable.discrete("x", self.states_)
 
-    def _fitted_state(self) -> dict[str, Any]:
-        return super()._fitted_state() | {"states": list(self.states_)}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        super()._restore(state)
-        self._seen = Variable.discrete("x", state["states"]).states
-        posterior = self.__dict__.get("_posterior")
-        sizes = {
-            len(self.states_),
-            len(self.probabilities_),
-            len(self.states_ if posterior is None else posterior.mean()),
-        }
+    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
+        fitted = replace(super()._fitted_from(plain), states=Variable.discrete("x", plain["states"]).states)
+        parts = [fitted.states or (), fitted.parameters["probabilities"]]
+        if fitted.posterior is not None:
+            parts.append(fitted.posterior.mean())
+        sizes = sorted({len(part) for part in parts})
         if len(sizes) > 1:
-            raise OptionError(f"States, probabilities and posterior have different numbers of parts: {sorted(sizes)}.")
+            raise OptionError(f"States, probabilities and posterior have different numbers of parts: {sizes}.")
+        return fitted
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """K - 1."""
         return len(self.probabilities_) - 1
 
@@ -193,10 +189,10 @@ class Categorical(ExponentialFamily):
     def _from_natural(self, eta: Floats) -> dict[str, Any]:
         return {"probabilities": self._probabilities(eta)}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
         # The last share is a difference, so rounding may leave it a little below zero.
         last = 1 - mean.sum()
-        return {"probabilities": np.append(mean, 0.0 if -SUM_TOLERANCE < last < 0 else last)}
+        return {"probabilities": np.append(mean, 0.0 if -SUM_TOLERANCE < last < 0 else last)}, None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -255,18 +251,18 @@ class Categorical(ExponentialFamily):
         counts = self._counts(summary)
         return np.asarray(counts[:-1] / counts.sum())
 
-    def _solve(self, summary: Summary) -> Any:
-        self._refuse_given()
-        if self._options["states"] is None:
-            variable = only_variable(summary, self)
-            if variable.card == 0:
-                raise OptionError("There are no rows and no states. Give states= or data.")
-            self._seen = variable.states
-        return super()._solve(summary)
+    def _states_in(self, summary: Summary) -> tuple[Hashable, ...]:
+        declared = self._options["states"]
+        return only_variable(summary, self).states if declared is None else Variable.discrete("x", declared).states
 
-    def _maximise(self, summary: Summary) -> None:
+    def _refuse_given(self, summary: Summary) -> None:
+        super()._refuse_given(summary)
+        if not self._states_in(summary):
+            raise OptionError("There are no rows and no states. Give states= or data.")
+
+    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
         counts = self._counts(summary)
-        self._parameters = self._check({"probabilities": counts / counts.sum()})
+        return {"probabilities": counts / counts.sum()}, None
 
     def _edge(self, summary: Summary) -> tuple[str, ...]:
         # With a prior a state that was never seen may still have a probability above zero.
@@ -310,8 +306,8 @@ class Categorical(ExponentialFamily):
         prior = prior.spread_over(size) if isinstance(prior, Dirichlet) else prior
         if prior is not None and len(prior.mean()) != size:
             raise OptionError(
-                f"The prior has {len(prior.mean())} parts and there are {size} states: {listing(self.states_)}. "
-                "Declare the states in the order of the prior with states=."
+                f"The prior has {len(prior.mean())} parts and there are {size} states: "
+                f"{listing(self._states_in(summary))}. Declare the states in the order of the prior with states=."
             )
         return prior
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_numbers, as_shape, as_shares, generator, only_variable
+from suffice.families.base import RunOptions, as_float, as_numbers, as_shape, as_shares, generator, only_variable
 from suffice.families.beta_prime import BetaPrime
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest, rest_slope
 from suffice.families.gamma_shape import (
     check_possible,
@@ -28,8 +27,7 @@ from suffice.families.gamma_shape import (
     standardised_gap,
 )
 from suffice.families.moments import read_sums
-from suffice.fitting.control import Control, Outcome, fingerprint
-from suffice.fitting.template import Solution
+from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
@@ -47,7 +45,8 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         rate: one over the scale, when given.
         prior: with a known shape, a `Gamma` on the rate.
         estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
-        max_iter: see `suffice.fitting.control.Control`, as for the options that follow.
+        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
+            `suffice.fitting.control.Control`.
 
     >>> Gamma(shape=3, rate=2).mean()
     1.5
@@ -64,25 +63,15 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         *,
         prior: Any = None,
         estimate: str | None = None,
-        max_iter: int = 100,
-        tolerance: float = 1e-11,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: str | Path | None = None,
+        **run: Unpack[RunOptions],
     ) -> None:
-        """See the class and `suffice.fitting.control.Control`."""
+        """See the class."""
         super().__init__(
             shape=shape,
             rate=rate,
             prior=prior,
             estimate=estimate,
-            max_iter=max_iter,
-            tolerance=tolerance,
-            max_seconds=max_seconds,
-            progress=progress,
-            callback=callback,
-            checkpoint=checkpoint,
+            **run,
         )
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -91,8 +80,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         rate = as_float(parameters["rate"], "rate", above=0)
         return {"shape": as_shape(parameters["shape"], "shape"), "rate": rate}
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """Two, or one where the shape is known."""
         return 2 if self._options["shape"] is None else 1
 
@@ -144,14 +132,15 @@ class Gamma(ExponentialFamily, ConjugatePrior):
     def _from_natural(self, eta: Floats) -> dict[str, Any]:
         return {"shape": float(eta[0] + 1), "rate": float(-eta[1])}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], Outcome]:
         gap = log_gap(mean[0], mean[1])
         if not gap > 0:
             raise OptionError(
                 f"No gamma law has E[log x] = {mean[0]:g} and E[x] = {mean[1]:g}: log E[x] must be above E[log x]."
             )
-        shape = float(match_shape(gap, Control(tolerance=1e-13)).state.parameters[0])
-        return {"shape": shape, "rate": shape / float(mean[1])}
+        outcome = match_shape(gap, control)
+        shape = float(outcome.state.parameters[0])
+        return {"shape": shape, "rate": shape / float(mean[1])}, outcome
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -219,28 +208,25 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         check_possible(means[0], means[1])
         return means
 
-    def _solve(self, summary: Summary) -> Solution:
-        self._refuse_given()
+    def _refuse_given(self, summary: Summary) -> None:
+        super()._refuse_given(summary)
         if self._options["rate"] is not None:
             raise OptionError("rate= is given without shape=. Give the shape as known, or neither.")
-        return super()._solve(summary)
 
-    def _maximise(self, summary: Summary) -> Outcome | None:
+    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], Outcome | None]:
         mean_log, mean = map(float, self._observed(summary))
         known = self._options["shape"]
         if known is not None:
-            self._parameters = self._check({"shape": known, "rate": rate_of(float(known), mean)})
-            return None
+            return {"shape": known, "rate": rate_of(float(known), mean)}, None
         gap = log_gap(mean_log, mean)
         if not gap > 0:
             raise EstimateError(
                 f"The column is constant ({mean!r}) over {summary.rows} rows, or differs by rounding alone: the "
                 "likelihood grows without bound as the shape grows. Give values that differ, or a known shape=."
             )
-        outcome = match_shape(gap, self._control(), fingerprint("Gamma", gap))
+        outcome = match_shape(gap, control)
         shape = float(outcome.state.parameters[0])
-        self._parameters = self._check({"shape": shape, "rate": rate_of(shape, mean)})
-        return outcome
+        return {"shape": shape, "rate": rate_of(shape, mean)}, outcome
 
     def _gap(self, summary: Summary) -> tuple[float, float]:
         mean_log, mean = self._observed(summary)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_numbers, as_shape, as_shares, generator
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.base import RunOptions, as_float, as_numbers, as_shape, as_shares, generator
+from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest, rest_slope
 from suffice.families.gamma_shape import (
     check_possible,
@@ -26,8 +25,7 @@ from suffice.families.gamma_shape import (
     standardised_gap,
 )
 from suffice.families.moments import read_sums
-from suffice.fitting.control import Control, Outcome, fingerprint
-from suffice.fitting.template import Solution
+from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
@@ -42,7 +40,8 @@ class InverseGamma(ExponentialFamily):
     Args:
         shape: the shape, when given.
         scale: the scale, when given.
-        max_iter: see `suffice.fitting.control.Control`, as for the options that follow.
+        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
+            `suffice.fitting.control.Control`.
 
     >>> InverseGamma(shape=3, scale=8).mode()
     2.0
@@ -55,24 +54,13 @@ class InverseGamma(ExponentialFamily):
         self,
         shape: float | None = None,
         scale: float | None = None,
-        *,
-        max_iter: int = 100,
-        tolerance: float = 1e-11,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: str | Path | None = None,
+        **run: Unpack[RunOptions],
     ) -> None:
-        """See the class and `suffice.fitting.control.Control`."""
+        """See the class."""
         super().__init__(
             shape=shape,
             scale=scale,
-            max_iter=max_iter,
-            tolerance=tolerance,
-            max_seconds=max_seconds,
-            progress=progress,
-            callback=callback,
-            checkpoint=checkpoint,
+            **run,
         )
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -81,8 +69,7 @@ class InverseGamma(ExponentialFamily):
         scale = as_float(parameters["scale"], "scale", above=0)
         return {"shape": as_shape(parameters["shape"], "shape"), "scale": scale}
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """Two."""
         return 2
 
@@ -135,15 +122,16 @@ class InverseGamma(ExponentialFamily):
     def _from_natural(self, eta: Floats) -> dict[str, Any]:
         return {"shape": float(-eta[0] - 1), "scale": float(-eta[1])}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], Outcome]:
         gap = log_gap(-mean[0], mean[1])
         if not gap > 0:
             raise OptionError(
                 f"No inverse-gamma law has E[log x] = {mean[0]:g} and E[1/x] = {mean[1]:g}: "
                 "log E[1/x] must be above -E[log x]."
             )
-        shape = float(match_shape(gap, Control(tolerance=1e-13)).state.parameters[0])
-        return {"shape": shape, "scale": shape / float(mean[1])}
+        outcome = match_shape(gap, control)
+        shape = float(outcome.state.parameters[0])
+        return {"shape": shape, "scale": shape / float(mean[1])}, outcome
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -219,15 +207,14 @@ class InverseGamma(ExponentialFamily):
         check_possible(-means[0], means[1])
         return means
 
-    def _solve(self, summary: Summary) -> Solution:
+    def _refuse_given(self, summary: Summary) -> None:
         given = [name for name in self.parameter_names if self._options[name] is not None]
         if given:
             raise OptionError(
                 f"{' and '.join(given)} given: InverseGamma fits shape and scale together. Leave them out."
             )
-        return super()._solve(summary)
 
-    def _maximise(self, summary: Summary) -> Outcome | None:
+    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], Outcome | None]:
         mean_log, mean = map(float, self._observed(summary))
         gap = log_gap(-mean_log, mean)
         if not gap > 0:
@@ -235,10 +222,9 @@ class InverseGamma(ExponentialFamily):
                 f"The column is constant ({1 / mean!r}) over {summary.rows} rows, or differs by rounding alone: the "
                 "likelihood grows without bound as the shape grows. An inverse-gamma law needs values that differ."
             )
-        outcome = match_shape(gap, self._control(), fingerprint("InverseGamma", gap))
+        outcome = match_shape(gap, control)
         shape = float(outcome.state.parameters[0])
-        self._parameters = self._check({"shape": shape, "scale": rate_of(shape, mean)})
-        return outcome
+        return {"shape": shape, "scale": rate_of(shape, mean)}, outcome
 
     def _gap(self, summary: Summary) -> tuple[float, float]:
         mean_log, mean = self._observed(summary)

@@ -13,10 +13,11 @@ from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import as_float, as_floats, as_numbers, as_shares, generator
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
+from suffice.families.fitted import FamilyFitted
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import read_moments, refuse_small
-from suffice.fitting.control import Outcome
+from suffice.fitting.control import Control
 from suffice.statistics import Moments, Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -76,12 +77,13 @@ class Normal(ExponentialFamily, ConjugatePrior):
             "variance": as_float(parameters["variance"], "variance", above=0),
         }
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        super()._restore(state)
-        self._usual(None)  # One law was fitted, not several.
+    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
+        fitted = super()._fitted_from(plain)
+        if any(np.ndim(value) for value in fitted.parameters.values()):
+            raise OptionError("The file holds several distributions, and one was fitted.")
+        return fitted
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """Free parameters: those that are not known."""
         return (self._options["mean"] is None) + (self._options["variance"] is None)
 
@@ -143,8 +145,8 @@ class Normal(ExponentialFamily, ConjugatePrior):
     def _from_natural(self, eta: Floats) -> dict[str, Any]:
         return {"mean": float(-0.5 * eta[0] / eta[1]), "variance": float(-0.5 / eta[1])}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
-        return {"mean": float(mean[0]), "variance": float(mean[1] - mean[0] ** 2)}
+    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+        return {"mean": float(mean[0]), "variance": float(mean[1] - mean[0] ** 2)}, None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -210,11 +212,13 @@ class Normal(ExponentialFamily, ConjugatePrior):
         weight, mean, scatter = self._moments(summary)
         return np.array([mean, mean * mean + scatter / weight])
 
-    def _maximise(self, summary: Summary) -> Outcome | None:
+    def _refuse_given(self, summary: Summary) -> None:
+        if self._options["mean"] is not None:  # A variance alone is known, and the mean is learned.
+            super()._refuse_given(summary)
+
+    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
         weight, average, scatter = self._moments(summary)
         mean, variance = self._options["mean"], self._options["variance"]
-        if mean is not None and variance is not None:
-            self._refuse_given()
         if variance is None:
             about = average if mean is None else float(mean)
             refuse_small(read_moments(summary), summary.domain.names, summary.rows)
@@ -225,8 +229,7 @@ class Normal(ExponentialFamily, ConjugatePrior):
                     "its mean: the likelihood grows without bound as the variance goes to 0. "
                     "Give a prior=NormalInverseGamma(...), or a known variance=."
                 )
-        self._parameters = self._check({"mean": average if mean is None else mean, "variance": variance})
-        return None
+        return {"mean": average if mean is None else mean, "variance": variance}, None
 
     def _gap(self, summary: Summary) -> tuple[float, float]:
         """On the centred statistics, which do not cancel: (x - mean, (x - mean)^2)."""
@@ -261,8 +264,6 @@ class Normal(ExponentialFamily, ConjugatePrior):
     def _prior(self, summary: Summary) -> Any:
         prior = super()._prior(summary)
         known = self._options["variance"] is not None
-        if prior is not None and known and self._options["mean"] is not None:
-            self._refuse_given()
         if isinstance(prior, Normal) and not known:
             raise OptionError(
                 "A Normal prior on the mean needs a known variance=; for both unknown give NormalInverseGamma."

@@ -47,6 +47,12 @@ class Estimator(Optioned):
         self._fit = fit
         return self
 
+    def _with_fit(self, fit: Fit[Any] | None) -> Self:
+        """A copy with the same options and another fit; None for an unfitted one."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, _fit=fit)
+        return found
+
     @property
     def fitted_(self) -> Any:
         """What was learned: a frozen value."""
@@ -305,8 +311,8 @@ class SummaryEstimator(Estimator):
         return plain
 
     @abstractmethod
-    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> Any:
-        """A fitted value out of a file, for these options; learned: whether its statistics are there."""
+    def _fitted_from(self, plain: Mapping[str, Any]) -> Any:
+        """A fitted value out of a file, for these options."""
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
@@ -323,6 +329,5 @@ class SummaryEstimator(Estimator):
                 raise FileFormatError(f"The summary of the {cls.__name__} is a {type(summary).__name__}.")
             data = None if summary is None else SummaryData(summary)
             receipt = None if report is None else Report.from_plain(report)
-            fitted = model._fitted_from(plain["fitted"], learned=data is not None)
-            model._adopt(Fit(fitted, receipt, data=data))
+            model._adopt(Fit(model._fitted_from(plain["fitted"]), receipt, data=data))
         return model

@@ -15,7 +15,7 @@ from suffice.families.base import Distribution
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.families.dirichlet import Dirichlet
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
 from suffice.families.poisson import Poisson

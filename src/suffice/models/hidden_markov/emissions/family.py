@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain
 from suffice.errors import DataError, EstimateError, OptionError
-from suffice.families.exponential import ExponentialFamily
-from suffice.families.exponential_law import Exponential
+from suffice.families.exponential import Exponential
+from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.gamma import Gamma
 from suffice.families.normal import Normal
 from suffice.families.poisson import Poisson

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.errors import EstimateError, OptionError
 from suffice.families.beta import Beta
 from suffice.families.dirichlet import Dirichlet
-from suffice.families.exponential_law import Exponential
+from suffice.families.exponential import Exponential
 from suffice.families.gamma import Gamma
 from suffice.families.inverse_gamma import InverseGamma
 from suffice.families.normal import Normal
