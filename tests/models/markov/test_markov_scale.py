@@ -10,7 +10,7 @@ import pytest
 import suffice as sf
 from suffice.models.markov.feature_spread import feature_units, variances
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import LaplacePenalty
+from suffice.solvers.penalties import LaplacePenalty
 from suffice.solvers.rank import scaled_inverse
 
 ROWS = {"A": [0, 1, 1, 1, 0], "B": [0, 0, 1, 1, 1]}

@@ -17,7 +17,7 @@ from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import Rows
 from suffice.models.markov.approximate.solvers import cd_gradient, sml_gradient
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import GaussianPenalty
+from suffice.solvers.penalties import GaussianPenalty
 
 EDGES = sf.MarkovNetwork.grid_edges(4, 4)
 

@@ -26,10 +26,10 @@ from suffice.fitting.report import Certificate
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.models.markov.standing import Standing
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.newton import solve_truncated
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.solvers.rank import inverse_and_flat
 from suffice.solvers.scaling import inner
 

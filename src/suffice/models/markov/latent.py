@@ -28,8 +28,9 @@ from suffice.models.markov.feature_rank import untold_notes
 from suffice.models.markov.gaps import MarkovGaps
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, read_penalty
+from suffice.models.markov.priors import read_penalty
 from suffice.models.markov.statistics import joint_counts
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
 

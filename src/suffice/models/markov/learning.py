@@ -29,10 +29,10 @@ from suffice.models.markov.feature_spread import (
 )
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.solvers import gradient, scaling
 from suffice.solvers.closed_form import closed_form
 from suffice.solvers.newton import damped_newton, newton_cg
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.solvers.scaling import inner
 
 Floats = NDArray[np.float64]

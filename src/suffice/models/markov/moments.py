@@ -11,7 +11,7 @@ from suffice.fitting.report import MatchedStatistics
 from suffice.models.markov.approximate.law import SampledFamily
 from suffice.models.markov.approximate.measure import Measured
 from suffice.models.markov.law import LawFamily
-from suffice.models.markov.priors import Penalty, pull_of
+from suffice.solvers.penalties import Penalty, pull_of
 
 Floats = NDArray[np.float64]
 

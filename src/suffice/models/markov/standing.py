@@ -14,9 +14,9 @@ from suffice.models.markov.existence import shown_to_exist
 from suffice.models.markov.feature_spread import at_ends, feature_units, features_of, standardised
 from suffice.models.markov.law import LawFamily, Masks, limit_masks
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import Penalty
 from suffice.solvers.faces import MOST_CELLS, Face, smallest_face
 from suffice.solvers.local_faces import settled
+from suffice.solvers.penalties import Penalty
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]

@@ -18,8 +18,9 @@ from suffice.models.markov.feature_rank import parameter_count
 from suffice.models.markov.feature_spread import centred, offsets
 from suffice.models.markov.law import LawFamily, Masks
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import LaplacePenalty, read_penalty
+from suffice.models.markov.priors import read_penalty
 from suffice.models.markov.statistics import MarkovStatistics
+from suffice.solvers.penalties import LaplacePenalty
 from suffice.solvers.scaling import inner
 from suffice.table import Table
 

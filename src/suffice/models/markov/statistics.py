@@ -18,8 +18,9 @@ from suffice.models.markov.errors import weight_errors
 from suffice.models.markov.feature_rank import untold_weights
 from suffice.models.markov.feature_spread import feature_units, features_of, standardised
 from suffice.models.markov.law import LawFamily
-from suffice.models.markov.priors import GaussianPenalty, read_penalty
+from suffice.models.markov.priors import read_penalty
 from suffice.models.markov.structure import Term
+from suffice.solvers.penalties import GaussianPenalty
 from suffice.statistics import Counts, Summary
 from suffice.table import Table
 

@@ -19,8 +19,8 @@ from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import offsets
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import LaplacePenalty
 from suffice.solvers.gradient import pseudo_gradient
+from suffice.solvers.penalties import LaplacePenalty
 from suffice.solvers.scaling import inner
 
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.rows import Rows, model_sampler
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import GaussianPenalty, Penalty
+from suffice.solvers.penalties import GaussianPenalty, Penalty
 
 Floats = NDArray[np.float64]
 

@@ -24,8 +24,8 @@ from suffice.errors import ConvergenceWarning, OptionError, warn
 from suffice.fitting.control import Outcome
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import model_scopes
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty
 from suffice.solvers import gradient
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 from suffice.solvers.scaling import inner
 from suffice.solvers.stochastic import NoisyGradient, Steps, stochastic_ascent
 

@@ -30,9 +30,9 @@ from suffice.models.markov.hidden.steps import WeightsEM
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.learning import Problem, in_sums, settle
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import LaplacePenalty, Penalty
 from suffice.models.markov.standing import Standing, find_standing
 from suffice.solvers.faces import MOST_CELLS
+from suffice.solvers.penalties import LaplacePenalty, Penalty
 from suffice.statistics import Counts, Statistic, Summary
 
 Floats = NDArray[np.float64]
