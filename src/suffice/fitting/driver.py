@@ -79,12 +79,12 @@ def run(
 
 
 def solve(problem: Problem[F], data: Data, control: Control, *, keep: bool = False) -> Fit[F]:
-    """Solve a problem and judge what was found: a closed form when someone looks, all others at once."""
+    """Solve a problem and judge what was found: a closed form or a lazy one when someone looks, others at once."""
     if control.checkpoint is not None:
         control = replace(control, problem=fingerprint(*problem.identity()))
     found = problem.solve(control)
     held = data if keep else None
-    if found.outcome is None:
+    if found.outcome is None or found.lazy:
         return Fit(found.fitted, later=lambda: measured(found, data, problem, control), data=held)
     return Fit(found.fitted, *measured(found, data, problem, control), data=held)
 
@@ -104,7 +104,7 @@ def measured(found: Found[F], data: Data, problem: Problem[F], control: Control)
         estimate=found.estimate,
         log_likelihood=judged.log_likelihood,
         objective=judged.objective,
-        n_params=found.fitted.n_params,
+        n_params=found.fitted.n_params if judged.n_params is None else judged.n_params,
         certificate=judged.certificate,
         parameterisation=found.parameterisation,
         plan=found.plan,

@@ -7,6 +7,7 @@ both by the number of rows: dividing the likelihood alone would make the prior a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,11 @@ class GaussianPenalty:
 
     mean: Floats
     precision: Floats
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What tells it from other penalties."""
+        return "normal", self.mean, self.precision
 
     def value(self, weights: Floats) -> float:
         """The penalty."""
@@ -75,6 +81,11 @@ class LaplacePenalty:
 
     mean: Floats
     rate: Floats
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What tells it from other penalties."""
+        return "laplace", self.mean, self.rate
 
     def value(self, weights: Floats) -> float:
         """The penalty."""
