@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "suffice"
 # stand lower, because engines and solvers know them.
 LADDER = (
     {"errors"},
-    {"options", "precise", "records"},
+    {"options", "precise", "records", "registry"},
+    {"checks"},
     {"kernels", "storage"},
     {"domain"},
     {"answers"},
@@ -33,12 +34,15 @@ LADDER = (
     {"cli"},
     {"__main__"},
 )
+# What a fit says about itself, what there is to see of a model, and where both are shown stand together.
+SAME_LAYER = {"fitting.outlets": "fitting.report", "fitting.portrait": "fitting.report"}
 RUNG = {layer: rung for rung, layers in enumerate(LADDER) for layer in layers}
 
 
 def layer_of(name: str) -> str:
     """The layer of a module: its folder, or the module itself where it has a rung of its own."""
     module = ".".join(name.split(".")[:2])
+    module = SAME_LAYER.get(module, module)
     return module if module in RUNG else name.partition(".")[0]
 
 

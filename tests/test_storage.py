@@ -20,6 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import suffice
 from suffice import storage
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError
@@ -228,7 +229,8 @@ def test_sets_as_names_come_back_and_are_written_in_one_order(tmp_path: Path) ->
 
 
 def test_the_header_says_what_it_is() -> None:
-    assert json.loads(storage.dumps([1])) == {"format": "suffice", "version": 1, "library": "0.1.0", "content": [1]}
+    header = {"format": "suffice", "version": 1, "library": suffice.__version__}
+    assert json.loads(storage.dumps([1])) == {**header, "content": [1]}
 
 
 def test_the_zip_is_readable_without_the_library(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from suffice.fitting import outlets as _outlets
+
 if TYPE_CHECKING:
     from suffice.domain import Domain as Domain
     from suffice.domain import Variable as Variable
@@ -64,12 +66,12 @@ if TYPE_CHECKING:
     from suffice.models.glm.model import GLM as GLM
     from suffice.models.graph_crf.declaration import GraphCRF as GraphCRF
     from suffice.models.graph_crf.example import GraphExample as GraphExample
+    from suffice.models.hidden_markov.declaration import HiddenMarkovModel as HiddenMarkovModel
     from suffice.models.hidden_markov.emissions.law import Mixture as Mixture
-    from suffice.models.hidden_markov.model import HiddenMarkovModel as HiddenMarkovModel
     from suffice.models.markov.approximate.options import GibbsSampling as GibbsSampling
     from suffice.models.markov.declaration import MarkovNetwork as MarkovNetwork
     from suffice.models.markov.feature import Feature as Feature
-    from suffice.models.markov_chain.model import MarkovChain as MarkovChain
+    from suffice.models.markov_chain.declaration import MarkovChain as MarkovChain
     from suffice.models.markov_chain.smoothing import AbsoluteDiscount as AbsoluteDiscount
     from suffice.models.markov_chain.smoothing import Interpolation as Interpolation
     from suffice.models.markov_chain.smoothing import Katz as Katz
@@ -83,7 +85,7 @@ if TYPE_CHECKING:
     from suffice.table import Table as Table
     from suffice.views import plot as plot
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _EXPORTS: dict[str, str] = {
     # models
@@ -91,11 +93,11 @@ _EXPORTS: dict[str, str] = {
     "ChainCRF": "suffice.models.chain_crf.declaration",
     "Feature": "suffice.models.markov.feature",
     "GLM": "suffice.models.glm.model",
-    "MarkovChain": "suffice.models.markov_chain.model",
+    "MarkovChain": "suffice.models.markov_chain.declaration",
     "GaussianGraph": "suffice.models.gaussian_graph.declaration",
     "GraphCRF": "suffice.models.graph_crf.declaration",
     "GraphExample": "suffice.models.graph_crf.example",
-    "HiddenMarkovModel": "suffice.models.hidden_markov.model",
+    "HiddenMarkovModel": "suffice.models.hidden_markov.declaration",
     "GibbsSampling": "suffice.models.markov.approximate.options",
     "MarkovNetwork": "suffice.models.markov.declaration",
     "Mixture": "suffice.models.hidden_markov.emissions.law",
@@ -176,6 +178,34 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(_EXPORTS[name]), name)
     globals()[name] = value
     return value
+
+
+def _page(report: Any, portrait: Any, path: Any) -> str:
+    from suffice.views import write_report
+
+    return write_report(report, portrait, path)
+
+
+def _card(made: str, portrait: Any, report: Any) -> str:
+    from suffice.views import model_card
+
+    return model_card(made, portrait, report)
+
+
+def _write(model: Any, path: Any) -> None:
+    from suffice.formats import write
+
+    write(model, path)
+
+
+def _read(path: Any) -> Any:
+    from suffice.formats import read
+
+    return read(path)
+
+
+# Pages and files stand above the models that they show and hold: here, where all parts are known, they meet.
+_outlets.connect(page=_page, card=_card, write=_write, read=_read)
 
 
 def __dir__() -> list[str]:

@@ -100,7 +100,7 @@ def test_chain_of_words(good: Command, texts: None) -> None:
     assert good("show", "chain.json", "--json").json["order"] == 1
     found = good("fit", "-", "--model", "chain", "--option", "bounds=true", "--prior", "0.5", "--json", stdin=TEXT).json
     assert found["log_likelihood"] == pytest.approx(chain.report_.log_likelihood, rel=1e-12)
-    write_file(chain.summary_, "counts.json")
+    write_file(chain.statistics_, "counts.json")
     good(*fit[:1], "counts.json", *fit[2:], "--prior", "0.5", "-o", "again.json")
     np.testing.assert_array_equal(sf.read("again.json").transitions_.values, chain.transitions_.values)
     assert good("score", "chain.json", "counts.json", "--json").json == score
@@ -168,7 +168,7 @@ def test_hmm(good: Command, place: Path) -> None:
     by_step = good("predict", "hmm.json", "rows.csv", "--group", "game", "--option", "method=posterior").rows
     assert [int(row["state"]) for row in by_step] == np.concatenate(hmm.predict(games, method="posterior")).tolist()
     shares = good("predict", "hmm.json", "rows.csv", "--group", "game", "--proba").rows
-    assert [float(row["1"]) for row in shares] == np.concatenate(hmm.posteriors(games))[:, 1].tolist()
+    assert [float(row["1"]) for row in shares] == np.concatenate(hmm.predict_proba(games))[:, 1].tolist()
     drawn = good("sample", "hmm.json", "-n", "2", "--length", "3", "--seed", "8").rows
     values, path = hmm.sample(3, 2, random_state=8)
     assert [float(row["level"]) for row in drawn] == np.concatenate(values).tolist()

@@ -31,7 +31,8 @@ def test_help_loads_nothing_slow(fresh_python: Callable[[str], str]) -> None:
     assert text.startswith("Usage: suffice")
     names, _, own = loaded.partition("OWN")
     assert names.split() == []
-    expected = {"suffice", "suffice.cli", "suffice.cli.application", "suffice.cli.learning", "suffice.cli.questions"}
+    cli = {f"suffice.cli.{name}" for name in ("application", "learning", "questions")}
+    expected = {"suffice", "suffice.cli", *cli, "suffice.fitting", "suffice.fitting.outlets"}
     assert set(own.split()) == expected
 
 

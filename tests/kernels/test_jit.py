@@ -9,29 +9,49 @@ from typing import Any
 import numba
 import pytest
 
-import suffice
 from suffice.errors import SufficeWarning
 from suffice.kernels import compiled, jit
 
 MODULES = sorted(path for path in Path(compiled.__path__[0]).glob("*.py") if path.stem != "__init__")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_each_file_of_loops_carries_the_version(path: Path) -> None:
-    constants = {
-        target.id: node.value.value
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    assert constants.get("BUILT_FOR") == suffice.__version__
+# Numba's cache does not see the options of a decorator. If one of these changes, give the decorator another name: the
+# files that use it change with it, and what users have cached of them is compiled again.
+OPTIONS = {
+    "kernel": {"nogil": True, "boundscheck": False, "error_model": "numpy"},
+    "fused": {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": {"contract"}},
+    "reordered": {
+        "nogil": True,
+        "boundscheck": False,
+        "error_model": "numpy",
+        "fastmath": {"contract", "reassoc", "nsz"},
+    },
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_decorator_has_the_options_of_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def njit(**options: Any) -> Callable[..., Any]:
+        given.update(options)
+        return lambda loop: loop
+
+    monkeypatch.setattr(numba, "njit", njit)
+    getattr(jit, name)(plus_one)
+    assert given == {"cache": True, **OPTIONS[name]}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_loops_call_only_loops_of_their_own_file(path: Path) -> None:
-    imported = [node.module or "" for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
-    assert not [name for name in imported if name.startswith("suffice.kernels.compiled")]
+def test_a_file_of_loops_takes_only_decorators_from_the_package(path: Path) -> None:
+    taken = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            taken += [f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            taken += [alias.name for alias in node.names]
+    own = {name for name in taken if name.startswith((".", "suffice"))}
+    assert own <= {f"suffice.kernels.jit.{name}" for name in OPTIONS}
 
 
 def plus_one(x: int) -> int:
@@ -47,10 +67,10 @@ def test_a_loop_compiles_and_runs() -> None:
 def test_without_a_place_for_the_cache_it_warns_once_and_works(monkeypatch: pytest.MonkeyPatch) -> None:
     njit = numba.njit
 
-    def no_locator(**options: Any) -> Callable[..., Any]:
+    def no_locator(*loops: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
-        return njit(**options)
+        return njit(*loops, **options)  # Numba decorates loops of its own when it first compiles.
 
     monkeypatch.setattr(numba, "njit", no_locator)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
@@ -67,10 +87,10 @@ def test_where_nothing_else_can_be_written_a_private_folder_serves(
 ) -> None:
     njit = numba.njit
 
-    def no_locator(**options: Any) -> Callable[..., Any]:
+    def no_locator(*loops: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         if options.get("cache") and not numba.config.CACHE_DIR:
             raise RuntimeError("cannot cache function: no locator available")
-        return njit(**options)
+        return njit(*loops, **options)  # Numba decorates loops of its own when it first compiles.
 
     monkeypatch.setattr(numba, "njit", no_locator)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")

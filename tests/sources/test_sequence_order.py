@@ -97,7 +97,7 @@ def test_hidden_chains_take_the_order() -> None:
     for states in (None, "state"):
         found, expected = model.clone().fit(SHUFFLED, states, **form), model.clone().fit(ORDERED, states, **plain)
         np.testing.assert_array_equal(found.transitions_, expected.transitions_)
-        for ask in ("predict", "posteriors", "log_likelihood", "filter"):
+        for ask in ("predict", "predict_proba", "score_samples", "filter"):
             for left, right_ in zip(
                 getattr(found, ask)(SHUFFLED, **form), getattr(found, ask)(ORDERED, **plain), strict=True
             ):

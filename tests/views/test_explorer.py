@@ -203,8 +203,8 @@ def test_names_are_text_and_never_markup(visit: Callable[..., Any]) -> None:
 
 def test_what_is_too_large_stays_static_and_says_so(visit: Callable[..., Any]) -> None:
     small = asia()
-    assert explorer_of(small).data is not None
-    refused = explorer_of(small, most_cells=20)
+    assert explorer_of(small.portrait()).data is not None
+    refused = explorer_of(small.portrait(), most_cells=20)
     assert refused.data is None
     assert "up to 20" in refused.reason
     rng = np.random.default_rng(0)

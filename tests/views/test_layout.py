@@ -1,5 +1,6 @@
 """Where graphs are drawn: laws of the layers, and distances."""
 
+from collections.abc import Hashable, Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -9,7 +10,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, minimize
 
-from suffice.views.layout import BESIDE, HEIGHT, box_width, layers_of, majorise, place_graph, short_name, spread_out
+from suffice.fitting.portrait import Graph
+from suffice.views.layout import (
+    BESIDE,
+    HEIGHT,
+    Placement,
+    box_width,
+    layers_of,
+    majorise,
+    place_graph,
+    short_name,
+    spread_out,
+)
+
+
+def place(nodes: Sequence[Hashable], edges: Sequence[tuple[Hashable, Hashable]], *, directed: bool) -> Placement:
+    return place_graph(Graph(tuple(nodes), tuple(edges), directed))
 
 
 @st.composite
@@ -23,7 +39,7 @@ def acyclic(draw: st.DrawFn) -> tuple[list[str], list[tuple[str, str]]]:
 @given(acyclic())
 def test_edges_point_down_and_boxes_do_not_touch(graph: tuple[list[str], list[tuple[str, str]]]) -> None:
     nodes, edges = graph
-    placed = place_graph(nodes, edges, directed=True)
+    placed = place(nodes, edges, directed=True)
     assert set(placed.places) == set(nodes)
     for (parent, child), route in zip(edges, placed.routes, strict=True):
         assert route[0] == placed.places[parent]
@@ -48,7 +64,7 @@ def test_layers_are_short() -> None:
 def test_crossings_are_undone() -> None:
     # In the given order all three edges cross one another.
     edges = [("a", "z"), ("b", "y"), ("c", "x")]
-    placed = place_graph(["a", "b", "c", "x", "y", "z"], edges, directed=True)
+    placed = place(["a", "b", "c", "x", "y", "z"], edges, directed=True)
     order = [sorted("abc", key=lambda n: placed.places[n][0]), sorted("xyz", key=lambda n: placed.places[n][0])]
     partner = dict(edges)
     assert [partner[node] for node in order[0]] == order[1]
@@ -106,17 +122,17 @@ def test_distances_approach_those_of_the_graph() -> None:
 )
 def test_undirected_boxes_do_not_touch(edges: list[tuple[object, object]]) -> None:
     nodes = list(dict.fromkeys(node for edge in edges for node in edge))
-    placed = place_graph(nodes, edges, directed=False)
+    placed = place(nodes, edges, directed=False)
     for first, second in combinations(nodes, 2):
         (x, y), (u, v) = placed.places[first], placed.places[second]
         room = (placed.widths[first] + placed.widths[second]) / 2
         assert abs(x - u) >= room - 1e-6 or abs(y - v) >= HEIGHT - 1e-6
-    assert place_graph(nodes, edges, directed=False) == placed
+    assert place(nodes, edges, directed=False) == placed
 
 
 def test_nothing_and_one_node() -> None:
-    assert place_graph([], [], directed=False).places == {}
-    assert place_graph([], [], directed=True).places == {}
-    one = place_graph(["only"], [], directed=False)
+    assert place([], [], directed=False).places == {}
+    assert place([], [], directed=True).places == {}
+    one = place(["only"], [], directed=False)
     assert one.places == {"only": (box_width("only") / 2, HEIGHT / 2)}
     assert short_name("x" * 30) == "x" * 19 + "…"

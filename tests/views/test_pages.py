@@ -6,6 +6,7 @@ import html.parser
 import re
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.fitting.portrait import table_grid
 from suffice.views.page import _marks
-from suffice.views.portrait import grid_of
 
 RNG = np.random.default_rng(7)
 VALUES = RNG.normal(size=60)
@@ -214,11 +215,11 @@ def test_a_wide_graph_fits_where_that_is_asked_for(visit: Callable[..., Any]) ->
 def test_factors_are_coloured_to_both_sides_of_one() -> None:
     domain = sf.Domain([sf.Variable.discrete("a", [0, 1, 2, 3])])
     factor = sf.Table(domain, [1.0, np.e, np.exp(-0.5), 0.0])
-    assert _marks(grid_of(factor, "", "factor")) == [["heat0", "heat20", "low10", "low20"]]
-    assert _marks(grid_of(sf.Table(domain, [2.0, -4.0, 0.0, np.nan]), "", "signed")) == [
+    assert _marks(table_grid(factor, "", "factor")) == [["heat0", "heat20", "low10", "low20"]]
+    assert _marks(table_grid(sf.Table(domain, [2.0, -4.0, 0.0, np.nan]), "", "signed")) == [
         ["heat10", "low20", "heat0", "plain"]
     ]
-    assert _marks(grid_of(factor, "", "none")) == [["plain"] * 4]
+    assert _marks(table_grid(factor, "", "none")) == [["plain"] * 4]
 
 
 def test_both_schemes_and_print(visit: Callable[..., Any]) -> None:
@@ -252,3 +253,18 @@ def test_a_large_graph_is_not_drawn() -> None:
     assert "A graph of 260 nodes and 259 edges is not drawn" in text
     assert "more tables are not shown" in text
     assert '<svg class="graph"' not in text
+
+
+def test_a_network_of_many_weights_has_a_page() -> None:
+    # 6,384 weights: the covariance of all features would take 326 MB, and nobody asks for it.
+    names = [f"v{at}" for at in range(400)]
+    net = sf.MarkovNetwork(list(pairwise(names))).fit({n: RNG.integers(0, 4, 200) for n in names})
+    assert len(net.weights_) == 6384
+    assert sections(net.report_.to_html()) == ["graph", "laws", "tables", "certificate", "receipt"]
+
+
+def test_a_mixture_is_drawn_as_a_mixture() -> None:
+    bell, twin = (fitted(kind).report_.to_html() for kind in ("normal", "mixed network"))
+    assert "components" not in bell
+    assert "standard deviation" in twin
+    assert ", 2 components" in twin

@@ -192,7 +192,7 @@ def test_states_of_a_hidden_markov_model() -> None:
     words = [list("aabbbbabab"), list("bbbaab")]
     hmm = sf.HiddenMarkovModel(["F", "L"], emission=sf.Categorical(), random_state=0).fit(words)
     ax = sf.plot.states(hmm, words[0], truth=list("FFLLLLFLFL"))
-    assert np.asarray(ax.images[0].get_array()) == pytest.approx(np.asarray(hmm.posteriors([words[0]])[0]).T)
+    assert np.asarray(ax.images[0].get_array()) == pytest.approx(np.asarray(hmm.predict_proba([words[0]])[0]).T)
     path, truth = ax.lines
     assert ["FL"[int(at)] for at in path.get_ydata()] == list(hmm.predict([words[0]])[0])
     assert list(truth.get_ydata()) == [0, 0, 1, 1, 1, 1, 0, 1, 0, 1]

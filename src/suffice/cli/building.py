@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import suffice as sf
+from suffice.cli.commands import seen
 from suffice.cli.structures import Structure
 from suffice.errors import OptionError
 
 GRAPHS = ("bayes", "markov", "gaussian")
-OTHERS = ("glm", "chain", "hmm", "crf")
-KINDS = (*GRAPHS, *OTHERS)
 
 
 @dataclass(frozen=True)
@@ -171,10 +170,10 @@ def _names(structure: Structure) -> list[str]:
 def _kind_of(structure: Structure, data: Any) -> str:
     model = structure.model
     if model is not None:
-        for kind, cls in (("bayes", sf.BayesianNetwork), ("markov", sf.MarkovNetwork), ("gaussian", sf.GaussianGraph)):
-            if isinstance(model, cls):
-                return kind
-        raise OptionError(f"The structure is a {type(model).__name__}; expected a network or a graph.")
+        portrait = seen(model)
+        if portrait.kind not in GRAPHS:
+            raise OptionError(f"The structure is a {portrait.title}; expected a network or a graph.")
+        return portrait.kind
     if structure.directed:
         return "bayes"
     return "gaussian" if data is not None and _all_real(_names(structure), data) else "markov"

@@ -11,32 +11,12 @@ import numpy as np
 import suffice as sf
 from suffice.cli.application import are_summaries, rows, summed
 from suffice.cli.building import Wish, counts_prior, made
+from suffice.cli.commands import Columns, Form, ModelCommands
 from suffice.cli.texts import columns_in_memory, files_of, lines_of
-from suffice.cli.ways import Columns, Form, Way
 from suffice.errors import OptionError
 from suffice.sources.sequences import open_sequences
 
-#: `show` prints no more cells than this.
-SMALL = 400
 _TABLES = (".csv", ".csv.gz", ".parquet")
-
-
-def fit(files: list[str], wish: Wish, form: Form) -> sf.MarkovChain:
-    """A fitted chain."""
-    form.check("--model chain", "weight", "group", "order", "columns")
-    options = wish.options(prior=counts_prior(wish.prior))
-    model: sf.MarkovChain = made(sf.MarkovChain, **options)
-    data, form_of = read_sequences(files, form, model.get_params(deep=False)["tokens"])
-    return model.fit(data, form.weight, **form_of)
-
-
-def summary_of(files: list[str], wish: Wish, form: Form) -> sf.Summary:
-    """The counts that a chain of this order learns from."""
-    wish.check("chain")
-    form.check("--model chain", "weight", "group", "order", "columns")
-    model: sf.MarkovChain = made(sf.MarkovChain, **wish.options())
-    data, form_of = read_sequences(files, form, model.get_params(deep=False)["tokens"])
-    return sf.summarize(model, open_sequences(data, **form_of) if form_of else data, form.weight)
 
 
 def read_sequences(files: Sequence[str], form: Form, tokens: Any) -> tuple[Any, dict[str, Any]]:
@@ -56,8 +36,27 @@ def read_sequences(files: Sequence[str], form: Form, tokens: Any) -> tuple[Any, 
     return [list(split(line)) for _, _, line in lines_of(paths) if line.strip()], {}
 
 
-class ChainWay(Way):
+class ChainCommands(ModelCommands):
     """A MarkovChain."""
+
+    @classmethod
+    def fit(cls, files: Sequence[str], wish: Wish, form: Form) -> sf.MarkovChain:
+        """A fitted chain."""
+        wish.check("chain")
+        form.check("--model chain", "weight", "group", "order", "columns")
+        options = wish.options(prior=counts_prior(wish.prior))
+        model: sf.MarkovChain = made(sf.MarkovChain, **options)
+        data, form_of = read_sequences(files, form, model.get_params(deep=False)["tokens"])
+        return model.fit(data, form.weight, **form_of)
+
+    @classmethod
+    def summarize(cls, files: Sequence[str], wish: Wish, form: Form) -> sf.Summary:
+        """The counts that a chain of this order learns from."""
+        wish.check("chain")
+        form.check("--model chain", "weight", "group", "order", "columns")
+        model: sf.MarkovChain = made(sf.MarkovChain, **wish.options())
+        data, form_of = read_sequences(files, form, model.get_params(deep=False)["tokens"])
+        return sf.summarize(model, open_sequences(data, **form_of) if form_of else data, form.weight)
 
     @property
     def _tokens(self) -> Any:
@@ -100,27 +99,3 @@ class ChainWay(Way):
         drawn = self.model.sample(n, form.length, random_state=form.seed)
         places = [at for at, path in enumerate(drawn) for _ in path]
         return {"sequence": places, "state": [state for path in drawn for state in path]}
-
-    def table(self, name: str) -> Any:
-        """First states, all transitions, or the row of a history such as ``the dog``."""
-        if name in ("initial", "transitions"):
-            return getattr(self.model, f"{name}_")
-        words = {str(state): state for state in self.model.states_}
-        history = name.split()
-        unknown = [word for word in history if word not in words]
-        if unknown:
-            raise OptionError(f"The chain has no state {unknown[0]!r}; ask for 'initial', 'transitions' or a history.")
-        return self.model.row([words[word] for word in history])
-
-    def structure(self, *, for_programs: bool = False) -> dict[str, Any]:
-        """Order and number of states."""
-        return {"order": self.model.order, "states": len(self.model.states_)}
-
-    def figures(self) -> Any:
-        """First states and transitions of a small chain."""
-        small = len(self.model.states_) ** (self.model.order + 1) <= SMALL
-        return {name: getattr(self.model, f"{name}_") for name in ("initial", "transitions")} if small else {}
-
-    def parameters(self) -> str:
-        """The same, to be read."""
-        return "\n\n".join(map(str, self.figures().values()))

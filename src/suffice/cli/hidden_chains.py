@@ -11,34 +11,14 @@ from numpy.typing import NDArray
 import suffice as sf
 from suffice.cli.application import rows
 from suffice.cli.building import Wish, counts_prior, made
+from suffice.cli.commands import Columns, Form, ModelCommands, call
 from suffice.cli.texts import columns_in_memory
-from suffice.cli.ways import Columns, Form, Way, call
-from suffice.domain import Domain, Variable
+from suffice.domain import Domain
 from suffice.errors import OptionError
 from suffice.sources.sequence_tables import step_order
 
-LAWS = (
-    *("Categorical", "Bernoulli", "Normal", "MultivariateNormal", "Poisson", "Exponential", "Gamma", "Geometric"),
-    *("NegativeBinomial", "Beta", "InverseGamma"),
-)
-_BY_NAME = {name.lower(): name for name in LAWS} | {"gaussian": "Normal", "multivariategaussian": "MultivariateNormal"}
-
-
-def fit(files: list[str], wish: Wish, form: Form) -> sf.HiddenMarkovModel:
-    """A fitted hidden Markov model."""
-    form.check("--model hmm", "group", "order", "columns", "label")
-    options = wish.options(prior=counts_prior(wish.prior))
-    if "states" not in options:
-        raise OptionError("Say how many hidden states there are with --option states=2, or name them in a JSON list.")
-    domain, table, names = _read(files, form)
-    emission = _emission(options.pop("emission", None), domain, names)
-    model: sf.HiddenMarkovModel = made(sf.HiddenMarkovModel, options.pop("states"), emission, **options)
-    known = None
-    if form.label is not None:
-        from suffice.sources.sequences import open_sequences
-
-        known = open_sequences(table, group=form.group, order=form.order, columns=[form.label])
-    return model.fit(table, known, group=form.group, order=form.order, columns=names)
+#: Other names of distributions.
+_ALSO = {"gaussian": "normal", "multivariategaussian": "multivariatenormal"}
 
 
 def _read(files: Sequence[str], form: Form) -> tuple[Domain, dict[Hashable, NDArray[Any]], list[Hashable]]:
@@ -67,18 +47,43 @@ def _emission(given: Any, domain: Domain, names: Sequence[Hashable]) -> Any:
 
 
 def _law(text: Any) -> Any:
-    name = _BY_NAME.get(str(text).lower().replace("_", "").replace("-", ""))
-    if name is None:
-        raise OptionError(f"emission {text!r} is no law; expected one of {', '.join(LAWS)}.")
-    return getattr(sf, name)()
+    known = (
+        *(sf.Categorical, sf.Bernoulli, sf.Normal, sf.MultivariateNormal, sf.Poisson, sf.Exponential, sf.Gamma),
+        *(sf.Geometric, sf.NegativeBinomial, sf.Beta, sf.InverseGamma),
+    )
+    by_name: dict[str, Any] = {law.__name__.lower(): law for law in known}
+    name = str(text).lower().replace("_", "").replace("-", "")
+    found = by_name.get(_ALSO.get(name, name))
+    if found is None:
+        raise OptionError(f"emission {text!r} is no law; expected one of {', '.join(law.__name__ for law in known)}.")
+    return found()
 
 
-class HiddenChainWay(Way):
+class HiddenChainCommands(ModelCommands):
     """A HiddenMarkovModel."""
 
+    @classmethod
+    def fit(cls, files: Sequence[str], wish: Wish, form: Form) -> sf.HiddenMarkovModel:
+        """A fitted hidden Markov model."""
+        wish.check("hmm")
+        form.check("--model hmm", "group", "order", "columns", "label")
+        options = wish.options(prior=counts_prior(wish.prior))
+        if "states" not in options:
+            raise OptionError(
+                "Say how many hidden states there are with --option states=2, or name them in a JSON list."
+            )
+        domain, table, names = _read(files, form)
+        emission = _emission(options.pop("emission", None), domain, names)
+        model: sf.HiddenMarkovModel = made(sf.HiddenMarkovModel, options.pop("states"), emission, **options)
+        known = None
+        if form.label is not None:
+            from suffice.sources.sequences import open_sequences
+
+            known = open_sequences(table, group=form.group, order=form.order, columns=[form.label])
+        return model.fit(table, known, group=form.group, order=form.order, columns=names)
+
     def _opened(self, data: Sequence[str], form: Form) -> tuple[dict[Hashable, NDArray[Any]], dict[str, Any]]:
-        learned = getattr(self.model, "_columns", None)
-        chosen = form.columns or tuple(learned or ())
+        chosen = form.columns or self.portrait.columns
         beside = [name for name in (form.group, form.order) if name is not None]
         with rows(data) as found:
             if isinstance(found, sf.Summary):
@@ -113,44 +118,8 @@ class HiddenChainWay(Way):
             raise OptionError("Say how many steps each sequence is to have with --length.")
         seen, states = self.model.sample(form.length, n, random_state=form.seed)
         values = np.concatenate([np.asarray(part) for part in seen])
-        names = list(getattr(self.model, "_columns", None) or [])
+        names = list(self.portrait.columns)
         wide = values.reshape(len(values), -1)
         names = names if len(names) == wide.shape[1] else [f"x{at}" for at in range(wide.shape[1])]
         first = {"sequence": np.repeat(np.arange(n), form.length), "state": np.concatenate(states)}
         return first | {name: wide[:, at] for at, name in enumerate(names)}
-
-    def table(self, name: str) -> Any:
-        """First states, transitions, or the probabilities of symbols."""
-        model, states = self.model, Variable.discrete("state", self.model.states_)
-        if name == "initial":
-            return sf.Table(Domain([states]), model.initial_)
-        if name == "transitions":
-            return sf.Table(Domain([states, Variable.discrete("next", model.states_)]), model.transitions_)
-        if name == "emissions":
-            symbols = Variable.discrete("symbol", model.symbols_)
-            return sf.Table(Domain([states, symbols]), model.emission_probabilities_)
-        raise OptionError(f"A HiddenMarkovModel has the tables initial, transitions and emissions, not {name!r}.")
-
-    def structure(self, *, for_programs: bool = False) -> dict[str, Any]:
-        """The hidden states."""
-        return {"states": self.model.states_ if for_programs else ", ".join(map(str, self.model.states_))}
-
-    def figures(self) -> Any:
-        """Where it begins, how it moves, and the law of each state."""
-        laws = zip(self.model.states_, self.model.emissions_, strict=True)
-        found = {name: self.table(name) for name in ("initial", "transitions")}
-        return found | {"emissions": {state: _numbers(law) for state, law in laws}}
-
-    def parameters(self) -> str:
-        """The same, to be read."""
-        laws = zip(self.model.states_, self.model.emissions_, strict=True)
-        emitted = "\n".join(f"{state}: {law}" for state, law in laws)
-        return f"{self.table('initial')}\n\n{self.table('transitions')}\n\n{emitted}"
-
-
-def _numbers(law: Any) -> dict[str, Any]:
-    """The parameters of a law by name, and the laws that it is made of."""
-    found = {"law": type(law).__name__, **law.parameters_}
-    options = law.get_params(deep=False)
-    parts = options.get("laws", options.get("components"))
-    return found if parts is None else found | {"laws": [_numbers(part) for part in parts]}

@@ -85,7 +85,7 @@ def fit(
 ) -> None:
     """Fit a model; the help of the command is `_FIT`."""
     from suffice.cli.building import Wish, pairs, read_states
-    from suffice.cli.ways import Form
+    from suffice.cli.commands import Form
 
     wish = Wish(
         kind=model,
@@ -100,7 +100,7 @@ def fit(
     )
     form = Form(weight=weight, response=response, group=group, order=order, columns=tuple(column or ()), label=label)
     _check_targets(output, report, model)
-    _finish(_fitted(files, wish, form), output, report, json)
+    _finish(_commands(model).fit(files, wish, form), output, report, json)
 
 
 def _check_targets(output: Path | None, report: Path | None, kind: str | None) -> None:
@@ -126,23 +126,11 @@ def _check_targets(output: Path | None, report: Path | None, kind: str | None) -
             raise OptionError(f"{str(path)!r} cannot be written: permission denied.")
 
 
-def _fitted(files: list[str], wish: Any, form: Any) -> Any:
-    from suffice.cli.building import KINDS, OTHERS, build_graph
-    from suffice.cli.structures import read_structure
-    from suffice.errors import OptionError
+def _commands(kind: str | None) -> Any:
+    """The commands of the kind that ``--model`` names; without it the structure says which network or graph."""
+    from suffice.cli.kinds import commands_for
 
-    if wish.kind is not None and wish.kind not in KINDS:
-        raise OptionError(f"--model {wish.kind!r}: expected one of {', '.join(KINDS)}.")
-    if wish.kind in OTHERS:
-        from suffice.cli.others import fit_other
-
-        return fit_other(files, wish, form)
-    form.check("A network or a graph", "weight")
-    if len(files) < 2:
-        raise OptionError(f"Expected STRUCTURE and DATA; found only {files[0]!r}.")
-    structure = read_structure(files[0])
-    with rows(files[1:]) as data:
-        return build_graph(structure, wish, data).fit(data, form.weight)
+    return commands_for("bayes" if kind is None else kind)
 
 
 def _finish(fitted: Any, output: Path | None, report: Path | None, json: bool) -> None:
@@ -180,8 +168,8 @@ def summarize(
     and GLM nodes need the distinct rows themselves: such a file is written with --with-rows only.
     """
     from suffice.cli.building import Wish, pairs, read_states
+    from suffice.cli.commands import Form
     from suffice.cli.showing import say
-    from suffice.cli.ways import Form
     from suffice.errors import OptionError, listing
     from suffice.formats import write
 
@@ -192,7 +180,8 @@ def summarize(
         further=pairs(option or [], "--option"),
         progress=sys.stderr.isatty(),
     )
-    summary = _summary(files, wish, Form(weight=weight, group=group, order=order, columns=tuple(column or ())))
+    form = Form(weight=weight, group=group, order=order, columns=tuple(column or ()))
+    summary = _commands(model).summarize(files, wish, form)
     if summary.holds_rows and not with_rows:
         raise OptionError(
             f"The file would hold the distinct rows of {listing(summary.row_columns)}: gaps, hidden variables and GLM "
@@ -211,28 +200,6 @@ def _warned(summary: Any) -> str:
     from suffice.errors import listing
 
     return f"\nit holds the distinct rows of {listing(summary.row_columns)}" if summary.holds_rows else ""
-
-
-def _summary(files: list[str], wish: Any, form: Any) -> Any:
-    import suffice as sf
-    from suffice.cli.building import GRAPHS, build_graph
-    from suffice.cli.structures import read_structure
-    from suffice.errors import OptionError
-
-    if wish.kind == "chain":
-        from suffice.cli.chains import summary_of
-
-        return summary_of(files, wish, form)
-    if wish.kind is not None and wish.kind not in GRAPHS:
-        raise OptionError(
-            f"--model {wish.kind!r}: a summary holds counts and sums; expected {', '.join(GRAPHS)} or chain."
-        )
-    form.check("A network or a graph", "weight")
-    if len(files) < 2:
-        raise OptionError(f"Expected STRUCTURE and DATA; found only {files[0]!r}.")
-    structure = read_structure(files[0])
-    with rows(files[1:]) as found:
-        return sf.summarize(build_graph(structure, wish, found), found, form.weight)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import plan_tree
 from suffice.engines.memory import default_limit, in_words
 from suffice.errors import listing
+from suffice.fitting.portrait import Portrait
 from suffice.graphs.decomposition import decompose
 
 #: A plan is described whatever its size.
@@ -35,11 +36,13 @@ class Known:
 def describe_plan(structure: Structure, data: Any, wish: Wish, each: int) -> dict[str, Any]:
     """Width, memory and method; states are declared, come from the file or the rows, or are `each` for a variable."""
     model = build_graph(structure, wish, data)
-    found: dict[str, Any] = {"model": type(model).__name__, "variables": len(model.nodes), "edges": len(model.edges)}
-    if isinstance(model, sf.GaussianGraph):
+    portrait: Portrait = model.portrait()
+    found: dict[str, Any] = {"model": portrait.title, "variables": len(model.nodes), "edges": len(model.edges)}
+    if portrait.kind == "gaussian":
         return found | _gaussian(model)
     known = _known(model, data, wish, each)
-    scopes = _scopes(model)
+    directed = portrait.kind == "bayes"
+    scopes = _scopes(model, directed)
     if known.real:
         found["real variables"] = len(known.real)
     parts = [tuple(name for name in scope if name in known.cards) for scope in scopes]
@@ -50,7 +53,7 @@ def describe_plan(structure: Structure, data: Any, wish: Wish, each: int) -> dic
     fits = size <= default_limit()
     found |= {"bytes": size, "memory": in_words(size)}
     hidden = tuple(wish.hidden)
-    if isinstance(model, sf.BayesianNetwork):
+    if directed:
         found["method"] = _directed(known, hidden, fits)
     else:
         found["method"] = _undirected(parts, known, hidden, fits)
@@ -70,8 +73,8 @@ def _gaussian(model: Any) -> dict[str, Any]:
     return {"width": max(tree.width, 0), "bytes": size, "memory": in_words(size), "method": way}
 
 
-def _scopes(model: Any) -> list[tuple[Hashable, ...]]:
-    if isinstance(model, sf.BayesianNetwork):
+def _scopes(model: Any, directed: bool) -> list[tuple[Hashable, ...]]:
+    if directed:
         return [(*model.parents(node), node) for node in model.nodes]
     return [term if isinstance(term, tuple) else term.variables for term in model.terms]
 

@@ -40,10 +40,10 @@ def query(
     json: Json = False,
 ) -> None:
     """P(variables | given), exact."""
-    from suffice.cli.graphs import answer
+    from suffice.cli.kinds import commands_of
     from suffice.cli.showing import say
 
-    say(answer(read_model(model), variables, given or []), as_json=json)
+    say(commands_of(read_model(model)).query(variables, given or []), as_json=json)
 
 
 @app.command()
@@ -56,10 +56,10 @@ def table(
     json: Json = False,
 ) -> None:
     """A table of parameters: that of a node, a clique, a chain, an hmm, a glm."""
-    from suffice.cli.others import way_of
+    from suffice.cli.kinds import commands_of
     from suffice.cli.showing import say
 
-    say(way_of(read_model(model)).table(node), as_json=json)
+    say(commands_of(read_model(model)).table(node), as_json=json)
 
 
 @app.command()
@@ -79,13 +79,13 @@ def score(
     Of a row, of a step in a chain or hmm, of a sequence in a crf; natural logarithm.
     """
     from suffice.cli.building import read_options
-    from suffice.cli.others import way_of
+    from suffice.cli.commands import Form
+    from suffice.cli.kinds import commands_of
     from suffice.cli.showing import lines, say
-    from suffice.cli.ways import Form
 
     read = Form(weight=weight, response=response, group=group, order=order, columns=tuple(column or ()))
     form = replace(read, further=read_options(option or []))
-    found = way_of(read_model(model)).score(data, form)
+    found = commands_of(read_model(model)).score(data, form)
     say(found, as_json=json, text=repr(found["score"]) if len(found) == 1 else lines(found))
 
 
@@ -109,13 +109,13 @@ def predict(
     Of an hmm the states, of a crf the labels, of a chain what follows each sequence.
     """
     from suffice.cli.building import read_options
-    from suffice.cli.others import way_of
+    from suffice.cli.commands import Form
+    from suffice.cli.kinds import commands_of
     from suffice.cli.showing import write_rows
-    from suffice.cli.ways import Form
 
     read = Form(group=group, order=order, columns=tuple(column or ()), target=target, proba=proba)
     form = replace(read, further=read_options(option or []))
-    write_rows(way_of(read_model(model)).predict(data, form), output, as_json=json)
+    write_rows(commands_of(read_model(model)).predict(data, form), output, as_json=json)
 
 
 @app.command()
@@ -132,12 +132,12 @@ def sample(
     json: Json = False,
 ) -> None:
     """Draw rows from a fitted model."""
-    from suffice.cli.others import way_of
+    from suffice.cli.commands import Form
+    from suffice.cli.kinds import commands_of
     from suffice.cli.showing import write_rows
-    from suffice.cli.ways import Form
 
     form = Form(given=tuple(given or ()), seed=seed, length=length, data=tuple(data or ()))
-    write_rows(way_of(read_model(model)).sample(n, form), output, as_json=json)
+    write_rows(commands_of(read_model(model)).sample(n, form), output, as_json=json)
 
 
 @app.command()
@@ -147,20 +147,22 @@ def convert(
     json: Json = False,
 ) -> None:
     """Write a model in another format."""
+    from suffice.cli.commands import seen
     from suffice.cli.showing import say
     from suffice.formats import write
 
     found = read_model(source)
     write(found, target)
-    notes = tuple(getattr(found, "notes_", ()))
-    said = {"model": type(found).__name__, "file": str(target), "notes": notes}
+    portrait = seen(found)
+    notes = portrait.notes
+    said = {"model": portrait.title, "file": str(target), "notes": notes}
     say(said, as_json=json, text="\n".join([f"written to {target}", *(f"note: {note}" for note in notes)]))
 
 
 @app.command()
 def show(model: Model, json: Json = False) -> None:
     """Structure, size, parameters and report of a model."""
-    from suffice.cli.others import description
+    from suffice.cli.kinds import description
     from suffice.cli.showing import lines, say
 
     found = description(read_model(model), for_programs=json)

@@ -11,39 +11,14 @@ import numpy as np
 import suffice as sf
 from suffice.cli.application import rows
 from suffice.cli.building import Wish, made, weights_prior
+from suffice.cli.commands import Columns, Form, ModelCommands, call
 from suffice.cli.texts import columns_in_memory
-from suffice.cli.ways import Columns, Form, Way, call
 from suffice.errors import OptionError, require
 
 #: Arguments of `fit` that name columns.
 _SIDES = ("offset", "exposure", "trials")
 _NAME = r"[A-Za-z_]\w*"
 _SIMPLE = re.compile(rf"\s*({_NAME})\s*~\s*(\.|{_NAME}(?:\s*\+\s*{_NAME})*)\s*")
-
-
-def fit(files: list[str], wish: Wish, form: Form) -> sf.GLM:
-    """A fitted GLM."""
-    form.check("--model glm", "weight", "response", "columns")
-    options = wish.options(prior=weights_prior(wish.prior))
-    if "estimate" in options:
-        raise OptionError("--model glm takes no --estimate; with a prior it finds the posterior mode.")
-    sides = {name: str(options.pop(name)) for name in _SIDES if name in options}
-    formula, data = (files[0], files[1:]) if "~" in files[0] else (None, files)
-    if not data:
-        raise OptionError(f"Expected DATA after the formula {formula!r}; found none.")
-    response, columns = form.response, list(form.columns) or None
-    if formula is not None:
-        if form.response is not None or form.columns:
-            raise OptionError("Give a formula, or --response and --column, not both.")
-        response, columns, formula = _read_formula(formula)
-    elif response is None:
-        raise OptionError("Say what to explain: a formula such as 'y ~ x + z' before DATA, or --response y.")
-    if formula is not None:
-        options["formula"] = formula
-    model: sf.GLM = made(sf.GLM, **options)
-    with rows(data) as given:
-        found = _in_memory(given) if formula else _with_rows(given)
-        return model.fit(found, response, form.weight, columns=columns, **sides)
 
 
 def _read_formula(text: str) -> tuple[str | None, list[str] | None, str | None]:
@@ -67,8 +42,34 @@ def _in_memory(found: Any) -> Any:
     return pandas.DataFrame(columns_in_memory(_with_rows(found))[1]).infer_objects()
 
 
-class RegressionWay(Way):
+class RegressionCommands(ModelCommands):
     """A GLM."""
+
+    @classmethod
+    def fit(cls, files: Sequence[str], wish: Wish, form: Form) -> sf.GLM:
+        """A fitted GLM."""
+        wish.check("glm")
+        form.check("--model glm", "weight", "response", "columns")
+        options = wish.options(prior=weights_prior(wish.prior))
+        if "estimate" in options:
+            raise OptionError("--model glm takes no --estimate; with a prior it finds the posterior mode.")
+        sides = {name: str(options.pop(name)) for name in _SIDES if name in options}
+        formula, data = (files[0], files[1:]) if "~" in files[0] else (None, files)
+        if not data:
+            raise OptionError(f"Expected DATA after the formula {formula!r}; found none.")
+        response, columns = form.response, list(form.columns) or None
+        if formula is not None:
+            if form.response is not None or form.columns:
+                raise OptionError("Give a formula, or --response and --column, not both.")
+            response, columns, formula = _read_formula(formula)
+        elif response is None:
+            raise OptionError("Say what to explain: a formula such as 'y ~ x + z' before DATA, or --response y.")
+        if formula is not None:
+            options["formula"] = formula
+        model: sf.GLM = made(sf.GLM, **options)
+        with rows(data) as given:
+            found = _in_memory(given) if formula else _with_rows(given)
+            return model.fit(found, response, form.weight, columns=columns, **sides)
 
     def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
         """Mean log-likelihood of a row."""
@@ -112,21 +113,3 @@ class RegressionWay(Way):
         size = drawn.shape[1]
         places = {"draw": np.repeat(np.arange(len(drawn)), size), "row": np.tile(np.arange(size), len(drawn))}
         return places | {"response": drawn.reshape(-1)}
-
-    def table(self, name: str) -> Any:
-        """The table of coefficients."""
-        if name != "coefficients":
-            raise OptionError(f"A GLM has the table 'coefficients', not {name!r}.")
-        return self.model.summary()
-
-    def figures(self) -> Any:
-        """The table of coefficients."""
-        return self.model.summary()
-
-    def structure(self, *, for_programs: bool = False) -> dict[str, Any]:
-        """Family and link."""
-        return {"family": self.model.family_name_, "link": self.model.link_}
-
-    def parameters(self) -> str:
-        """The table of coefficients."""
-        return str(self.model.summary())

@@ -34,15 +34,26 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
-    if hasattr(value, "columns") and hasattr(value, "rows"):
-        return {name: dict(zip(value.columns, plain(row), strict=True)) for name, row in value.rows}
-    if hasattr(value, "names") and hasattr(value, "covariance"):
-        law = {"variables": plain(value.names), "mean": plain(value.mean), "covariance": plain(value.covariance)}
-        parts = ("weights", "means", "covariances") if hasattr(value, "covariances") else ()
-        return law | {name: plain(getattr(value, name)) for name in parts}
     if isinstance(value, Sequence | set | frozenset):
         return [plain(inner) for inner in value]
-    return str(value)
+    return _answer(value)
+
+
+def _answer(value: Any) -> Any:
+    """A table of coefficients, a normal distribution or a mixture of those; the text of anything else."""
+    from suffice.engines.gaussian import GaussianJoint
+    from suffice.engines.mixtures import Mixture
+    from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
+    from suffice.models.glm.results import RegressionTable
+
+    if isinstance(value, RegressionTable):
+        return {name: dict(zip(value.columns, plain(row), strict=True)) for name, row in value.rows}
+    if not isinstance(value, GaussianJoint | JointGaussian | Mixture):
+        return str(value)
+    found = {"variables": plain(value.names), "mean": plain(value.mean), "covariance": plain(value.covariance)}
+    if isinstance(value, Mixture):
+        found |= {"weights": plain(value.weights), "means": plain(value.means), "covariances": plain(value.covariances)}
+    return found
 
 
 def lines(values: Mapping[str, Any]) -> str:
@@ -61,7 +72,9 @@ def say(value: Any, *, as_json: bool, text: str | None = None) -> None:
 
 def _text(value: Any) -> str:
     """As the value prints itself; a mixture of normal laws as a table of them."""
-    if not (hasattr(value, "covariances") and hasattr(value, "names")):
+    from suffice.engines.mixtures import Mixture
+
+    if not isinstance(value, Mixture):
         return str(value)
     named = [str(name) for name in value.names]
     head = ["weight", *(f"mean of {name}" for name in named), *(f"sd of {name}" for name in named)]

@@ -12,31 +12,32 @@ import numpy as np
 
 import suffice as sf
 from suffice.cli.building import Wish, made, weights_prior
+from suffice.cli.commands import Columns, Form, ModelCommands
 from suffice.cli.texts import lines_of
-from suffice.cli.ways import Columns, Form, Way
 from suffice.errors import DataError, OptionError
 from suffice.sources.tagged_text import Steps, features, fields_of, read_steps
 
 
-def fit(files: list[str], wish: Wish, form: Form) -> sf.ChainCRF:
-    """A fitted CRF."""
-    form.check("--model crf")
-    options = wish.options(prior=weights_prior(wish.prior))
-    if "estimate" in options:
-        raise OptionError("--model crf takes no --estimate; with a prior it finds the posterior mode.")
-    if options.get("hashing") is not None:
-        raise OptionError("--option hashing keeps no names of features, which later commands need; leave it out.")
-    sequences = read_steps(lines_of(files))
-    width = len(sequences[0][0])
-    if width < 2:
-        raise DataError(f"The steps of {files[0]} have one field; expected at least two, the label last.")
-    X = [features(steps, width - 1) for steps in sequences]
-    model: sf.ChainCRF = made(sf.ChainCRF, **options)
-    return model.fit(X, [[step[-1] for step in steps] for steps in sequences])
-
-
-class TaggingWay(Way):
+class TaggingCommands(ModelCommands):
     """A ChainCRF."""
+
+    @classmethod
+    def fit(cls, files: Sequence[str], wish: Wish, form: Form) -> sf.ChainCRF:
+        """A fitted CRF."""
+        wish.check("crf")
+        form.check("--model crf")
+        options = wish.options(prior=weights_prior(wish.prior))
+        if "estimate" in options:
+            raise OptionError("--model crf takes no --estimate; with a prior it finds the posterior mode.")
+        if options.get("hashing") is not None:
+            raise OptionError("--option hashing keeps no names of features, which later commands need; leave it out.")
+        sequences = read_steps(lines_of(files))
+        width = len(sequences[0][0])
+        if width < 2:
+            raise DataError(f"The steps of {files[0]} have one field; expected at least two, the label last.")
+        X = [features(steps, width - 1) for steps in sequences]
+        model: sf.ChainCRF = made(sf.ChainCRF, **options)
+        return model.fit(X, [[step[-1] for step in steps] for steps in sequences])
 
     def _width(self) -> int:
         """How many fields the features of the model look at."""
@@ -79,29 +80,6 @@ class TaggingWay(Way):
         drawn = self.model.sample_labels(X, n, random_state=form.seed)
         first = _places(sequences)
         return first | {f"draw {k}": [label for paths in drawn for label in paths[k]] for k in range(n)}
-
-    def table(self, name: str) -> Any:
-        """The weights of labels that follow one another."""
-        if name != "transitions":
-            raise OptionError(f"A ChainCRF has the table 'transitions', not {name!r}.")
-        axes = [sf.Variable.discrete(axis, self.model.labels_) for axis in ("label", "next")]
-        return sf.Table(sf.Domain(axes), self.model.transition_weights_)
-
-    def structure(self, *, for_programs: bool = False) -> dict[str, Any]:
-        """Labels and features."""
-        labels = self.model.labels_ if for_programs else ", ".join(map(str, self.model.labels_))
-        return {"labels": labels, "features": len(self.model.feature_names_)}
-
-    def figures(self) -> Any:
-        """All weights that are not 0, by name."""
-        named = zip(self.model.weight_names_, self.model.weights_, strict=True)
-        return {" ".join(map(str, name)): weight for name, weight in named if weight != 0.0}
-
-    def parameters(self) -> str:
-        """The largest weights."""
-        top = [f"{w.weight:>10.4f}  {w.feature} {w.label}" for w in self.model.top_features(10)]
-        steps = [f"{w.weight:>10.4f}  {w.before} -> {w.after}" for w in self.model.top_transitions(10)]
-        return "\n".join(["largest weights of features", *top, "", "largest weights of transitions", *steps])
 
 
 def _places(sequences: Sequence[Steps]) -> Columns:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.checks import whole_number
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError
 from suffice.kernels import chain as kernels
@@ -128,8 +129,7 @@ class Chains:
 
         Of equally good paths the one whose labels come first wins, compared from the end.
         """
-        if most < 1:
-            raise OptionError(f"{most} best paths were asked for; expected at least 1.")
+        most = whole_number(most, "The number of best paths")
         logs = self._all_scores()
         paths, values = kernels.best_paths(
             logs,

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.errors import OptionError, SizeError, listing
+from suffice.checks import choice
+from suffice.errors import OptionError, SizeError
 from suffice.kernels.gibbs import GibbsKernel
 from suffice.kernels.gibbs_layout import Floats, Ints, Layout
 
@@ -77,8 +78,7 @@ class GibbsSampler:
         threads: int | None = None,
     ) -> None:
         """See the class."""
-        if scan not in SCANS:
-            raise OptionError(f"scan is {scan!r}; expected one of {listing(SCANS)}.")
+        choice(scan, "scan", SCANS)
         if max(cards, default=1) > MOST_STATES:
             raise SizeError(f"A variable has {max(cards):,} states; Gibbs sampling takes at most {MOST_STATES}.")
         self.layout = Layout.of(cards, scopes)

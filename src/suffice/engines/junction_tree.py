@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.checks import whole_number
 from suffice.engines.calibration import IMPOSSIBLE, Calibration
 from suffice.engines.memory import check_limit, default_limit, in_words
 from suffice.engines.space import Floats, Scope, Space
@@ -377,9 +378,7 @@ class JunctionTree:
 
     def _threads(self, threads: int) -> int:
         """As many threads as their private tables leave room for: potentials, beliefs and sums in double-double."""
-        if threads < 1:
-            raise OptionError(f"threads is {threads}; it must be at least 1.")
-        return max(1, min(threads, self.plan.limit_bytes // max(5 * self.plan.bytes, 1)))
+        return max(1, min(whole_number(threads, "threads"), self.plan.limit_bytes // max(5 * self.plan.bytes, 1)))
 
     def _inside(self, scope: Nodes) -> Scope:
         """Numbers of a scope, which must lie in a clique."""

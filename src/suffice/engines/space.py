@@ -8,7 +8,6 @@ state is a constant: its axes are dropped on the way in and put back on the way 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.checks import whole_number
 from suffice.errors import DataError, OptionError, listing
 from suffice.graphs.nodes import Node, numbered
 from suffice.records import record
@@ -35,9 +35,7 @@ class Space:
         """Check the cards: whole numbers of at least 1."""
         checked = {}
         for node, card in cards.items():
-            checked[node] = _whole(card, f"The card of {node!r}")
-            if checked[node] < 1:
-                raise OptionError(f"The card of {node!r} is {card!r}; a variable has at least one state.")
+            checked[node] = whole_number(card, f"The card of {node!r}")
         return cls(checked)
 
     @property
@@ -105,7 +103,7 @@ class Space:
         found = {}
         for node, state in (evidence or {}).items():
             self.scope((node,), what="The evidence")
-            found[node] = _whole(state, f"The observed state of {node!r}")
+            found[node] = whole_number(state, f"The observed state of {node!r}", None)
             if not 0 <= found[node] < self.cards[node]:
                 raise DataError(
                     f"The evidence puts {node!r} in state {state!r}, and its states are 0 to {self.cards[node] - 1}."
@@ -168,11 +166,3 @@ def _possible(numbers: Floats, log: bool) -> bool:
     """Whether no number is NaN, infinite or negative; of logarithms, whether none is NaN or plus infinity."""
     low, high = numbers.min(initial=0.0), numbers.max(initial=0.0)  # NaN if any is.
     return bool(high < np.inf) and bool(low >= (-np.inf if log else 0.0))
-
-
-def _whole(value: Any, what: str) -> int:
-    """A whole number of any type."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise OptionError(f"{what} is {value!r}; expected a whole number.") from None

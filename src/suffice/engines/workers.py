@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex
-
-from suffice.errors import OptionError
+from suffice.checks import whole_number
 
 
 def worker_count(threads: int | None) -> int:
@@ -13,6 +11,4 @@ def worker_count(threads: int | None) -> int:
 
     if threads is None:
         return thread_count()
-    if isinstance(threads, bool) or not isinstance(threads, SupportsIndex) or threads.__index__() < 1:
-        raise OptionError(f"threads is {threads!r}; expected a whole number of at least 1, or None for all cores.")
-    return threads.__index__()
+    return whole_number(threads, "threads", otherwise=", or None for all cores")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,9 @@ from suffice.domain import Domain, Variable, is_gap
 from suffice.errors import MergeError, NotFittedError, OptionError, listing, shortened
 from suffice.fitting.template import TemplateEstimator
 from suffice.statistics import Summary
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -282,6 +285,12 @@ class Distribution(TemplateEstimator):
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self._parameters = self._check(state["parameters"])
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.families.portrait import portrait_of
+
+        return portrait_of(self)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 

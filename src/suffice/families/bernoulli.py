@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,9 @@ from suffice.families.beta import Beta, trial_counts, trial_states
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.simplex import odds_cumulants, relative_entropy
 from suffice.statistics import Counts, Statistic, Summary
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -91,6 +94,12 @@ class Bernoulli(ExponentialFamily):
     def states_(self) -> tuple[Hashable, Hashable]:
         """(failure, success): declared, seen, or (0, 1)."""
         return self._known_states() or (0, 1)
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.families.portrait import exponential_portrait
+
+        return exponential_portrait(self, self.states_)
 
     def _fitted_state(self) -> dict[str, Any]:
         return super()._fitted_state() | {"states": list(self.states_)}

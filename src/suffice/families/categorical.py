@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ from suffice.families.dirichlet_multinomial import DirichletMultinomial
 from suffice.families.exponential import ExponentialFamily
 from suffice.families.simplex import relative_entropy
 from suffice.statistics import Counts, Statistic, Summary
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -88,6 +91,12 @@ class Categorical(ExponentialFamily):
         if "_seen" in self.__dict__:
             return self._seen
         return tuple(range(len(self.probabilities_))) if "_parameters" in self.__dict__ else None
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.families.portrait import exponential_portrait
+
+        return exponential_portrait(self, self._known_states() or ())
 
     @property
     def states_(self) -> tuple[Hashable, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ from suffice.fitting.control import Control, Outcome, fingerprint
 from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.fitting.template import Solution
 from suffice.statistics import Summary
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -357,6 +360,12 @@ class ExponentialFamily(Distribution):
         if value is None:
             raise OptionError("There is no evidence without a prior. Give prior=.")
         return value
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.families.portrait import exponential_portrait
+
+        return exponential_portrait(self)
 
     def credible_intervals(self, level: float = 0.95) -> dict[str, Any]:
         """Central posterior intervals of the parameters, by name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from suffice.errors import MergeError, MissingColumnError, OptionError, listing
 from suffice.families.base import as_numbers
 from suffice.families.exponential import ExponentialFamily
 from suffice.statistics import Summary
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -51,6 +54,12 @@ class VectorFamily(ExponentialFamily):
         """Names of the columns, in the order of the parameters: declared, learned, or 0, 1, ..."""
         known = self._known_columns()
         return tuple(range(self._size)) if known is None else known
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.families.portrait import exponential_portrait
+
+        return exponential_portrait(self, columns=self._known_columns() or ())
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         super()._restore(state)

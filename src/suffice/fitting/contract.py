@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from suffice.fitting.control import Control, Outcome
+    from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import Certificate, MatchedStatistics
 
 #: Why rows are read: to be learned, to join those learned or to leave them, or to be compared with the model.
@@ -59,6 +60,9 @@ class Fitted(Protocol):
     def n_params(self) -> int:
         """Free parameters: a rank, never a count of weights."""
 
+    def portrait(self) -> Portrait:
+        """What there is to see of it: pages, plots, notebooks and the command read nothing else."""
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for files."""
 
@@ -72,8 +76,8 @@ class Found(Generic[F]):
     """What a solver has found, and how.
 
     `outcome` is None for a closed form. `estimate` is one of "maximum likelihood", "MAP" and "posterior mean", or names
-    what else was aimed at. `notes` are for the receipt. `lazy` lets the judge wait until someone looks, as that of a
-    closed form does.
+    what else was aimed at. `notes` are for the receipt. With `later` it is judged when someone first looks.
+    `passes` are those over the data, where solving goes over them again; None where reading was all.
     """
 
     fitted: F
@@ -83,7 +87,8 @@ class Found(Generic[F]):
     notes: tuple[str, ...] = ()
     plan: str | None = None
     parameterisation: str | None = None
-    lazy: bool = False
+    later: bool = False
+    passes: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import storage
+from suffice.checks import number, positive, whole_number
 from suffice.errors import ConvergenceWarning, EstimateError, FileFormatError, OptionError, SufficeWarning
 
 Floats = NDArray[np.float64]
@@ -59,12 +60,10 @@ class Control:
 
     def __post_init__(self) -> None:
         """Refuse limits that make no sense."""
-        if not (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 0):
-            raise OptionError(f"max_iter is {self.max_iter!r}; expected a whole number of at least 0.")
-        if not (_is_number(self.tolerance) and self.tolerance >= 0):
-            raise OptionError(f"tolerance is {self.tolerance!r}; expected a finite number of at least 0.")
-        if self.max_seconds is not None and not (_is_number(self.max_seconds) and self.max_seconds > 0):
-            raise OptionError(f"max_seconds is {self.max_seconds!r}; expected a positive number or None.")
+        whole_number(self.max_iter, "max_iter", 0)
+        number(self.tolerance, "tolerance", 0)
+        if self.max_seconds is not None:
+            positive(self.max_seconds, "max_seconds", otherwise=" or None")
         if self.callback is not None and not callable(self.callback):
             raise OptionError(f"callback is {self.callback!r}; expected a function of the state, or None.")
         if self.checkpoint is not None:
@@ -75,10 +74,6 @@ class Control:
                 raise OptionError(
                     f"The checkpoint {self.checkpoint} cannot be written: {folder} is no writable folder."
                 )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from suffice.fitting.report import Report, confirmed
 class Fit(Generic[F]):
     """A fit that is done: the fitted value, its receipt, what was measured at it, and the data where they add up.
 
-    A closed form is measured when someone first looks; until then the fit holds its problem. A value that was given,
+    What is measured when someone first looks holds its problem until then. A value that was given,
     not fitted, has no receipt.
     """
 
@@ -55,9 +55,9 @@ class Fit(Generic[F]):
             self._later = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickles and copies hold what was measured, not the problem."""
+        """Pickles and copies hold the receipt, not the problem; what was measured is measured anew where data are."""
         self._look()
-        return dict(self.__dict__)
+        return {**self.__dict__, "_judgement": self._judgement if self.data is None else None}
 
 
 def run(
@@ -79,12 +79,12 @@ def run(
 
 
 def solve(problem: Problem[F], data: Data, control: Control, *, keep: bool = False) -> Fit[F]:
-    """Solve a problem and judge what was found: a closed form or a lazy one when someone looks, others at once."""
+    """Solve a problem and judge what was found: at once, or when someone looks where the problem asks for that."""
     if control.checkpoint is not None:
         control = replace(control, problem=fingerprint(*problem.identity()))
     found = problem.solve(control)
     held = data if keep else None
-    if found.outcome is None or found.lazy:
+    if found.later:
         return Fit(found.fitted, later=lambda: measured(found, data, problem, control), data=held)
     return Fit(found.fitted, *measured(found, data, problem, control), data=held)
 
@@ -99,7 +99,7 @@ def measured(found: Found[F], data: Data, problem: Problem[F], control: Control)
         model=found.fitted.title,
         rows=data.rows,
         weight=data.weight,
-        passes=data.passes,
+        passes=data.passes if found.passes is None else found.passes,
         method=found.method,
         estimate=found.estimate,
         log_likelihood=judged.log_likelihood,

@@ -6,14 +6,13 @@ changes nothing.
 
 from __future__ import annotations
 
-import importlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
-from weakref import WeakValueDictionary
 
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
+from suffice.fitting import outlets
 from suffice.options import Optioned
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
@@ -21,15 +20,13 @@ if TYPE_CHECKING:
     from suffice.fitting.contract import Judgement, Purpose
     from suffice.fitting.control import Control
     from suffice.fitting.driver import Fit
+    from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import MatchedStatistics, Report
     from suffice.fitting.summaries import SummaryData, SummaryTask
     from suffice.statistics import Summary
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-#: The reports that someone holds, by their models.
-_SHOWN: WeakValueDictionary[int, Report] = WeakValueDictionary()
 
 
 def delegated(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
@@ -55,6 +52,9 @@ class Estimator(Optioned):
 
     #: Options that are not written to files: they steer a run and are no part of the model.
     _transient: ClassVar[frozenset[str]] = frozenset({"callback", "progress", "checkpoint"})
+
+    #: Why rows have no summary from which the model could learn, for models that have none.
+    _without_summary: ClassVar[str] = "its fit goes over them again and again"
 
     #: The last fit; None before the first.
     _fit: Fit[Any] | None = None
@@ -86,15 +86,12 @@ class Estimator(Optioned):
 
     @property
     def report_(self) -> Report:
-        """The receipt of the fit; it knows its model, so that it can show it."""
+        """The receipt of the fit, whose page shows the model too."""
         held = self._bare_report()
         if held is None:
             raise NotFittedError(f"This {type(self).__name__} has no report_ yet. Call fit first.")
-        # The model keeps the bare report, so that the two hold no cycle; what is shown is one object while it is held.
-        shown = _SHOWN.get(id(self))
-        if shown is None or not shown.is_of(self, held):
-            shown = _SHOWN[id(self)] = held.of(self)
-        return shown
+        # What the model keeps knows nothing of it, so that the two hold no cycle.
+        return held.shown_with(self.portrait)
 
     @property
     def n_params_(self) -> int:
@@ -120,6 +117,15 @@ class Estimator(Optioned):
     def bic_(self) -> float | None:
         """Schwarz's criterion, k log(weight) - 2 log-likelihood: smaller is better; None without rows."""
         return self.report_.bic
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: pages, plots, notebooks and the command read nothing else.
+
+        A model of one's own that draws none shows its receipt and what its fit makes equal.
+        """
+        from suffice.fitting.portrait import Portrait
+
+        return Portrait(type(self).__name__, n_params=lambda: self.n_params_, matched=self.matched_statistics)
 
     @property
     def converged_(self) -> bool:
@@ -180,15 +186,14 @@ class Estimator(Optioned):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the model, its graph and its receipt."""
-        found: str = importlib.import_module("suffice.views").model_card(self)
-        return found
+        held = self._bare_report()
+        return outlets.card(repr(self), self.portrait(), held)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
     def write(self, path: Any) -> None:
         """Save to a file; the ending says the format and `suffice.read` loads it."""
-        # By name: formats look at models from outside, so nothing below them may import them.
-        importlib.import_module("suffice.formats").write(self, path)
+        outlets.write(self, path)
 
     def to_plain(self) -> dict[str, Any]:
         """Options, what was learned and the report as plain data."""
@@ -216,10 +221,25 @@ class SummaryEstimator(Estimator):
     def _task(self) -> SummaryTask[Any]:
         """What the options declare."""
 
+    def _fitted_portrait(self) -> Portrait:
+        """The portrait of the fitted value, with what its statistics show besides."""
+        from dataclasses import replace
+
+        from suffice.fitting.portrait import rescaled_by
+
+        portrait: Portrait = self.fitted_.portrait()
+        return replace(portrait, matched=self.matched_statistics, rescaled=rescaled_by(self))
+
     @property
     def statistics_(self) -> Summary:
         """The sufficient statistics of the rows that were learned."""
         return self._learned_data().statistics
+
+    def _judgement(self) -> Judgement:
+        """What was measured at the fitted value; of a model out of a file measured anew."""
+        if self._fit is not None and self._fit.judgement is None and self._fit.data is not None:
+            return self._task().problem(self._fit.data, None).judge(self._fit.fitted)
+        return super()._judgement()
 
     def _learned_data(self) -> SummaryData:
         if self._fit is None or self._fit.data is None:
@@ -250,30 +270,36 @@ class SummaryEstimator(Estimator):
 
         `keep` below 1 weights the earlier rows down first (forgetting).
         """
-        later = self._read(data, sample_weight, columns, "join")
+        return self._join(keep, data, sample_weight=sample_weight, columns=columns)
+
+    def _join(self, keep: float, data: Any, **more: Any) -> Self:
+        later = self._read("join", data, **more)
         earlier = None if self._fit is None else self._fit.data
         return self._solve(later if earlier is None else self._task().joined(earlier, later, keep))
 
     def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
         """Take rows out again; the result equals a fit that never saw them."""
-        if self._fit is None or self._fit.data is None:
+        return self._leave(data, sample_weight=sample_weight, columns=columns)
+
+    def _leave(self, data: Any, **more: Any) -> Self:
+        if self._fit is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
-        leaving = self._read(data, sample_weight, columns, "join")
-        return self._solve(self._task().without(self._fit.data, leaving))
+        leaving = self._read("join", data, **more)
+        return self._solve(self._task().without(self._learned_data(), leaving))
 
     def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
-        found = self._read(data, sample_weight, columns, "compare").statistics
-        if found.weight <= 0:
+        summary = self._read("compare", data, sample_weight=sample_weight, columns=columns).statistics
+        if summary.weight <= 0:
             raise OptionError("The score of no rows is undefined: the data have no weight.")
-        return float(self.fitted_.log_likelihood(found)) / found.weight
+        return float(self.fitted_.log_likelihood(summary)) / summary.weight
 
-    def _read(self, data: Any, sample_weight: Any, columns: Any, purpose: Purpose) -> SummaryData:
+    def _read(self, purpose: Purpose, data: Any, **more: Any) -> SummaryData:
         """The statistics of rows that join those learned, leave them or are compared with them."""
         from suffice.fitting.contract import Inputs
 
         known = self._known() if purpose == "join" else self.fitted_
-        return self._task().read(Inputs(data, {"sample_weight": sample_weight, "columns": columns}), known, purpose)
+        return self._task().read(Inputs(data, more), known, purpose)
 
     def _known(self) -> Any:
         """The fitted value, or None before the first fit."""
@@ -291,15 +317,18 @@ class SummaryEstimator(Estimator):
     # -- files -------------------------------------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, Any]:
-        """Options, parameters, statistics and report as plain data."""
+        """Options, parameters, statistics and report as plain data; a value that was given has the first two alone."""
         plain = super().to_plain()
-        if self._fit is not None and self._fit.data is not None:
-            plain["summary"] = self._fit.data.statistics
+        if self._fit is not None:
+            data, report = self._fit.data, self._fit.report
+            plain["fitted"] = self.fitted_.to_dict()
+            plain["summary"] = None if data is None else data.statistics
+            plain["report"] = None if report is None else report.to_plain()
         return plain
 
     @abstractmethod
-    def _fitted_from(self, plain: Mapping[str, Any]) -> Any:
-        """A fitted value out of a file, for these options."""
+    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> Any:
+        """A fitted value out of a file, for these options; learned: whether its statistics are there."""
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
@@ -311,10 +340,11 @@ class SummaryEstimator(Estimator):
             from suffice.fitting.summaries import SummaryData
             from suffice.statistics import Summary
 
-            if not isinstance(plain["summary"], Summary):
-                raise FileFormatError(f"The summary of the {cls.__name__} is a {type(plain['summary']).__name__}.")
-            data, report = SummaryData(plain["summary"]), Report.from_plain(plain["report"])
-            fitted, task = model._fitted_from(plain["fitted"]), model._task()
-            judged = lambda: (report, task.problem(data, None).judge(fitted))  # noqa: E731
-            model._adopt(Fit(fitted, report, data=data, later=judged))
+            summary, report = plain["summary"], plain["report"]
+            if not (summary is None or isinstance(summary, Summary)):
+                raise FileFormatError(f"The summary of the {cls.__name__} is a {type(summary).__name__}.")
+            data = None if summary is None else SummaryData(summary)
+            receipt = None if report is None else Report.from_plain(report)
+            fitted = model._fitted_from(plain["fitted"], learned=data is not None)
+            model._adopt(Fit(fitted, receipt, data=data))
         return model

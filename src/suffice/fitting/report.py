@@ -5,17 +5,22 @@ The certificate is measured after the solve, at the parameters that were returne
 
 from __future__ import annotations
 
+import copy
 import html
-import importlib
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import ConvergenceWarning, FileFormatError, warn
+from suffice.fitting import outlets
 from suffice.records import checked
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -325,42 +330,27 @@ class Report:
         )
         return f"<table class='suffice-report'>{rows}</table>"
 
-    # -- the model it speaks of --------------------------------------------------------------------------------------
+    # -- what it is a receipt of -------------------------------------------------------------------------------------
 
-    def of(self, model: Any) -> Report:
-        """The same report, which also knows its model: what pages and plots show beside the receipt.
+    def shown_with(self, portrait: Callable[[], Portrait]) -> Report:
+        """The same report, whose page also shows the model: its portrait, which is drawn when the page is made.
 
-        The model is no part of the comparison, nor of files and pickles.
+        It is no part of comparisons, files, pickles and copies.
         """
-        found = object.__new__(type(self))
-        found.__dict__.update(self.__getstate__(), _of=(model, self))
+        found = copy.copy(self)
+        found.__dict__["_portrait"] = portrait
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_of"}
-
-    @property
-    def bare(self) -> Report:
-        """The same report without its model."""
-        found: Report = self.__dict__.get("_of", (None, self))[1]
-        return found
-
-    def is_of(self, model: Any, bare: Report) -> bool:
-        """Whether this is what `bare` made of itself for this very model."""
-        return self._model is model and self.bare is bare
+        return {name: value for name, value in self.__dict__.items() if name != "_portrait"}
 
     def to_html(self, path: Any = None) -> str:
         """A page that needs nothing but a browser; written to `path` where one is given, and returned as text.
 
         A report that was read or pickled by itself knows no model, and its page has no graph and no tables.
         """
-        # By name: views look at reports and models from outside, so nothing below them may import them.
-        found: str = importlib.import_module("suffice.views").write_report(self, self._model, path)
-        return found
-
-    @property
-    def _model(self) -> Any:
-        return self.__dict__.get("_of", (None, None))[0]
+        draw: Callable[[], Portrait] | None = self.__dict__.get("_portrait")
+        return outlets.page(self, None if draw is None else draw(), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with the derived figures."""

@@ -58,6 +58,11 @@ class TemplateEstimator(Estimator):
     #: What reading the rows has to say; part of the next report.
     _read_notes: tuple[str, ...] = ()
 
+    @property
+    def statistics_(self) -> Summary:
+        """The sufficient statistics of the rows that were learned."""
+        return self.summary_
+
     # -- what a model declares ---------------------------------------------------------------------------------------
 
     def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
@@ -202,7 +207,7 @@ class TemplateEstimator(Estimator):
         return held
 
     def _set_receipt(self, report: Report) -> None:
-        self.__dict__["report_"] = report.bare
+        self.__dict__["report_"] = copy.copy(report)  # A copy knows no model, not even that of another fit.
 
     report_ = property(Estimator.report_.fget, _set_receipt)  # type: ignore[attr-defined]
 
@@ -323,7 +328,7 @@ def summarize(
         return questions._task().read(given, None, "fit").statistics
     if isinstance(questions, Estimator) and not isinstance(questions, TemplateEstimator):
         raise OptionError(
-            f"A {type(questions).__name__} has no finite statistics of rows: its fit goes over them again and again."
+            f"A {type(questions).__name__} has no finite statistics of rows: {questions._without_summary}."
         )
     asked = questions if isinstance(questions, TemplateEstimator) else _Questions(questions, states)
     if isinstance(data, Summary):

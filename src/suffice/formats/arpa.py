@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError, OptionError
-from suffice.models.markov_chain.laws import BackoffLaw
+from suffice.models.markov_chain.declaration import MarkovChain
+from suffice.models.markov_chain.distributions import BackoffDistribution
+from suffice.models.markov_chain.input import Vocabulary
 from suffice.models.markov_chain.levels import Level, Levels
-from suffice.models.markov_chain.model import MarkovChain
-from suffice.models.markov_chain.reading import Vocabulary
 from suffice.storage.files import replacing
 from suffice.storage.unpacking import unpacked_text
 
@@ -48,12 +48,12 @@ def save(path: FilePath, model: Any) -> None:
             _write(stream, law, names)
 
 
-def _writable(model: Any) -> tuple[BackoffLaw, list[str]]:
+def _writable(model: Any) -> tuple[BackoffDistribution, list[str]]:
     if not isinstance(model, MarkovChain):
         raise OptionError(f"An ARPA file holds Markov chains; a {type(model).__name__} goes to '.json' or '.suffice'.")
-    words: Vocabulary = model._fitted_words()
-    law = model._law
-    if not isinstance(law, BackoffLaw) or law.first is not None:
+    words: Vocabulary = model.fitted_.words
+    law = model.fitted_.distribution
+    if not isinstance(law, BackoffDistribution) or law.first is not None:
         raise OptionError(
             "An ARPA file holds chains that back off; mixtures and priors for single rows go to '.json' or '.suffice'."
         )
@@ -67,7 +67,7 @@ def _writable(model: Any) -> tuple[BackoffLaw, list[str]]:
     return law, [str(name) for name in names]
 
 
-def _write(stream: Any, law: BackoffLaw, names: list[str]) -> None:
+def _write(stream: Any, law: BackoffDistribution, names: list[str]) -> None:
     levels = law.levels
     head = [f"ngram {n}={len(level)}" for n, level in enumerate(levels.levels, start=1)]
     stream.write(("\\data\\\n" + "\n".join(head) + "\n").encode())
@@ -263,12 +263,12 @@ def _chain(sections: list[_Section], names: list[str], lines: _Lines) -> MarkovC
         log_p.append(_naturals(section.p[order]))
         log_weight.append(_naturals(section.weights[order]))
         line.append(section.line[order])
-    law = BackoffLaw(Levels(card, tuple(levels)), tuple(log_p), tuple(log_weight[:-1]))
+    law = BackoffDistribution(Levels(card, tuple(levels)), tuple(log_p), tuple(log_weight[:-1]))
     _check_sums(law, [*states, _START], line, lines)
-    return MarkovChain.from_law(law, words)
+    return MarkovChain.from_distribution(law, words)
 
 
-def _check_sums(law: BackoffLaw, names: list[str], line: list[Integers], lines: _Lines) -> None:
+def _check_sums(law: BackoffDistribution, names: list[str], line: list[Integers], lines: _Lines) -> None:
     """Raise where the words after some history have a probability of more than 1 together.
 
     The sum of a row is that of the words with a line after the history h, and the weight of h times what the shorter
@@ -283,7 +283,7 @@ def _check_sums(law: BackoffLaw, names: list[str], line: list[Integers], lines: 
         raise lines.wrong(f"the single words have the probability {whole[0][0]:.6g} together; expected at most 1", last)
     for n in range(2, levels.order + 2):
         level, size = levels.levels[n - 1], len(levels.levels[n - 2])
-        shorter = BackoffLaw(Levels(card, levels.levels[: n - 1]), law.log_p[: n - 1], law.log_weight[: n - 2])
+        shorter = BackoffDistribution(Levels(card, levels.levels[: n - 1]), law.log_p[: n - 1], law.log_weight[: n - 2])
         spelled, histories = levels.words(n), levels.words(n - 1)
         own = np.bincount(level.history, np.exp(law.log_p[n - 1]), minlength=size)
         lower = np.bincount(level.history, np.exp(shorter.log_prob(spelled[:, 1:])), minlength=size)

@@ -2,7 +2,8 @@
 
 Loops release the GIL (threads come from `suffice.kernels.threads`) and are cached on disk. Numba keys its cache by the
 content of the file that holds a loop. It does not see changes in another file, so loops that call each other live in
-one file, and each such file repeats the version of the package.
+one file, which takes nothing from the package but a decorator of this one. A decorator whose options change gets a
+new name, which changes the files that use it; a test holds the options of each name.
 """
 
 from __future__ import annotations

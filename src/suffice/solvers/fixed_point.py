@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import EstimateError, OptionError, listing
+from suffice.checks import choice
+from suffice.errors import EstimateError
 from suffice.fitting.control import Control, Outcome, State, iterate
 
 Floats = NDArray[np.float64]
@@ -103,8 +104,7 @@ def climb(
 
     The memory of the state holds `evaluations`, how often the map was computed.
     """
-    if acceleration not in ACCELERATIONS:
-        raise OptionError(f"acceleration is {acceleration!r}; expected one of {listing(ACCELERATIONS)}.")
+    choice(acceleration, "acceleration", ACCELERATIONS)
     first = problem.at(np.asarray(start, dtype=np.float64), 1.0, 0)
     if not np.isfinite(first.objective):
         raise EstimateError(

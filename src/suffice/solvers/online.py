@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import positive, share
 from suffice.errors import OptionError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.line_search import Objective, begin
@@ -26,11 +27,9 @@ def step_sizes(step: Any, decay: float = 0.0) -> Schedule:
     """The step of update t = 0, 1, ...: ``step / (1 + t)^decay`` for a number, or the function given."""
     if callable(step):
         return lambda t: _given(step(t), t)
-    if not (isinstance(step, int | float | np.integer | np.floating) and 0.0 < step < math.inf):
-        raise OptionError(f"step_size is {step!r}; expected a positive number or a function of the update's number.")
-    if not (isinstance(decay, int | float | np.integer | np.floating) and 0.0 <= decay <= 1.0):
-        raise OptionError(f"decay is {decay!r}; expected a number from 0 (constant steps) to 1 (steps of 1 / t).")
-    return lambda t: float(step) / (1.0 + t) ** decay
+    first = positive(step, "step_size", otherwise=" or a function of the update's number")
+    power = share(decay, "decay", otherwise=": 0 for constant steps, 1 for steps of 1 / t")
+    return lambda t: first / (1.0 + t) ** power
 
 
 def _given(value: Any, t: int) -> float:

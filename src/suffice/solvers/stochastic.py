@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import OptionError
+from suffice.checks import share
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.online import step_sizes
 
@@ -55,8 +55,7 @@ class Steps:
         """Refuse steps that make no sense."""
         if self.size is not None:
             step_sizes(self.size, self.decay)
-        if not 0.0 <= self.decay <= 1.0:
-            raise OptionError(f"decay is {self.decay!r}; expected a number from 0 to 1.")
+        share(self.decay, "decay")
 
     def at(self, t: int, base: float) -> float:
         """The step of update t."""

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import CountTable
+from suffice.checks import weights_of
 from suffice.domain import Domain, Origin, Variable, is_gap, sort_states, state_key
-from suffice.errors import DataError, MissingValueError, OptionError, shortened
+from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.kernels.ngrams import Part, count_parts, count_windows, windows, with_ends
 from suffice.kernels.words import WordNumbers
-from suffice.options import doubles
 from suffice.sources.sequences import Sequences, code_states
-from suffice.sources.weights import check_weights
 from suffice.statistics import Counts, Summary
 from suffice.storage.unpacking import unpacked, unpacked_text
 
@@ -158,15 +157,7 @@ def count_sequences(sequences: Sequences, layout: Layout, weights: Any = None) -
 
 def checked_weights(weights: Any, sequences: int) -> Floats | None:
     """One weight for each sequence, or None."""
-    if weights is None:
-        return None
-    try:
-        found = doubles(weights)
-    except (TypeError, ValueError):
-        raise DataError(f"sample_weight is {shortened(weights)}; expected one number for each sequence.") from None
-    if found.shape != (sequences,):
-        raise DataError(f"sample_weight has shape {found.shape}; expected one weight for each of {sequences} sequences")
-    return check_weights(found, 0)
+    return None if weights is None else weights_of(weights, sequences)
 
 
 def count_stream(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from suffice.errors import OptionError
+from suffice.checks import whole_number
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -56,8 +56,8 @@ def map_in_order(work: Callable[[Item], Result], items: Iterable[Item], threads:
 
     A single item is worked in the calling thread: starting others would not pay.
     """
-    if threads is not None and threads < 1:
-        raise OptionError(f"threads is {threads!r}; expected a whole number of at least 1, or None for all cores.")
+    if threads is not None:
+        whole_number(threads, "threads", otherwise=", or None for all cores")
     iterator = iter(items)
     first = list(islice(iterator, 2))
     if len(first) < 2 or _count(threads) < 2:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import DENSE_CELLS, MOST_AXES, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
+from suffice.checks import choice
 from suffice.domain import Domain
 from suffice.errors import DataError, MissingValueError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
@@ -77,8 +78,7 @@ class Tally:
 
     def __post_init__(self) -> None:
         """Check the option."""
-        if self.missing not in ("raise", "available"):
-            raise OptionError(f"missing is {self.missing!r}; expected 'raise' or 'available'.")
+        choice(self.missing, "missing", ("raise", "available"))
 
     def __call__(self, batch: Batch) -> Summary:
         """The answers for a batch."""

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import check_total
 from suffice.errors import DataError
 
 Floats = NDArray[np.float64]
-
-#: The most that the weights of a batch may add up to, so that those of all batches stay below the largest float64.
-_MOST = 1e300
 
 
 def check_weights(values: Floats, start: int, column: Hashable | None = None) -> Floats:
@@ -26,10 +24,7 @@ def check_weights(values: Floats, start: int, column: Hashable | None = None) ->
         raise DataError(
             f"{what} holds {float(values[row])!r} (row {start + row}); a weight must be finite and at least 0."
         )
-    with np.errstate(over="ignore"):
-        total = float(values.sum())
-    if total > _MOST:
-        raise DataError(f"{what} adds up to more than {_MOST:.0e}; divide all weights by a common number.")
+    check_total(values, what)
     return values
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import html
-from typing import Any
 
-from suffice.errors import NotFittedError
+from suffice.fitting.portrait import Portrait
+from suffice.fitting.report import Report
 from suffice.views.drawing import draw_graph
-from suffice.views.layout import Placement
-from suffice.views.portrait import graph_of
+from suffice.views.layout import place_graph
 
 #: Nodes up to which the graph is drawn in a notebook.
 MOST_DRAWN = 60
@@ -21,23 +20,18 @@ COLOURS = {
 }
 
 
-def card_of(model: Any) -> str:
+def card_of(made: str, portrait: Portrait, report: Report | None) -> str:
     """A `div` for a notebook."""
-    parts = [f"<p><code>{html.escape(repr(model))}</code></p>", _graph(model)]
-    try:
-        parts.append(model.report_._repr_html_())
-    except NotFittedError:
-        parts.append("<p><em>not fitted</em></p>")
+    receipt = "<p><em>not fitted</em></p>" if report is None else report._repr_html_()
+    parts = [f"<p><code>{html.escape(made)}</code></p>", _graph(portrait), receipt]
     return f"<div class='suffice-model'>{''.join(parts)}</div>"
 
 
-def _graph(model: Any) -> str:
-    if len(getattr(model, "nodes", None) or ()) > MOST_DRAWN:
+def _graph(portrait: Portrait) -> str:
+    graph = portrait.graph
+    if graph is None or not 0 < len(graph.nodes) <= MOST_DRAWN:
         return ""
-    placement = graph_of(model)
-    if not isinstance(placement, Placement) or not placement.places:
-        return ""
-    drawn = draw_graph(placement, title=f"Graph of {len(placement.places)} nodes")
+    drawn = draw_graph(place_graph(graph), title=f"Graph of {len(graph.nodes)} nodes")
     for mark, colour in COLOURS.items():
         drawn = drawn.replace(mark, colour)
     return f"<div style='overflow-x:auto'>{drawn}</div>"

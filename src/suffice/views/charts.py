@@ -10,12 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.portrait import Interval, VariableDistribution
+
 Floats = NDArray[np.float64]
 
 WIDE, HIGH = 460.0, 280.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 14.0, 14.0, 44.0
 #: Room for a line of the name of a parameter, for a capital, and for other letters; names take up to two lines.
 NAME_ROOM, WIDE_LETTER, LETTER = 312.0, 7.5, 6.2
+#: Points of a density.
+DENSITY_POINTS = 49
 #: Half the room for a letter at a tick.
 HALF_LETTER = 3.1
 
@@ -165,12 +169,16 @@ def diagonal_chart(pairs: Pairs, title: str) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def bell_chart(mean: float, deviation: float) -> str:
-    """A normal law as a curve, with its mean and the values one and a half standard deviations to both sides."""
+def density_chart(variable: VariableDistribution) -> str:
+    """A normal distribution or a mixture as a curve, with its mean and one and a half deviations to both sides."""
     wide, base, tall = 220.0, 46.0, 38.0
-    places = [-3.0 + 6.0 * at / 48 for at in range(49)]
-    points = " ".join(f"{wide * (z + 3) / 6:.1f},{base - tall * math.exp(-z * z / 2):.1f}" for z in places)
-    said = f"mean {mean:.5g}, standard deviation {deviation:.5g}"
+    mean, deviation = variable.mean, variable.deviation
+    heights = _heights(variable, DENSITY_POINTS)
+    points = " ".join(
+        f"{wide * at / (DENSITY_POINTS - 1):.1f},{base - tall * height:.1f}" for at, height in enumerate(heights)
+    )
+    parts = len(variable.normals)
+    said = f"mean {mean:.5g}, standard deviation {deviation:.5g}" + (f", {parts} components" if parts > 1 else "")
     ticks = ""
     for z in (-1.5, 0.0, 1.5):
         at, text = f"{wide * (z + 3) / 6:.1f}", f"{mean + z * deviation:.4g}"
@@ -183,16 +191,20 @@ def bell_chart(mean: float, deviation: float) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A parameter with its estimates; those that do not exist are None."""
+def _heights(variable: VariableDistribution, n: int) -> list[float]:
+    """The density at n places, from three standard deviations below the mean to three above, the highest of them 1.
 
-    name: str
-    low: float
-    high: float
-    mle: float | None
-    map: float | None
-    mean: float | None
+    A component without spread is a point, drawn a hundredth of the deviation wide.
+    """
+    places = np.linspace(-3.0, 3.0, n)
+    if len(variable.normals) == 1 or not variable.deviation > 0:
+        return [math.exp(-z * z / 2) for z in places.tolist()]
+    weights, means, spreads = np.array(variable.normals).T
+    centres, widths = (means - variable.mean) / variable.deviation, np.maximum(spreads / variable.deviation, 0.01)
+    away = (places[:, None] - centres) / widths
+    density = np.exp(-0.5 * away**2) @ (weights / widths)
+    found: list[float] = (density / density.max()).tolist()
+    return found
 
 
 def text_width(text: str) -> float:
@@ -229,7 +241,7 @@ def interval_chart(intervals: Sequence[Interval], title: str) -> str:
     step = 22.0 if max(map(len, lines)) == 1 else 30.0
     name_room = 14.0 + max(text_width(line) for some in lines for line in some)
     wide, high = 860.0, step * len(intervals) + 44.0
-    numbers = [v for one in intervals for v in (one.low, one.high, one.mle, one.map, one.mean) if v is not None]
+    numbers = [v for one in intervals for v in (one.low, one.high, *one.points.values()) if v is not None]
     x = Scale.over(numbers, name_room + 10, wide - 16)
     parts = [
         f'<svg class="chart wide" role="img" aria-label="{html.escape(title)}" viewBox="0 0 {wide:.0f} {high:.0f}" '
@@ -250,7 +262,7 @@ def interval_chart(intervals: Sequence[Interval], title: str) -> str:
             f'<text class="label" text-anchor="end">{text}<title>{html.escape(one.name)}</title></text>'
             f'<line class="interval" x1="{x.at(one.low):.1f}" x2="{x.at(one.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
         )
-        parts += [_mark(kind, x.at(v), y) for kind in ("mean", "map", "mle") if (v := getattr(one, kind)) is not None]
+        parts += [_mark(kind, x.at(v), y) for kind, v in one.points.items() if v is not None]
     return "".join([*parts, "</svg>"])
 
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.portrait import Graph
 from suffice.graphs.directed import topological_order
 from suffice.graphs.undirected import neighbours_of
 
@@ -55,9 +56,9 @@ def box_width(name: object) -> float:
     return max(LETTER * len(short_name(name)) + 2 * MARGIN, 44.0)
 
 
-def place_graph(nodes: Sequence[Hashable], edges: Sequence[Edge], *, directed: bool) -> Placement:
+def place_graph(graph: Graph) -> Placement:
     """Place the nodes of a graph; a directed one has no cycle."""
-    return _in_layers(nodes, edges) if directed else _by_distance(nodes, edges)
+    return _in_layers(graph.nodes, graph.edges) if graph.directed else _by_distance(graph.nodes, graph.edges)
 
 
 # -- layers ----------------------------------------------------------------------------------------------------------

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import SufficeError
+from suffice.fitting.portrait import Graph, Grid, Interval, Portrait, VariableDistribution, or_none
 from suffice.fitting.report import MatchedStatistics, Report, largest_and_even
-from suffice.views.charts import Interval, Pairs, bell_chart, diagonal_chart, interval_chart, line_chart
+from suffice.views.charts import Pairs, density_chart, diagonal_chart, interval_chart, line_chart
 from suffice.views.drawing import draw_graph
-from suffice.views.estimates import estimates_of, note_of
 from suffice.views.explorer import Explorer, explorer_of
-from suffice.views.portrait import Grid, Law, graph_of, grids_of, laws_of
+from suffice.views.layout import place_graph
 
 ASSETS = Path(__file__).with_name("assets")
+#: Nodes up to which a graph is drawn, and tables that are shown; more would not be readable.
+MOST_NODES, MOST_TABLES = 250, 120
 #: Parameters whose estimates are drawn, those that the prior moves most.
 MOST_INTERVALS = 40
 #: Statistics that are drawn; of more, those with the largest gaps and an even choice of the others.
@@ -37,11 +39,11 @@ FITTING, FAR = 300.0, 1_100.0
 FIT = '<label class="{}"><input type="checkbox" id="fit"> Fit to the width</label>'
 
 
-def page_of(report: Report, model: Any) -> str:
-    """The page as text; `model` is None for a report that stands alone."""
+def page_of(report: Report, portrait: Portrait | None) -> str:
+    """The page as text; `portrait` is None for a report that stands alone."""
     style, script = (ASSETS.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "explorer.js"))
-    explorer = Explorer(None) if model is None else explorer_of(model)
-    body = "\n".join(filter(None, _sections(report, model, explorer)))
+    explorer = Explorer(None) if portrait is None else explorer_of(portrait)
+    body = "\n".join(filter(None, _sections(report, portrait or Portrait(report.model), explorer)))
     data = (
         "" if explorer.data is None else f'<script type="application/json" id="network">{_json(explorer.data)}</script>'
     )
@@ -68,14 +70,20 @@ def _json(data: Any) -> str:
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _sections(report: Report, model: Any, explorer: Explorer) -> list[str]:
-    parts = [_top(report, model), _warnings(report), _figures(report)]
-    if model is not None:
-        laws, silence = laws_of(model)
-        parts += [_graph(model, bool(laws)), _laws(laws, silence, explorer), _tables(model)]
-    parts += [_convergence(report), _moments(report, model), _estimates(model), _receipt(report)]
+def _sections(report: Report, portrait: Portrait, explorer: Explorer) -> list[str]:
+    try:
+        variables, silence = list(portrait.variables()), ""
+    except SufficeError as error:
+        variables, silence = [], f"The laws of single variables are not shown: {error}"
     foot = "Made by suffice. This file is complete: it loads nothing and sends nothing."
-    return [*parts[:3], "<main>", *parts[3:], "</main>", f"<footer>{foot}</footer>"]
+    return [
+        *(_top(report, portrait.graph), _warnings(report), _figures(report)),
+        "<main>",
+        *(_graph(portrait.graph, bool(variables)), _variables(variables, silence, explorer), _tables(portrait)),
+        *(_convergence(report), _moments(report, portrait), _estimates(portrait), _receipt(report)),
+        "</main>",
+        f"<footer>{foot}</footer>",
+    ]
 
 
 def _section(identity: str, title: str, *parts: str, note: str = "") -> str:
@@ -86,11 +94,9 @@ def _section(identity: str, title: str, *parts: str, note: str = "") -> str:
 # -- what comes first ------------------------------------------------------------------------------------------------
 
 
-def _top(report: Report, model: Any) -> str:
+def _top(report: Report, graph: Graph | None) -> str:
     said = f"{report.estimate} from {report.rows:,} rows"
-    shape = ""
-    if model is not None and hasattr(model, "nodes") and hasattr(model, "edges"):
-        shape = f" · {len(model.nodes):,} nodes, {len(model.edges):,} edges"
+    shape = "" if graph is None else f" · {len(graph.nodes):,} nodes, {len(graph.edges):,} edges"
     return f"<header><h1>{html.escape(report.model)}</h1><p>{html.escape(said + shape)}</p></header>"
 
 
@@ -142,14 +148,17 @@ def _amount(value: float) -> str:
 # -- the model -------------------------------------------------------------------------------------------------------
 
 
-def _graph(model: Any, linked: bool) -> str:
-    placement = graph_of(model)
-    if placement is None:
+def _graph(graph: Graph | None, linked: bool) -> str:
+    """The graph; a sentence where it has too many nodes."""
+    if graph is None:
         return ""
-    if isinstance(placement, str):
-        return _section("graph", "Graph", note=placement)
-    number = {node: str(at) for at, node in enumerate(model.nodes)}
-    title = f"Graph of {len(model.nodes)} nodes and {len(model.edges)} edges"
+    size = f"{len(graph.nodes):,} nodes and {len(graph.edges):,} edges"
+    if len(graph.nodes) > MOST_NODES:
+        said = f"A graph of {size} is not drawn; the limit is {MOST_NODES} nodes."
+        return _section("graph", "Graph", note=said)
+    placement = place_graph(graph)
+    number = {node: str(at) for at, node in enumerate(graph.nodes)}
+    title = f"Graph of {size}"
     drawn = draw_graph(
         placement,
         title=title,
@@ -162,12 +171,12 @@ def _graph(model: Any, linked: bool) -> str:
     )
 
 
-def _laws(laws: list[Law], silence: str, explorer: Explorer) -> str:
-    """The law of each variable as bars; with an explorer each state is a button."""
-    if not laws:
+def _variables(variables: list[VariableDistribution], silence: str, explorer: Explorer) -> str:
+    """The distribution of each variable as bars; with an explorer each state is a button."""
+    if not variables:
         return _section("laws", "Variables", note=silence) if silence else ""
     live = explorer.data is not None
-    cards = "".join(_card(at, law, live) for at, law in enumerate(laws))
+    cards = "".join(_card(at, one, live) for at, one in enumerate(variables))
     if not live:
         return _section("laws", "Variables", f'<div class="cards">{cards}</div>', note=explorer.reason)
     bar = (
@@ -183,15 +192,12 @@ def _laws(laws: list[Law], silence: str, explorer: Explorer) -> str:
     return _section("laws", "Variables", inside, note=note)
 
 
-def _card(at: int, law: Law, live: bool) -> str:
-    name = html.escape(str(law.name))
-    if law.normal is not None:
-        return (
-            f'<article class="card" id="v{at}" aria-label="{name}"><h3>{name}</h3>{bell_chart(*law.normal)}</article>'
-        )
-    pairs = zip(law.states, law.probabilities, strict=True)
-    rows = "".join(_bar(at, law.name, str(state), share, live) for state, share in pairs)
-    return f'<article class="card" id="v{at}" aria-label="{name}"><h3>{name}</h3>{rows}</article>'
+def _card(at: int, variable: VariableDistribution, live: bool) -> str:
+    name = html.escape(str(variable.name))
+    pairs = zip(variable.states, variable.probabilities, strict=True)
+    rows = "".join(_bar(at, variable.name, str(state), share, live) for state, share in pairs)
+    inside = density_chart(variable) if variable.normals else rows
+    return f'<article class="card" id="v{at}" aria-label="{name}"><h3>{name}</h3>{inside}</article>'
 
 
 def _bar(at: int, name: object, state: str, share: float, live: bool) -> str:
@@ -208,8 +214,9 @@ def _bar(at: int, name: object, state: str, share: float, live: bool) -> str:
     return f'<button type="button" class="row" {mark}>{inside}</button>'
 
 
-def _tables(model: Any) -> str:
-    grids, more = grids_of(model)
+def _tables(portrait: Portrait) -> str:
+    grids = [grid for make in portrait.tables[:MOST_TABLES] if (grid := or_none(make)) is not None]
+    more = max(0, len(portrait.tables) - MOST_TABLES)
     if not grids:
         return ""
     opened = len(grids) <= 8
@@ -294,14 +301,14 @@ def _convergence(report: Report) -> str:
     return _section("convergence", "Convergence", f'<div class="figure-row">{"".join(parts)}</div>', note=note)
 
 
-def _moments(report: Report, model: Any) -> str:
+def _moments(report: Report, portrait: Portrait) -> str:
     lines = "".join(
         f"<tr><th>{html.escape(label)}</th><td>{html.escape(text)}</td></tr>"
         for label, text in report.certificate.lines()
     )
     table = f'<table class="receipt">{lines}</table>'
     try:
-        matched: MatchedStatistics | None = None if model is None else model.matched_statistics()
+        matched = portrait.matched()
     except SufficeError as error:
         return _section("certificate", "Certificate", table, note=str(error))
     if matched is None or not len(matched.names):
@@ -331,15 +338,15 @@ def _said_of(matched: MatchedStatistics) -> str:
     return f"{said}; a prior or a sampled engine moves them off it.".strip()
 
 
-def _estimates(model: Any) -> str:
-    intervals = [] if model is None else estimates_of(model)
-    noted = "" if model is None else note_of(model, intervals)
+def _estimates(portrait: Portrait) -> str:
+    estimates = portrait.estimates(0.95, None)
+    intervals, noted = estimates.intervals, estimates.note
     if not intervals:
         return _section("estimates", "Estimates side by side", note=noted) if noted else ""
     by_size = sorted(range(len(intervals)), key=lambda at: -_moved(intervals[at]))
     shown = [intervals[at] for at in sorted(by_size[:MOST_INTERVALS])]
     kinds = {"mle": "maximum likelihood", "map": "MAP", "mean": "posterior mean"}
-    has = [kind for kind in kinds if any(getattr(one, kind) is not None for one in shown)]
+    has = [kind for kind in kinds if any(one.points[kind] is not None for one in shown)]
     legend = (
         "".join(f'<li class="of-{kind}">{kinds[kind]}</li>' for kind in has)
         + '<li class="of-interval">95 % interval</li>'

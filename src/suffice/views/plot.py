@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import DataError, EstimateError, NotFittedError, OptionError, SufficeError, listing, require
+from suffice.errors import DataError, EstimateError, NotFittedError, OptionError, listing, require
+from suffice.fitting.portrait import Interval, Likelihood, Portrait
 from suffice.table import Table
-from suffice.views.charts import Interval
-from suffice.views.estimates import estimates_of
 from suffice.views.layout import HEIGHT, place_graph, short_name
 
 Floats = NDArray[np.float64]
@@ -34,10 +33,10 @@ DEVIATIONS, LOWEST = (-8.0, -4.5, -2.0, -0.5), -50.0
 
 def network(model: Any, *, ax: Any = None) -> Any:
     """The graph of a model: in layers where its edges have a direction, by distances where they have none."""
-    if not hasattr(model, "nodes") or not hasattr(model, "edges"):
-        raise OptionError(f"A {type(model).__name__} has no graph to draw; networks and Gaussian graphs have one.")
-    directed = callable(getattr(model, "parents", None))
-    placement = place_graph(tuple(model.nodes), tuple(model.edges), directed=directed)
+    portrait: Portrait = model.portrait()
+    if portrait.graph is None:
+        raise OptionError(f"A {portrait.title} has no graph to draw; networks and Gaussian graphs have one.")
+    directed, placement = portrait.graph.directed, place_graph(portrait.graph)
     size = (max(3.0, placement.width / 90), max(2.0, placement.height / 90))
     ax = _axes(ax, "network", figsize=size)
     patches = require("matplotlib.patches", extra="viz", purpose="plot.network")
@@ -72,7 +71,7 @@ def table(model: Any, node: Any = None, *, ax: Any = None) -> Any:
         node: which table of a network.
         ax: the Axes to draw on.
     """
-    found = model if isinstance(model, Table) else _table_of(model, node)
+    found = model if isinstance(model, Table) else _table_of(model.portrait(), node)
     *outer, last = found.domain.variables
     rows = [
         ", ".join(f"{v.name}={v.states[code]}" for v, code in zip(outer, place, strict=True))
@@ -85,18 +84,21 @@ def table(model: Any, node: Any = None, *, ax: Any = None) -> Any:
     return ax
 
 
-def _table_of(model: Any, node: Any) -> Table:
+def _table_of(portrait: Portrait, node: Any) -> Table:
     if node is None:
-        raise OptionError(f"Say which table of the {type(model).__name__} to plot: plot.table(model, node).")
-    found: Table = model.table(node) if callable(getattr(model, "table", None)) else model.potential(node)
+        raise OptionError(f"Say which table of the {portrait.title} to plot: plot.table(model, node).")
+    found = None if portrait.table is None else portrait.table(node)
+    if not isinstance(found, Table):
+        raise OptionError(f"A {portrait.title} has no table {node!r} of states to plot.")
     return found
 
 
 def convergence(model: Any, *, log: bool = False, ax: Any = None) -> Any:
     """The objective of each iteration; with `log`, how far it lies below the best, on a log scale."""
-    history = np.asarray(model.history_, dtype=np.float64)
+    report = model.report_
+    history = np.asarray(report.history, dtype=np.float64)
     if len(history) < 2:
-        raise OptionError(f"This {type(model).__name__} was fitted without iterations: {model.report_.method}.")
+        raise OptionError(f"This {model.portrait().title} was fitted without iterations: {report.method}.")
     ax = _axes(ax, "convergence")
     steps = np.arange(len(history))
     if log:
@@ -117,9 +119,10 @@ def moments(model: Any, *, ax: Any = None) -> Any:
 
     Strokes lead to where a prior pulls the points, upright ones span two standard errors of sampled expectations.
     """
-    matched = model.matched_statistics()
+    portrait: Portrait = model.portrait()
+    matched = portrait.matched()
     if matched is None:
-        raise OptionError(f"A {type(model).__name__} keeps no pairs of observed and expected statistics to plot.")
+        raise OptionError(f"A {portrait.title} keeps no pairs of observed and expected statistics to plot.")
     ax = _axes(ax, "moments", figsize=(4.6, 4.6))
     both = np.concatenate([matched.observed, matched.expected])
     ends = [float(both.min()), float(both.max())]
@@ -145,12 +148,12 @@ def posterior(model: Any, *, node: Hashable = None, level: float = 0.95, ax: Any
         level: the share of the posterior inside of the intervals.
         ax: the Axes to draw on.
     """
-    found = _estimates(model, node, level)
+    found = _estimates(model.portrait(), node, level)
     ax = _axes(ax, "posterior", figsize=(6.4, 0.9 + 0.3 * len(found)))
     at = np.arange(len(found))
     ax.hlines(at, [one.low for one in found], [one.high for one in found], color=ACCENT, alpha=0.35, linewidth=6)
     for kind, mark, colour, said in _KINDS:
-        points = [(getattr(one, kind), y) for y, one in zip(at, found, strict=True) if getattr(one, kind) is not None]
+        points = [(v, y) for y, one in zip(at, found, strict=True) if (v := one.points[kind]) is not None]
         if points:
             face = "none" if kind == "mle" else colour
             x, y = zip(*points, strict=True)
@@ -169,11 +172,11 @@ _KINDS = (
 )
 
 
-def _estimates(model: Any, node: Hashable, level: float) -> list[Interval]:
-    found = estimates_of(model, level=level, node=node)
+def _estimates(portrait: Portrait, node: Hashable, level: float) -> tuple[Interval, ...]:
+    found = portrait.estimates(level, node).intervals
     if not found:
         raise EstimateError(
-            f"This {type(model).__name__} has no posterior to plot. Fit it with a prior=, or name a node with a table."
+            f"This {portrait.title} has no posterior to plot. Fit it with a prior=, or name a node with a table."
         )
     return found
 
@@ -199,33 +202,35 @@ def mle_vs_map(
         level: the share of the posterior inside of the band.
         ax: the Axes to draw on.
     """
-    if data is None and not model.summary_.answers:
+    portrait: Portrait = model.portrait()
+    if data is None and portrait.rescaled is None:
         raise OptionError(
-            f"A {type(model).__name__} keeps no statistics that a smaller fit could learn from: give data=, rows whose "
+            f"A {portrait.title} keeps no statistics that a smaller fit could learn from: give data=, rows whose "
             "beginnings are fitted."
         )
-    names = {one.name: one for one in _estimates(model, node, level)}
+    names = {one.name: one for one in _estimates(portrait, node, level)}
     if parameter is None:
         parameter = max(names.values(), key=lambda one: abs((one.mle or 0.0) - (one.mean or 0.0))).name
     if parameter not in names:
         raise OptionError(f"There is no parameter {parameter!r}; there are {listing(names)}.")
-    weight = model.summary_.weight
-    known = max(weight, 1.0) if data is None else float(_length(data))
+    known = max(model.report_.weight, 1.0) if data is None else float(_length(data))
     chosen = np.geomspace(1, known if data is not None else 10 * known, 24) if sizes is None else np.asarray(sizes)
     if data is not None:
         chosen = np.unique(np.clip(np.round(chosen), 1, known).astype(int))
     found = []
     for size in chosen.tolist():
-        rows = model.summary_ * (size / weight) if data is None else _beginning(data, int(size))
-        fits = {one.name: one for one in estimates_of(model.clone().fit(rows), level=level, node=node)}
-        found.append(fits.get(parameter))
+        if data is not None:
+            seen = model.clone().fit(_beginning(data, int(size))).portrait()
+        elif portrait.rescaled is not None:
+            seen = portrait.rescaled(size)
+        found.append({one.name: one for one in seen.estimates(level, node).intervals}.get(parameter))
     ax = _axes(ax, "mle_vs_map")
     kept = [(size, one) for size, one in zip(chosen.tolist(), found, strict=True) if one is not None]
     x = [size for size, _ in kept]
     band = [one.low for _, one in kept], [one.high for _, one in kept]
     ax.fill_between(x, *band, color=ACCENT, alpha=0.15, label=f"{level:.0%} interval")
     for kind, mark, colour, said in _KINDS:
-        values = [np.nan if getattr(one, kind) is None else getattr(one, kind) for _, one in kept]
+        values = [np.nan if (y := one.points[kind]) is None else y for _, one in kept]
         if not np.isnan(values).all():
             ax.plot(x, values, color=colour, marker=mark, markersize=4, linewidth=1.2, label=said)
     ax.set_xscale("log")
@@ -249,12 +254,12 @@ def likelihood_surface(model: Any, *, points: int = 41, ax: Any = None) -> Any:
     A law of two parameters, such as `Normal` or `Gamma`, or a Markov network with two features. The contours lie 1, 2,
     3 and 4 standard deviations away: at -k²/2.
     """
-    names, centre, value = _two_parameters(model)
-    weight = model.summary_.weight
-    top = value(centre)
+    likelihood, weight = _two_parameters(model.portrait()), model.report_.weight
+    names, centre = likelihood.names, likelihood.estimate
+    top = likelihood.value(centre)
 
     def drop(point: Floats) -> float:
-        found = weight * (value(point) - top)
+        found = weight * (likelihood.value(point) - top)
         return found if np.isfinite(found) else -np.inf
 
     grids = [_reach(drop, centre, axis, points) for axis in (0, 1)]
@@ -290,44 +295,27 @@ def _moved(point: Floats, axis: int, step: float) -> Floats:
     return found
 
 
-def _two_parameters(model: Any) -> tuple[Sequence[str], Floats, Callable[[Floats], float]]:
-    """Names, estimate, and the mean log-likelihood up to a constant as a function of the two parameters."""
-    knows = callable(getattr(model, "log_partition", None)) or callable(getattr(model, "log_normalizer", None))
-    matched = model.matched_statistics() if knows else None
-    if matched is None or len(matched.observed) != 2:
-        found = "none" if matched is None else len(matched.observed)
+def _two_parameters(portrait: Portrait) -> Likelihood:
+    """The likelihood of a model with two statistics, and so with two parameters."""
+    likelihood = portrait.likelihood()
+    if likelihood is None or not likelihood.statistics == len(likelihood.names) == 2:
+        found = "none" if likelihood is None else likelihood.statistics
         raise OptionError(
-            f"A likelihood surface needs a model of two statistics; this {type(model).__name__} has {found}. Laws such "
+            f"A likelihood surface needs a model of two statistics; this {portrait.title} has {found}. Laws such "
             "as Normal and Gamma have two, and Markov networks with two features."
         )
-    if callable(getattr(model, "log_partition", None)):
-
-        def of_weights(at: Floats) -> float:
-            return float(at @ matched.observed - model.log_partition(at))
-
-        return model.weight_names_, model.weights_, of_weights
-    names = list(model.parameters_)
-
-    def value(at: Floats) -> float:
-        try:
-            law = type(model)(**dict(zip(names, at.tolist(), strict=True)))
-            return float(law.natural_parameters_ @ matched.observed - law.log_normalizer())
-        except SufficeError:
-            return -np.inf
-
-    return names, np.array([float(model.parameters_[name]) for name in names]), value
+    return likelihood
 
 
 def precision(model: Any, *, partial: bool = False, ax: Any = None) -> Any:
     """The precision of a Gaussian graph as a heat map; with `partial` the partial correlations."""
-    if not hasattr(model, "precision_"):
-        raise NotFittedError(f"This {type(model).__name__} has no precision_. Fit a GaussianGraph first.")
-    values = np.asarray(model.precision_)
-    if partial:
-        scale = np.sqrt(np.diag(values))
-        values = -values / np.outer(scale, scale) + 2 * np.eye(len(values))
-    ax = _axes(ax, "precision", figsize=(1.6 + 0.55 * len(values), 1.2 + 0.55 * len(values)))
-    _heat(ax, values, model.nodes, model.nodes, signed=True)
+    portrait: Portrait = model.portrait()
+    if portrait.precision is None:
+        raise NotFittedError(f"This {portrait.title} has no precision_. Fit a GaussianGraph first.")
+    found = portrait.precision(partial)
+    size = len(found.rows)
+    ax = _axes(ax, "precision", figsize=(1.6 + 0.55 * size, 1.2 + 0.55 * size))
+    _heat(ax, found.values, found.rows, found.columns, signed=True)
     ax.set_title("partial correlations" if partial else "precision", fontsize=10)
     return ax
 
@@ -341,15 +329,16 @@ def states(model: Any, sequence: Any, *, truth: Sequence[Hashable] | None = None
         truth: the true states, drawn as dots.
         ax: the Axes to draw on.
     """
-    names = list(model.states_)
+    portrait: Portrait = model.portrait()
+    if portrait.decoding is None:
+        raise OptionError(f"A {portrait.title} has no hidden states to decode; a fitted HiddenMarkovModel has them.")
+    found = portrait.decoding(sequence)
+    names, path = found.states, found.path
     number = {name: at for at, name in enumerate(names)}
-    found = _one_of(model, sequence)
-    path = [number[state] for state in model.predict(found)[0]]
-    shares = np.asarray(model.posteriors(found)[0])
     if truth is not None and len(truth) != len(path):
         raise DataError(f"truth has {len(truth)} states, and the sequence {len(path)} steps.")
     ax = _axes(ax, "states", figsize=(9.0, 0.8 + 0.5 * len(names)))
-    ax.imshow(shares.T, aspect="auto", cmap="GnBu", vmin=0, vmax=1, interpolation="nearest")
+    ax.imshow(found.probabilities.T, aspect="auto", cmap="GnBu", vmin=0, vmax=1, interpolation="nearest")
     ax.plot(np.arange(len(path)), path, drawstyle="steps-mid", color=COLD, linewidth=1.4, label="most probable path")
     if truth is not None:
         ax.plot(
@@ -361,26 +350,14 @@ def states(model: Any, sequence: Any, *, truth: Sequence[Hashable] | None = None
     return ax
 
 
-def _one_of(model: Any, sequence: Any) -> list[Any]:
-    """One sequence as a list of sequences; several are an error, as each would need Axes of its own."""
-    step = np.asarray(model.sample(1, random_state=0)[0], dtype=object)[0]
-    nested = isinstance(sequence, list | tuple) and len(sequence) > 0 and np.ndim(sequence[0]) > np.ndim(step)
-    if nested and len(sequence) > 1:
-        raise OptionError(f"plot.states draws one sequence; there are {len(sequence)}. Call it for each, with ax=.")
-    return list(sequence) if nested else [sequence]
-
-
 def transitions(model: Any, *, ax: Any = None) -> Any:
     """Weights of the transitions of a CRF, or their probabilities in a chain or a hidden Markov model."""
-    signed = hasattr(model, "transition_weights_")
-    if not signed and not hasattr(model, "transitions_"):
-        raise OptionError(f"A fitted {type(model).__name__} has no transitions; chains, HMMs and chain CRFs have them.")
-    values = model.transition_weights_ if signed else model.transitions_
-    if isinstance(values, Table):
-        return table(values, ax=ax)
-    names = model.labels_ if signed else model.states_
-    ax = _axes(ax, "transitions", figsize=(1.6 + 0.7 * len(names), 1.2 + 0.55 * len(names)))
-    _heat(ax, np.asarray(values), names, names, signed=signed)
+    portrait: Portrait = model.portrait()
+    if portrait.transitions is None:
+        raise OptionError(f"A fitted {portrait.title} has no transitions; chains, HMMs and chain CRFs have them.")
+    found = portrait.transitions()
+    ax = _axes(ax, "transitions", figsize=(1.6 + 0.7 * len(found.columns), 1.2 + 0.55 * len(found.rows)))
+    _heat(ax, found.values, found.rows, found.columns, signed=found.signed)
     ax.set_xlabel("to")
     ax.set_ylabel("from")
     return ax
@@ -395,11 +372,10 @@ def top_features(model: Any, n: int = 20, *, label: Hashable = None, ax: Any = N
         label: the label whose weights are shown; all by default.
         ax: the Axes to draw on.
     """
-    if not callable(getattr(model, "top_features", None)):
-        raise OptionError(f"A {type(model).__name__} has no weights of features by label; a ChainCRF has them.")
-    both = {*model.top_features(n, label=label), *model.top_features(n, label=label, lowest=True)}
-    found = sorted(both, key=lambda one: (-abs(one.weight), str(one.feature), str(one.label)))[:n]
-    found.sort(key=lambda one: -one.weight)
+    portrait: Portrait = model.portrait()
+    if portrait.top_features is None:
+        raise OptionError(f"A {portrait.title} has no weights of features by label; a fitted ChainCRF has them.")
+    found = sorted(portrait.top_features(n, label), key=lambda one: -one.weight)
     names = [str(one.feature) if label is not None else f"{one.feature} → {one.label}" for one in found]
     ax = _axes(ax, "top_features", figsize=(6.4, 0.9 + 0.26 * len(found)))
     values = [one.weight for one in found]

@@ -55,8 +55,8 @@ def test_answers_equal_the_sum_over_all_paths(text: str) -> None:
     model = given_model()
     logs = np.log(SYMBOLS[:, ["abc".index(symbol) for symbol in text]]).T
     total, single, double, paths = enumerated(logs)
-    assert model.log_likelihood([text])[0] == pytest.approx(total, rel=1e-12)
-    np.testing.assert_allclose(model.posteriors([text])[0], single, atol=1e-13)
+    assert model.score_samples([text])[0] == pytest.approx(total, rel=1e-12)
+    np.testing.assert_allclose(model.predict_proba([text])[0], single, atol=1e-13)
     np.testing.assert_allclose(model.pairwise([text])[0], double, atol=1e-13)
     assert model.predict([text])[0].tolist() == list(paths[0][1])
     assert model.predict([text], method="posterior")[0].tolist() == single.argmax(axis=1).tolist()
@@ -74,8 +74,8 @@ def test_a_gap_is_summed_out() -> None:
     logs = np.log(SYMBOLS[:, [0, 0, 2]]).T
     logs[1] = 0.0
     total, single, _, _ = enumerated(logs)
-    assert model.log_likelihood([["a", None, "c"]])[0] == pytest.approx(total, rel=1e-12)
-    np.testing.assert_allclose(model.posteriors([["a", None, "c"]])[0], single, atol=1e-13)
+    assert model.score_samples([["a", None, "c"]])[0] == pytest.approx(total, rel=1e-12)
+    np.testing.assert_allclose(model.predict_proba([["a", None, "c"]])[0], single, atol=1e-13)
 
 
 def test_posteriors_equal_those_of_the_network_unrolled_over_time() -> None:
@@ -88,7 +88,7 @@ def test_posteriors_equal_those_of_the_network_unrolled_over_time() -> None:
     tables = {"z0": INITIAL, "z1": TRANSITIONS, "z2": TRANSITIONS} | {f"x{t}": SYMBOLS for t in range(3)}
     net = sf.BayesianNetwork.from_tables(domain, edges, tables)
     seen = {"x0": "c", "x1": "a", "x2": "b"}
-    found = given_model().posteriors(["cab"])[0]
+    found = given_model().predict_proba(["cab"])[0]
     for t in range(3):
         np.testing.assert_allclose(found[t], net.query(f"z{t}", given=seen).values, atol=1e-12)
 
@@ -197,7 +197,7 @@ def test_samples_follow_the_model() -> None:
     errors = again.standard_errors(words, paths)
     assert (np.abs(again.transitions_ - TRANSITIONS) < 4.5 * errors["transitions"]).all()
     assert (np.abs(again.emission_probabilities_ - SYMBOLS) < 4.5 * errors["emissions"]["probabilities"]).all()
-    n = again._statistics.transitions.sum(axis=1, keepdims=True)  # type: ignore[union-attr]
+    n = again.statistics_.transitions.sum(axis=1, keepdims=True)  # type: ignore[union-attr]
     p = again.transitions_
     np.testing.assert_allclose(errors["transitions"], np.sqrt(p * (1 - p) / n), rtol=1e-4)
     drawn = np.array(model.sample_paths(["cab"], 4000, random_state=1)).reshape(4000, 3)
@@ -212,7 +212,7 @@ def test_an_impossible_sequence_scores_minus_infinity() -> None:
         emissions=[[1, 0], [0, 1]], fixed=PARTS, max_iter=0,
     )  # fmt: skip
     model.fit(["a"])
-    assert model.log_likelihood(["ab", "aa"]).tolist() == [-np.inf, 0.0]
+    assert model.score_samples(["ab", "aa"]).tolist() == [-np.inf, 0.0]
     with pytest.raises(sf.DataError, match="Sequence 0 is impossible"):
         model.predict(["ab"])
 
@@ -270,8 +270,8 @@ def test_permuting_states_permutes_the_answers(data: st.DataObject) -> None:
         transitions=TRANSITIONS[np.ix_(order, order)], emissions=SYMBOLS[order], fixed=PARTS, max_iter=0,
     ).fit(["abc"])  # fmt: skip
     plain = given_model()
-    np.testing.assert_allclose(moved.log_likelihood([word]), plain.log_likelihood([word]), rtol=1e-12)
-    np.testing.assert_allclose(moved.posteriors([word])[0], plain.posteriors([word])[0][:, order], atol=1e-12)
+    np.testing.assert_allclose(moved.score_samples([word]), plain.score_samples([word]), rtol=1e-12)
+    np.testing.assert_allclose(moved.predict_proba([word])[0], plain.predict_proba([word])[0][:, order], atol=1e-12)
 
 
 def test_a_number_as_prior_leaves_densities_alone_and_the_report_says_so() -> None:

@@ -66,14 +66,14 @@ def test_the_likelihood_never_falls_and_one_more_step_changes_nothing(name: str)
     assert rises(model)
     assert model.converged_ == (model.report_.certificate.moment_gap <= 1.01e-6 or model.stop_reason_ == "converged")
     assert model.report_.certificate.moment_gap < (2e-6 if model.converged_ else 1e-2)
-    assert model.log_likelihood(data).sum() == pytest.approx(model.report_.log_likelihood, rel=1e-10)
+    assert model.score_samples(data).sum() == pytest.approx(model.report_.log_likelihood, rel=1e-10)
     # The log-likelihood by the laws themselves, as densities of each step.
     logs = np.stack([item.log_prob(data[0]) for item in model.emissions_], axis=1)
     ahead = np.log(np.maximum(model.initial_, 1e-300)) + logs[0]
     for row in logs[1:]:
         with np.errstate(divide="ignore"):
             ahead = np.logaddexp.reduce(ahead[:, None] + np.log(model.transitions_), axis=0) + row
-    assert np.logaddexp.reduce(ahead) == pytest.approx(model.log_likelihood(data[:1])[0], rel=1e-9)
+    assert np.logaddexp.reduce(ahead) == pytest.approx(model.score_samples(data[:1])[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("shape", ["full", "diagonal", "spherical", "tied"])
@@ -257,7 +257,7 @@ def test_gaps_in_real_steps_are_summed_out() -> None:
     ahead = np.log(np.maximum(model.initial_, 1e-300)) + logs[0]
     for row in logs[1:]:
         ahead = np.logaddexp.reduce(ahead[:, None] + np.log(np.maximum(model.transitions_, 1e-300)), axis=0) + row
-    assert np.logaddexp.reduce(ahead) == pytest.approx(model.log_likelihood(data[:1])[0], rel=1e-10)
+    assert np.logaddexp.reduce(ahead) == pytest.approx(model.score_samples(data[:1])[0], rel=1e-10)
 
 
 def test_runs_keep_the_best() -> None:
@@ -288,7 +288,7 @@ def test_a_saved_model_is_the_same_model(name: str, tmp_path: Path) -> None:
         model.write(tmp_path / f"m{ending}")
         loaded = sf.read(tmp_path / f"m{ending}")
         assert np.array_equal(loaded.transitions_, model.transitions_)
-        assert np.array_equal(loaded.log_likelihood(data), model.log_likelihood(data))
+        assert np.array_equal(loaded.score_samples(data), model.score_samples(data))
         assert loaded.report_ == model.report_
         assert loaded.states_ == ("x", "y")
 
@@ -330,7 +330,7 @@ def test_a_long_sequence_in_segments_gives_the_same_statistics(monkeypatch: pyte
     cut = fitted(sf.HiddenMarkovModel(2, **options), data)
     np.testing.assert_allclose(cut.transitions_, whole.transitions_, rtol=1e-10)
     np.testing.assert_allclose(cut.history_, whole.history_, rtol=1e-12)
-    assert cut.log_likelihood(data)[0] == pytest.approx(whole.log_likelihood(data)[0], rel=1e-12)
+    assert cut.score_samples(data)[0] == pytest.approx(whole.score_samples(data)[0], rel=1e-12)
 
 
 def test_nothing_underflows() -> None:
@@ -343,7 +343,7 @@ def test_nothing_underflows() -> None:
     expected = [stats.norm(law.mean_, 1.0).logpdf(data[0]).sum() + np.log(0.5) for law in laws]
     assert model.report_.log_likelihood == pytest.approx(np.logaddexp.reduce(expected), rel=1e-12)
     # The compiled loops multiply by an inverse where the plain ones divide: one unit in the last place.
-    np.testing.assert_allclose(model.posteriors(data)[0], np.tile([0.0, 1.0], (150, 1)), rtol=3e-16, atol=0)
+    np.testing.assert_allclose(model.predict_proba(data)[0], np.tile([0.0, 1.0], (150, 1)), rtol=3e-16, atol=0)
 
 
 @settings(max_examples=8, deadline=None)

@@ -7,7 +7,6 @@ import pytest
 
 import suffice as sf
 from curvature import hessian
-from suffice.models.hidden_markov import standard_errors as errors_module
 
 HMM = sf.HiddenMarkovModel
 ROWS, SYMBOLS = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
@@ -118,14 +117,12 @@ def test_starts_that_end_elsewhere_are_counted() -> None:
 
 def test_a_dear_look_is_left_to_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     data = drawn(2, 20, 10)
-    monkeypatch.setattr("suffice.models.hidden_markov.model.is_cheap", lambda *_: False)
+    monkeypatch.setattr("suffice.models.hidden_markov.baum_welch.is_cheap", lambda *_: False)
     model = HMM(2, sf.Categorical(), tolerance=1e-4, max_iter=3000).fit(data)
     assert model.report_.certificate.curvature is None
-    assert model.identifiability(data).size == len(
-        errors_module.observed_information(
-            *model._whole(data, None, None, None, None, None, None), model._values
-        ).coordinates
-    )
+    assert model.identifiability(data).size == 7
+    with pytest.raises(sf.EstimateError, match=r"standard_errors\(sequences\)"):
+        model.standard_errors_  # noqa: B018
     plain = sf.Report.from_plain(model.report_.to_plain())
     assert plain == model.report_
 
@@ -157,3 +154,23 @@ def test_a_law_at_its_edge_has_no_error(law: Any, data: Any) -> None:
     assert np.isnan(values[edge]).all()
     assert np.isfinite(values[1 - edge]).all()
     assert model.report_.certificate.curvature is not None
+
+
+def test_the_errors_of_the_fit_are_those_of_its_sequences(tmp_path: Any) -> None:
+    data = drawn(0, 30, 12)
+    model = HMM(2, sf.Categorical(), prior=0.5, tolerance=1e-6, max_iter=3000).fit(data)
+    again = model.standard_errors(data)
+    for name in ("initial", "transitions"):
+        np.testing.assert_array_equal(model.standard_errors_[name], again[name])
+    model.write(tmp_path / "model.json")
+    kept = sf.read(tmp_path / "model.json").standard_errors_["emissions"]["probabilities"]
+    np.testing.assert_array_equal(kept, again["emissions"]["probabilities"])
+
+
+def test_the_errors_of_known_states_come_from_their_counts() -> None:
+    words, paths = ["aabb", "abba", "babb"], ["XXYY", "YXXY", "XYYX"]
+    model = HMM(["X", "Y"], sf.Categorical()).fit(words, paths)
+    found, rows = model.standard_errors_["transitions"], model.transitions_
+    n = model.statistics_.transitions.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, np.sqrt(rows * (1 - rows) / n), rtol=1e-5)
+    np.testing.assert_allclose(found, model.standard_errors(words, paths)["transitions"], rtol=1e-12)

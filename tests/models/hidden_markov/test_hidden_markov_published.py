@@ -97,7 +97,7 @@ def test_cpg_islands_are_counted_and_found() -> None:
     )
     # Sequences that the model has not seen: the share of bases on the right side, and of those in islands.
     truth = np.concatenate([np.char.endswith(path, "+") for path in paths[half:]])
-    inside = np.concatenate([np.asarray(rows)[:, 4:].sum(axis=1) for rows in model.posteriors(words[half:])]) > 0.5
+    inside = np.concatenate([np.asarray(rows)[:, 4:].sum(axis=1) for rows in model.predict_proba(words[half:])]) > 0.5
     assert np.mean(inside == truth) == pytest.approx(0.8889, abs=1e-4)
     assert np.mean(inside[truth]) == pytest.approx(0.7505, abs=1e-4)
     assert np.mean(truth[inside]) == pytest.approx(0.6385, abs=1e-4)
@@ -198,8 +198,8 @@ def test_hmmlearn_takes_the_same_steps() -> None:
     np.testing.assert_allclose(model.transitions_, other.transmat_, rtol=1e-9)
     np.testing.assert_allclose(model.emission_probabilities_, other.emissionprob_, rtol=1e-9)
     np.testing.assert_allclose(
-        model.posteriors(codes, lengths=lengths), other.predict_proba(codes[:, None], lengths), atol=1e-9
+        model.predict_proba(codes, lengths=lengths), other.predict_proba(codes[:, None], lengths), atol=1e-9
     )
-    assert model.log_likelihood(codes, lengths=lengths).sum() == pytest.approx(
+    assert model.score_samples(codes, lengths=lengths).sum() == pytest.approx(
         other.score(codes[:, None], lengths), rel=1e-12
     )

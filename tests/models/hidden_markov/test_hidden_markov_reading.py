@@ -26,7 +26,7 @@ def counted() -> sf.HiddenMarkovModel:
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda m, x: m.posteriors(x),
+        lambda m, x: m.predict_proba(x),
         lambda m, x: m.filter(x),
         lambda m, x: m.pairwise(x),
         lambda m, x: m.forecast(x),
@@ -51,7 +51,7 @@ def test_nothing_is_said_about_the_states_of_an_impossible_sequence(ask: Any) ->
     assert chances[0] > 0
     assert chances[1] == 0
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(model.log_likelihood(["aab", "aca"]), np.log(chances))
+        np.testing.assert_allclose(model.score_samples(["aab", "aca"]), np.log(chances))
     with pytest.raises(sf.DataError, match="Sequence 1 is impossible"):
         ask(model, ["aab", "aca"])
 
@@ -61,11 +61,11 @@ def test_huge_observations_have_no_density() -> None:
         steps: Any = [0.0, 1.0] if isinstance(law, sf.Normal) else [[0.0, 1.0], [1.0, 1.0]]
         huge: Any = [1e200] if isinstance(law, sf.Normal) else [[1e200, -1e200]]
         model = HMM(2, law, emissions=start, fixed=["emissions"], max_iter=0, tolerance=10.0).fit([steps])
-        found = model.log_likelihood([steps, [steps[0], huge[0]], steps[:1]])
+        found = model.score_samples([steps, [steps[0], huge[0]], steps[:1]])
         assert found[1] == -np.inf
         assert np.isfinite(found[[0, 2]]).all()
         with pytest.raises(sf.DataError, match="impossible"):
-            model.posteriors([huge])
+            model.predict_proba([huge])
 
 
 def test_a_whole_number_beyond_floats_is_named() -> None:
@@ -194,11 +194,11 @@ def test_answers_have_the_form_of_the_sequences() -> None:
 
 def test_what_is_shown_cannot_change_the_model() -> None:
     for model in (counted(), copy.deepcopy(counted())):
-        before = model.log_likelihood(["aab"])[0]
+        before = model.score_samples(["aab"])[0]
         for array in (model.transitions_, model.initial_, model.emission_probabilities_):
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = 0.1
-        assert model.log_likelihood(["aab"])[0] == before
+        assert model.score_samples(["aab"])[0] == before
     normal = HMM(1, sf.MultivariateNormal()).fit([np.eye(3)[:, :2]])
     mean = normal.emissions_[0].mean_
     mean.flags.writeable = True
@@ -218,7 +218,7 @@ def test_criteria_are_those_of_the_report() -> None:
         with pytest.raises(sf.NotFittedError):
             getattr(HMM(2, sf.Normal()), name)
     with pytest.raises(sf.NotFittedError):
-        HMM(2, sf.Normal()).forecast_law([0.5, 0.5])
+        HMM(2, sf.Normal()).forecast_distribution([0.5, 0.5])
 
 
 # -- mistakes --------------------------------------------------------------------------------------------------------
@@ -285,9 +285,9 @@ def test_wrong_questions_are_named() -> None:
     with pytest.raises(sf.OptionError, match="partial_fit"):
         sf.summarize(model, ["aab"])
     with pytest.raises(sf.OptionError, match="numbers of at least 0"):
-        model.forecast_law([1.5, -0.5])
+        model.forecast_distribution([1.5, -0.5])
     mixed = HMM(1, [sf.Normal(), sf.Poisson()]).fit([np.c_[STEPS, np.arange(30)]])
-    assert mixed.forecast_law([1.0]).mean() == pytest.approx([STEPS.mean(), 14.5])
+    assert mixed.forecast_distribution([1.0]).mean() == pytest.approx([STEPS.mean(), 14.5])
     with pytest.raises(sf.DataError, match="Column 0 holds 'x'"):
         mixed.emissions_[0].log_prob(pd.DataFrame({"a": ["x"], "b": [1]}))
 

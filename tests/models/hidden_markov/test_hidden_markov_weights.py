@@ -60,7 +60,9 @@ def test_weighted_sequences_are_learned_as_repeated_ones(kind: str, how: str) ->
     assert weighted.report_.iterations == written_out.report_.iterations
     np.testing.assert_allclose(weighted.report_.history, written_out.report_.history, rtol=1e-9)
     np.testing.assert_allclose(weighted.transitions_, written_out.transitions_, rtol=1e-6, atol=1e-9)
-    for left, right in zip(weighted._values.emission.values(), written_out._values.emission.values(), strict=True):
+    for left, right in zip(
+        weighted.fitted_.parameters.emission.values(), written_out.fitted_.parameters.emission.values(), strict=True
+    ):
         np.testing.assert_allclose(left, right, rtol=1e-6, atol=1e-9)
 
 

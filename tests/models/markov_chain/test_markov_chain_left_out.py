@@ -115,7 +115,7 @@ TEXTS: dict[str, Any] = {
 
 def check_weights(chain: Any, sequences: Any, order: int, **how: Any) -> None:
     """Each level's weight maximises the score, the others held: no better value is found by a search of [0, 1]."""
-    weights: list[list[float]] = [np.ravel(level).tolist() for level in chain._weights]
+    weights: list[list[float]] = [np.ravel(level).tolist() for level in chain.fitted_.weights]
     for length in range(1, order + 1):
         by_hand = LeftOut(sequences, length, chain.states_, **how)
         for bucket in range(len(weights[length - 1])):
@@ -139,7 +139,7 @@ def test_the_weight_maximises_the_score_of_events_taken_out_by_hand(name: str, o
     chain = sf.MarkovChain(order, smoothing="deleted").fit(TEXTS[name])
     assert chain.converged_
     check_weights(chain, TEXTS[name], order)
-    whole = LeftOut(TEXTS[name], order, chain.states_).score([np.ravel(level) for level in chain._weights])
+    whole = LeftOut(TEXTS[name], order, chain.states_).score([np.ravel(level) for level in chain.fitted_.weights])
     assert chain.report_.objective == pytest.approx(whole, rel=1e-9, abs=1e-9)
 
 
@@ -159,7 +159,7 @@ def test_a_history_is_in_the_bucket_of_the_counts_that_are_left() -> None:
     one = sf.MarkovChain(1, smoothing=sf.Interpolation("deleted", buckets=limits)).fit(TEXT)
     for word, n in histories.items():
         bucket = sum(n >= limit for limit in limits)
-        assert one.interpolation_weight_.at({"from": word}) == one._weights[0][bucket]
+        assert one.interpolation_weight_.at({"from": word}) == one.fitted_.weights[0][bucket]
 
 
 def test_a_weight_of_a_sequence_is_its_repetition() -> None:

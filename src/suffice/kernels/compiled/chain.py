@@ -13,8 +13,6 @@ import numpy as np
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 
 @kernel
 def _spread(x: Any, matrix: Any, out: Any) -> None:

@@ -17,8 +17,6 @@ from numba.extending import intrinsic
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 # Vectors of lanes -----------------------------------------------------------------------------------------------------
 # Products of tiles, written for LLVM as they are to be: from loops over eight numbers it makes slower code, as it
 # cannot know that the arrays do not overlap. All arrays are flat and hold float64; x[j, l] stands for the number of

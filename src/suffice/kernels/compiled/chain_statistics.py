@@ -6,8 +6,6 @@ from typing import Any
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 
 @kernel
 def add_by_code(codes: Any, weights: Any, out: Any) -> None:

@@ -8,8 +8,6 @@ import numpy as np
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 
 @kernel
 def remap(codes: Any, table: Any, gap: Any, out: Any) -> None:

@@ -20,8 +20,6 @@ import numpy as np
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 BLOCK = 32768
 PIECE = 2048
 

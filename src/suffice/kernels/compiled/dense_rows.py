@@ -6,8 +6,6 @@ from typing import Any
 
 from suffice.kernels.jit import reordered
 
-BUILT_FOR = "0.1.0"
-
 
 @reordered
 def rows_times(X: Any, vector: Any, out: Any) -> None:

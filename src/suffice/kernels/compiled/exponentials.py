@@ -16,8 +16,6 @@ from numba.extending import intrinsic
 
 from suffice.kernels.jit import fused, kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 LEAST = -708.0
 """Below this the exponential is no normal double, and counts as lost."""
 

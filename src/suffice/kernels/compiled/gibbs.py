@@ -15,8 +15,6 @@ from numba.extending import intrinsic
 
 from suffice.kernels.jit import fused, kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 _F = np.float32
 _U = np.uint32
 _ONE, _HALF = _F(1.0), _F(0.5)

@@ -32,8 +32,6 @@ import numpy as np
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(number) for number in range(8))
 _CHILD, _PARENT = np.uint64(5), np.uint64(13)  # Where the sides begin in a message.
 _SIDE = np.uint64(5)  # Where the side begins in an entry or exit.

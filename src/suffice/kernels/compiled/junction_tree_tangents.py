@@ -15,8 +15,6 @@ import numpy as np
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(number) for number in range(8))
 _CHILD, _PARENT, _MESSAGE = np.uint64(5), np.uint64(13), np.uint64(21)  # Sides of a message, and its numbers.
 _SIDE, _ROW = np.uint64(5), np.uint64(13)  # The side of an entry or exit, and its numbers.

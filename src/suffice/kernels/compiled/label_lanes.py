@@ -19,8 +19,6 @@ from numba.extending import intrinsic
 
 from suffice.kernels.jit import fused
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 LANES = 32
 """Sequences side by side."""
 

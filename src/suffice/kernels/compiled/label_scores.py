@@ -15,8 +15,6 @@ from numba.extending import intrinsic
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 #: 1.5 * 2^52: adding it rounds to a whole number, which then stands in the low bits.
 _ROUND = 6755399441055744.0
 _LOG2E = 1.4426950408889634

@@ -24,8 +24,6 @@ from numba.extending import intrinsic
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 BLOCK = 1024
 LANES = 16
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"
-
 
 @kernel
 def sweep(S: Any, W: Any, starts: Any, neighbours: Any, weights: Any) -> float:

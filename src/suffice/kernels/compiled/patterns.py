@@ -8,8 +8,6 @@ import numpy as np
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 MOST_LABELS = 1 << 16
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: spreads neighbours apart.
 _HALF = np.uint64(32)

@@ -7,8 +7,6 @@ from typing import Any
 
 from suffice.kernels.jit import kernel
 
-BUILT_FOR = "0.1.0"  # The version of the package: an upgrade changes this file, and with it the key of Numba's cache.
-
 
 @kernel
 def logistic(eta: Any, y: Any, value: Any, score: Any, information: Any) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.fitting.control import Outcome
+    from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import Certificate, MatchedStatistics, Report
     from suffice.statistics import Statistic, Summary
 
@@ -431,6 +432,12 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
             self.parents(node)
         found: Table = known[node].table_
         return found
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.bayesian.portrait import portrait_of
+
+        return portrait_of(self)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from suffice.errors import OptionError
+from suffice.fitting import outlets
 from suffice.graphs.directed import check_acyclic, parents_of
 
 Parents = dict[Hashable, tuple[Hashable, ...]]
@@ -26,8 +26,7 @@ def open_structure(structure: Any) -> Any:
     path = os.fspath(structure)
     if not os.path.exists(path):
         raise OptionError(f"The structure is {path!r}, and there is no such file; {EXPECTED}.")
-    # By name: formats look at models from outside, so nothing below them may import them.
-    return importlib.import_module("suffice.formats").read(path)
+    return outlets.read(path)
 
 
 def declared_states(structure: Any) -> dict[Hashable, Any]:

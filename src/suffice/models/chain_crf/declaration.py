@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,30 +14,14 @@ from suffice.models.chain_crf.features import Sequences, read_sequences
 from suffice.models.chain_crf.fitted import ChainFitted
 from suffice.models.chain_crf.structure import check_lengths
 from suffice.models.chain_crf.task import ChainTask, check_options
-from suffice.models.conditional_field.checks import whole_number
+from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight, top_features, top_transitions
 from suffice.models.conditional_field.declaration import ConditionalField
 from suffice.models.conditional_field.evaluation import Evaluation, evaluate
-from suffice.models.conditional_field.labels import code_of, listed_labels, read_labels
+from suffice.models.conditional_field.labels import listed_labels, read_labels
 from suffice.models.conditional_field.marginals import Marginals
 from suffice.options import own_options
 
 Floats = NDArray[np.float64]
-
-
-class StateWeight(NamedTuple):
-    """The weight of a feature for a label."""
-
-    feature: Any
-    label: Any
-    weight: float
-
-
-class TransitionWeight(NamedTuple):
-    """The weight of a step from one label to the next."""
-
-    before: Any
-    after: Any
-    weight: float
 
 
 class ChainCRF(ConditionalField):
@@ -193,28 +177,11 @@ class ChainCRF(ConditionalField):
 
     def top_features(self, n: int = 20, *, label: Any = None, lowest: bool = False) -> list[StateWeight]:
         """The n largest (or lowest) state weights, of one label or of all: a table of feature, label and weight."""
-        n = whole_number(n, "n", 0)
-        structure, weights = self.fitted_.structure, self.fitted_.structure.states(self.fitted_.weights)
-        places = np.arange(len(weights))
-        if label is not None:
-            places = places[structure.packing.labels == code_of(label, structure.labels)]
-        order = places[np.argsort(weights[places] if lowest else -weights[places], kind="stable")][:n]
-        names, features = structure.space.labels, structure.packing.features
-        return [
-            StateWeight(names[features[p]], structure.labels[structure.packing.labels[p]], float(weights[p]))
-            for p in order
-        ]
+        return top_features(self.fitted_, n, label=label, lowest=lowest)
 
     def top_transitions(self, n: int = 20, *, lowest: bool = False) -> list[TransitionWeight]:
         """The n largest (or lowest) transition weights: a table of before, after and weight."""
-        n = whole_number(n, "n", 0)
-        structure = self.fitted_.structure
-        matrix = structure.transitions(self.fitted_.weights)
-        cells = np.argwhere(structure.free)
-        values = matrix[structure.free]
-        order = np.argsort(values if lowest else -values, kind="stable")[:n]
-        labels = structure.labels
-        return [TransitionWeight(labels[i], labels[j], float(matrix[i, j])) for i, j in cells[order].tolist()]
+        return top_transitions(self.fitted_, n, lowest=lowest)
 
     # -- predictions -------------------------------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import whole_number
 from suffice.engines.chain import Chains
 from suffice.models.chain_crf.features import Sequences
 from suffice.models.chain_crf.objective import Block
 from suffice.models.chain_crf.structure import Structure
-from suffice.models.conditional_field.checks import whole_number
 from suffice.models.conditional_field.marginals import Marginals
 
 Floats = NDArray[np.float64]

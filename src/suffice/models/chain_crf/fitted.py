@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from suffice.models.chain_crf.features import FeatureSpace
 from suffice.models.chain_crf.structure import Structure
 from suffice.models.conditional_field.fitted import FieldFitted, read_weights
 from suffice.records import checked
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,12 @@ class ChainFitted(FieldFitted):
     def title(self) -> str:
         """The first line of the receipt."""
         return f"ChainCRF, {self.structure.size} labels, {self.structure.space.width:,} features"
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it."""
+        from suffice.models.chain_crf.portrait import portrait_of
+
+        return portrait_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import number, whole_number
 from suffice.engines.workers import worker_count
 from suffice.errors import DataError, OptionError
 from suffice.families.base import generator
@@ -20,7 +21,6 @@ from suffice.models.chain_crf.objective import ChainObjective, make_objective
 from suffice.models.chain_crf.rank import bounded_rank, chain_rank
 from suffice.models.chain_crf.stochastic import ChainStochastic
 from suffice.models.chain_crf.structure import Structure, Wanted, check_paths, structure_of, transfer
-from suffice.models.conditional_field.checks import whole_number
 from suffice.models.conditional_field.existence import Standing
 from suffice.models.conditional_field.labels import (
     check_labels,
@@ -157,11 +157,7 @@ class ChainTask(FieldTask[ChainObjective]):
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that make no sense."""
     check_solver(options)
-    least = options["min_frequency"]
-    if isinstance(least, bool) or not (
-        isinstance(least, int | float | np.integer | np.floating) and 0 <= least < np.inf
-    ):
-        raise OptionError(f"min_frequency is {least!r}; expected a number of at least 0.")
+    number(options["min_frequency"], "min_frequency", 0)
     if options["hashing"] is not None:
         whole_number(options["hashing"], "hashing, the number of columns,")
     whole_number(options["patience"], "patience")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,16 @@ from suffice.models.conditional_field.labels import SEQUENCES, Words, sequence_w
 from suffice.models.conditional_field.matched import FeatureTotals
 from suffice.models.conditional_field.task import FieldTask
 
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
+
 Floats = NDArray[np.float64]
+
+#: What a reader of the estimates has to know.
+_ONLY_MAP = (
+    "The weights are the MAP. Maximum likelihood needs a fit of its own, with prior=None, and may not exist; how far "
+    "the prior moves each feature is drawn above."
+)
 
 
 class ConditionalField(Estimator):
@@ -83,6 +92,22 @@ class ConditionalField(Estimator):
         """The share of each label among those that the model was fitted to (K,)."""
         totals: FeatureTotals = self._judgement().kept
         return totals.shares
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: the weights, and what the fit makes equal."""
+        from suffice.fitting.portrait import Estimates, VariableDistribution
+
+        if "_fit" not in self.__dict__:
+            return super().portrait()
+        shares, labels = self.label_shares_, self.labels_
+        given = [] if shares is None else [VariableDistribution("labels given", labels, tuple(shares.tolist()))]
+        note = "" if self._options["prior"] is None else _ONLY_MAP
+        return replace(
+            self.fitted_.portrait(),
+            variables=lambda: given,
+            matched=self.matched_statistics,
+            estimates=lambda level, node: Estimates(note=note),
+        )
 
     # -- how good ----------------------------------------------------------------------------------------------------
 

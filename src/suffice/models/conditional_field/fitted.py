@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError
 from suffice.models.conditional_field.rank import FeatureRank
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +41,10 @@ class FieldFitted(ABC):
     def n_params(self) -> int:
         """The number of weights that the examples tell apart, or a bound of it, as the receipt says."""
         return self.rank.value
+
+    @abstractmethod
+    def portrait(self) -> Portrait:
+        """What there is to see of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import weights_of
 from suffice.errors import DataError, MissingValueError, UnknownStateError, listing
 from suffice.models.conditional_field.checks import LARGEST
-from suffice.options import doubles
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -141,28 +141,7 @@ def _refuse(flat: list[Any], keys: list[Any], index: dict[Any, int], where: _Pla
 
 def sequence_weights(sample_weight: Any, count: int, *, words: Words = SEQUENCES) -> Floats:
     """One weight for each sequence (n,), finite, not negative and not all 0; ones where none are given."""
-    if sample_weight is None:
-        return np.ones(count)
-    one = words[0]
-    try:
-        weights = doubles(sample_weight)
-    except (TypeError, ValueError):
-        raise DataError(f"sample_weight holds values that are not numbers; expected one for each {one}.") from None
-    if weights.shape != (count,):
-        raise DataError(
-            f"sample_weight has shape {weights.shape}; expected one weight for each of {counted(count, one)}."
-        )
-    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
-    if len(wrong):
-        raise DataError(
-            f"sample_weight of {one} {int(wrong[0])} is {weights[wrong[0]]}; expected finite numbers of at least 0."
-        )
-    if weights.max(initial=0.0) > LARGEST:
-        largest = int(np.argmax(weights))
-        raise DataError(
-            f"sample_weight of {one} {largest} is {weights[largest]:g}; sums of numbers beyond {LARGEST:g} overflow. "
-            "Divide all weights by the largest."
-        )
-    if not weights.sum() > 0.0:
-        raise DataError(f"sample_weight is 0 for every {one}; nothing is left.")
+    weights = weights_of(sample_weight, count, words[0], LARGEST)
+    if sample_weight is not None and not weights.sum() > 0.0:
+        raise DataError(f"sample_weight is 0 for every {words[0]}; nothing is left.")
     return weights

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import choice, whole_number
 from suffice.engines.linear_predictor import with_one_blas_thread
-from suffice.errors import EstimateError, OptionError, listing
+from suffice.errors import EstimateError, OptionError
 from suffice.fitting.control import Control, Outcome, State
-from suffice.models.conditional_field.checks import whole_number
 from suffice.models.conditional_field.priors import Penalties
 from suffice.solvers.gradient import lbfgs, owlqn, pseudo_gradient
 from suffice.solvers.newton import damped_newton
@@ -92,8 +92,7 @@ def relative_gap(x: Floats, slopes: Floats) -> float:
 
 def check_solver(options: Mapping[str, Any]) -> None:
     """Refuse solvers that do not exist, and priors for one that has no objective."""
-    if options["solver"] not in SOLVERS:
-        raise OptionError(f"solver is {options['solver']!r}; expected one of {listing(SOLVERS)}.")
+    choice(options["solver"], "solver", SOLVERS)
     if options["solver"] == "perceptron" and options["prior"] is not None:
         raise OptionError("The perceptron has no objective that a prior could enter; give prior=None.")
 

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import choice, positive, whole_number
 from suffice.errors import ConvergenceWarning, OptionError
 from suffice.families.base import generator
 from suffice.fitting.control import Control, Outcome, State, iterate
-from suffice.models.conditional_field.checks import LARGEST, whole_number
+from suffice.models.conditional_field.checks import LARGEST
 from suffice.models.conditional_field.priors import Penalties
 from suffice.solvers.online import step_sizes
 
@@ -53,8 +54,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        if self.expectations not in ("exact", "sampled", "gibbs"):
-            raise OptionError(f"expectations is {self.expectations!r}; expected 'exact', 'sampled' or 'gibbs'.")
+        choice(self.expectations, "expectations", ("exact", "sampled", "gibbs"))
         for name, value in (("batch_size", self.batch), ("n_samples", self.samples), ("n_sweeps", self.sweeps)):
             whole_number(value, name)
         _schedule(self.step, self.decay)
@@ -207,6 +207,6 @@ def _schedule(step: Any, decay: float) -> Callable[[int], float]:
             raise OptionError(f"step_size is {step!r}; expected positive numbers of at most {LARGEST:g}.")
         return lambda t: sizes[min(t, len(sizes) - 1)]
     found = step_sizes(step, decay)
-    if not callable(step) and step > LARGEST:
-        raise OptionError(f"step_size is {step!r}; expected a positive number of at most {LARGEST:g}.")
+    if not callable(step):
+        positive(step, "step_size", LARGEST)
     return found

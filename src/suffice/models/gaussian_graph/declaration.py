@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.answers import MomentSums
-from suffice.errors import OptionError, listing, require
+from suffice.checks import choice, whole_number
+from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
 from suffice.models.gaussian_graph.fitted import GraphFitted
@@ -18,6 +19,9 @@ from suffice.models.gaussian_graph.learning import SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.models.gaussian_graph.task import GraphTask
 from suffice.statistics import Moments
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -84,8 +88,7 @@ class GaussianGraph(SummaryEstimator):
             callback=callback,
             checkpoint=checkpoint,
         )
-        if solver not in SOLVERS:
-            raise OptionError(f"solver is {solver!r}; expected one of {listing(SOLVERS)}.")
+        choice(solver, "solver", SOLVERS)
         self._task().known_mean  # noqa: B018  A mean that is none is refused here.
 
     # -- structure and parameters ------------------------------------------------------------------------------------
@@ -196,9 +199,7 @@ class GaussianGraph(SummaryEstimator):
         self, n: int = 1, given: Mapping[Any, Any] | None = None, *, random_state: Any = None
     ) -> dict[Hashable, Floats]:
         """`n` rows, as columns by node; with values of some nodes given, from the distribution of the others."""
-        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0:
-            raise OptionError(f"n is {n!r}; expected a whole number of rows of at least 0.")
-        return self.query(list(self.nodes), given).sample(n, random_state=random_state)
+        return self.query(list(self.nodes), given).sample(whole_number(n, "n", 0), random_state=random_state)
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
@@ -239,6 +240,14 @@ class GaussianGraph(SummaryEstimator):
         """Degrees of freedom of the deviance: the pairs that are not joined."""
         return self._structure.non_edges
 
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        if self._fit is None:
+            from suffice.fitting.portrait import Graph, Portrait
+
+            return Portrait("GaussianGraph", "gaussian", graph=Graph(self.nodes, self.edges))
+        return self._fitted_portrait()
+
     # -- other forms -------------------------------------------------------------------------------------------------
 
     def to_networkx(self) -> Any:
@@ -253,9 +262,7 @@ class GaussianGraph(SummaryEstimator):
 
     def to_frame(self, what: str = "precision") -> Any:
         """A pandas DataFrame of a matrix of the fit: "precision", "covariance" or "partial_correlations"."""
-        known = ("precision", "covariance", "correlations", "partial_correlations", "standard_errors")
-        if what not in known:
-            raise OptionError(f"what is {what!r}; expected one of {', '.join(known)}.")
+        choice(what, "what", ("precision", "covariance", "correlations", "partial_correlations", "standard_errors"))
         pd = require("pandas", extra="all", purpose="GaussianGraph.to_frame")
         index = pd.Index(list(self.nodes), tupleize_cols=False)
         return pd.DataFrame(getattr(self, f"{what}_"), index=index, columns=index)
@@ -273,5 +280,5 @@ class GaussianGraph(SummaryEstimator):
         options["structure"] = [tuple(edge) for edge in options["structure"]]
         return super().from_plain({**plain, "options": options})
 
-    def _fitted_from(self, plain: Mapping[str, Any]) -> GraphFitted:
+    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> GraphFitted:
         return GraphFitted.from_dict(plain, self._structure, known_mean=self._task().known_mean is not None)

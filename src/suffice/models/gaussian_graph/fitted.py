@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from suffice.models.gaussian_graph.learning import log_likelihood
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.solvers.covariance_selection import entry_information
 from suffice.statistics import Moments, Summary
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -129,6 +132,12 @@ class GraphFitted:
                 means[pattern.rows] = pattern.filled[:, index]
             parts.append(means)
         return np.concatenate(parts)
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it."""
+        from suffice.models.gaussian_graph.portrait import portrait_of
+
+        return portrait_of(self)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import choice
 from suffice.errors import ConvergenceWarning, EstimateError, OptionError, listing, warn
 from suffice.fitting.control import Control, Outcome
 from suffice.models.gaussian_graph.existence import VANISHING, Verdict, completed, decide, is_definite, judge, running
@@ -53,8 +54,7 @@ class Learned:
 
 def learn(selection: Selection, solver: str) -> Learned:
     """The precision that is zero on all non-edges and has the largest objective, ``N (log det K - tr(S K)) / 2``."""
-    if solver not in SOLVERS:
-        raise OptionError(f"solver is {solver!r}; expected one of {listing(SOLVERS)}.")
+    choice(solver, "solver", SOLVERS)
     structure, units = selection.structure, units_of(selection.S)
     if selection.ridge is None:
         refuse_constant(np.diag(selection.S), structure.nodes)

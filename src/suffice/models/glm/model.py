@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ from suffice.models.glm.rows import Asked, Kind, Read, read_rows
 from suffice.models.glm.vector_registry import VECTOR_FAMILIES
 from suffice.options import own_options
 from suffice.statistics import Summary
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -383,6 +386,12 @@ class GLM(Reading, TemplateEstimator):  # type: ignore[misc]
     def n_params_(self) -> int:
         """Coefficients that are free, and a dispersion or a size of a negative binomial law that is estimated."""
         return self._learned_result.n_params
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.glm.portrait import portrait_of
+
+        return portrait_of(self)
 
     def _fitted_state(self) -> dict[str, Any]:
         specification = self.__dict__.get("_specification")

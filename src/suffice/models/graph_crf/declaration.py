@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import whole_number
 from suffice.errors import OptionError, SamplingWarning, warn
 from suffice.families.base import generator
-from suffice.models.conditional_field.checks import whole_number
 from suffice.models.conditional_field.declaration import ConditionalField
 from suffice.models.conditional_field.evaluation import Evaluation, evaluate
 from suffice.models.conditional_field.labels import counted, listed_labels, read_labels
@@ -171,12 +171,7 @@ class GraphCRF(ConditionalField):
 
     def template_weights(self, name: str) -> Floats:
         """The weights of a template as they act, (label, ..., label, feature)."""
-        state = self.fitted_
-        for number, template in enumerate(state.structure.templates):
-            if template.name == name:
-                return template.whole(state.structure.block(state.weights, number))
-        names = [template.name for template in state.structure.templates]
-        raise OptionError(f"There is no template {name!r}; the templates are {names}.")
+        return self.fitted_.template_weights(name)
 
     # -- predictions -------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.errors import DataError, OptionError
+from suffice.checks import choice
+from suffice.errors import DataError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,8 +87,7 @@ class GraphExample:
                 "one pixel."
             )
         array = array.astype(np.float64)
-        if neighbours not in NEIGHBOURS:
-            raise OptionError(f"neighbours is {neighbours!r}; expected 4 or 8.")
+        choice(neighbours, "neighbours", NEIGHBOURS)
         height, width = array.shape[:2]
         number = np.arange(height * width).reshape(height, width)
         edges = []

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError, OptionError, SizeError
 from suffice.models.conditional_field.fitted import FieldFitted, read_weights
 from suffice.models.graph_crf.graphs import EDGES
 from suffice.models.graph_crf.structure import Structure, make_structure
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +32,20 @@ class GraphFitted(FieldFitted):
         """The first line of the receipt."""
         features = self.structure.templates[0].features
         return f"GraphCRF, {self.structure.size} labels, {features:,} features of nodes"
+
+    def template_weights(self, name: str) -> Floats:
+        """The weights of a template as they act, (label, ..., label, feature)."""
+        for number, template in enumerate(self.structure.templates):
+            if template.name == name:
+                return template.whole(self.structure.block(self.weights, number))
+        names = [template.name for template in self.structure.templates]
+        raise OptionError(f"There is no template {name!r}; the templates are {names}.")
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it."""
+        from suffice.models.graph_crf.portrait import portrait_of
+
+        return portrait_of(self)
 
     def tabulated(self) -> dict[str, Any]:
         """The forms of the templates, with functions as the numbers they gave."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import OptionError, SizeError
-from suffice.models.conditional_field.checks import whole_number
+from suffice.checks import choice, whole_number
+from suffice.errors import SizeError
 from suffice.models.conditional_field.priors import Penalties
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import EVALUATIONS, Inference, nodes_of
@@ -43,8 +43,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        if self.method not in METHODS:
-            raise OptionError(f"inference is {self.method!r}; expected one of {', '.join(map(repr, METHODS))}.")
+        choice(self.method, "inference", METHODS)
         whole_number(self.most_cells, "max_cells")
 
     @property

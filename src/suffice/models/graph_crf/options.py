@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from suffice.checks import choice, whole_number
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError, listing
 from suffice.families.base import generator
-from suffice.models.conditional_field.checks import whole_number
 from suffice.models.conditional_field.learning import STOCHASTIC, check_solver
 from suffice.models.graph_crf.graphs import EDGES, NODES
 from suffice.models.graph_crf.task import GraphTask
@@ -39,8 +39,7 @@ def check_options(options: Mapping[str, Any]) -> None:
             raise OptionError(
                 f"The weights of {name} are {form!r}; expected one of {listing(FORMS)}, or a function of labels."
             )
-    if options["expectations"] not in EXPECTATIONS:
-        raise OptionError(f"expectations is {options['expectations']!r}; expected one of {listing(EXPECTATIONS)}.")
+    choice(options["expectations"], "expectations", EXPECTATIONS)
     whole_number(options["patience"], "patience")
     worker_count(options["threads"])
     generator(options["random_state"])

@@ -28,7 +28,7 @@ from suffice.models.hidden_markov.emissions.gaussian_prior import check_prior
 from suffice.models.hidden_markov.emissions.law import Mixture
 from suffice.models.hidden_markov.emissions.mixture import MixtureEmission
 from suffice.models.hidden_markov.emissions.reals import as_reals, called, centre_and_scale, in_range
-from suffice.models.hidden_markov.priors import is_number, pseudo_counts
+from suffice.models.hidden_markov.priors import is_number, pseudo_counts, split_prior
 from suffice.sources.sequences import code_states
 
 Columns = Sequence[NDArray[Any]]
@@ -75,6 +75,33 @@ class Wish:
     def of_column(self, at: int) -> Wish:
         """For one of several columns."""
         return replace(self, variables=None if self.variables is None else (self.variables[at],))
+
+
+def emission_of(
+    options: Mapping[str, Any],
+    size: int,
+    columns: Columns,
+    names: Sequence[Any] | None,
+    *,
+    hidden: bool,
+    known: Mapping[str, Any] | None = None,
+    variables: Sequence[Variable | None] | None = None,
+    weights: Floats | None = None,
+) -> Emission:
+    """The emission of a model of `size` states with these options, which keeps the zeros of given start values."""
+    wish = Wish(
+        size,
+        options["covariance"],
+        options["variance_floor"],
+        split_prior(options["prior"]).get("emissions"),
+        options["estimate"],
+        hidden,
+        None if variables is None else tuple(variables),
+        weights,
+    )
+    emission = build_emission(options["emission"], wish, columns, names, known)
+    given = options["emissions"]
+    return emission if given is None else emission.restricted(emission.parameters_of(given))
 
 
 def build_emission(

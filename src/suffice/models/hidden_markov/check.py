@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import Expectation
-from suffice.models.hidden_markov.learning import HiddenMarkovEM
+from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
+from suffice.solvers.fixed_point import largest_change
 
 Floats = NDArray[np.float64]
 
@@ -20,19 +22,18 @@ Floats = NDArray[np.float64]
 MOST = 2_000
 
 
-def stationarity_gap(problem: HiddenMarkovEM, parameters: Parameters) -> float:
+def stationarity_gap(expectation: Expectation, learner: Learner, parameters: Parameters) -> float:
     """The largest change of a parameter by one more step, in the units of EM."""
-    observed = problem.expectation.observed
+    observed = expectation.observed
     sample = _sample(observed)
-    again = expected_again(sample, problem, parameters)
+    again = expected_again(sample, expectation.emission, parameters)
     statistics, discrepancy = again, 0.0
     if sample is not observed:
-        there = Expectation(sample, problem.expectation.emission, 1).expect(parameters)
+        there = Expectation(sample, expectation.emission, 1).expect(parameters)
         discrepancy = _distance(there, again) / max(sample.weight, 1.0)
-        statistics = problem.expectation.expect(parameters)
-    moved = problem.learner.learn(statistics, parameters)
-    away = problem.vector(moved) - problem.vector(parameters)
-    return float(np.abs(away).max(initial=0.0)) + discrepancy
+        statistics = expectation.expect(parameters)
+    moved = learner.learn(statistics, parameters)
+    return largest_change(learner.vector(parameters), learner.vector(moved)) + discrepancy
 
 
 def _sample(observed: Observed) -> Observed:
@@ -52,11 +53,10 @@ def _distance(left: Statistics, right: Statistics) -> float:
     )
 
 
-def expected_again(observed: Observed, problem: HiddenMarkovEM, parameters: Parameters) -> Statistics:
+def expected_again(observed: Observed, emission: Emission, parameters: Parameters) -> Statistics:
     """Expected statistics by sums of logarithms."""
     size = len(parameters.initial)
     initial, pairs, total = np.zeros(size), np.zeros((size, size)), 0.0
-    emission = problem.expectation.emission
     scores = np.array(emission.log_densities(observed.data, parameters.emission))
     if observed.labels is not None:
         known = observed.labels >= 0

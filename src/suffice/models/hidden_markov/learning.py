@@ -1,23 +1,23 @@
-"""Baum-Welch: EM with exact expectations; closed form where every state is known."""
+"""The M-step of a chain, and the counts that it learns from where every state is known."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import EstimateError, OptionError, listing
-from suffice.fitting.control import Control, Outcome
+from suffice.errors import OptionError, listing
 from suffice.models.hidden_markov.emissions import contract
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Emission
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.parameters import Parameters, Statistics, stationary
-from suffice.models.hidden_markov.priors import is_number
+from suffice.models.hidden_markov.priors import is_number, split_prior
 from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
 from suffice.models.hidden_markov.stationary_start import maximise_stationary
-from suffice.solvers.fixed_point import Climb, climb
+from suffice.models.hidden_markov.structure import Structure
 
 Floats = NDArray[np.float64]
 
@@ -67,6 +67,62 @@ class Learner:
                     "same law."
                 )
 
+    # -- parameters as one vector ------------------------------------------------------------------------------------
+
+    def vector(self, parameters: Parameters) -> Floats:
+        """The free parameters one after another, in comparable units; a stationary first state is none of them."""
+        parts = [np.zeros(0)]
+        if "initial" not in self.fixed and not self.stationary:
+            parts.append(parameters.initial)
+        if "transitions" not in self.fixed:
+            parts.append(parameters.transitions.ravel())
+        if "emissions" not in self.fixed:
+            parts.append(self.emission.vector(parameters.emission))
+        return np.concatenate(parts)
+
+    def at(self, vector: Floats, like: Parameters) -> Parameters:
+        """The parameters that a vector holds; what is fixed is as in `like`, to the bit."""
+        size, begin = len(like.initial), 0
+        initial, transitions, emission = like.initial, like.transitions, like.emission
+        if "initial" not in self.fixed and not self.stationary:
+            initial, begin = vector[:size], size
+        if "transitions" not in self.fixed:
+            transitions = vector[begin : begin + size * size].reshape(size, size)
+            begin += size * size
+        if self.stationary:
+            initial = stationary(transitions)
+        if "emissions" not in self.fixed:
+            emission = self.emission.at(vector[begin:], like.emission)
+        return Parameters(initial, transitions, emission)
+
+    def inside(self, parameters: Parameters) -> bool:
+        """Whether rows hold finite numbers of at least 0, and the laws take theirs."""
+        sizes = parameters.initial.sum() + parameters.transitions.sum(axis=1)
+        rows = (parameters.initial >= 0).all() and (parameters.transitions >= 0).all() and np.isfinite(sizes).all()
+        return bool(rows) and self.emission.inside(parameters.emission)
+
+    def n_params(self, structure: Structure) -> int:
+        """Free parameters: what is fixed, forbidden or tied does not count."""
+        found = 0
+        if "initial" not in self.fixed and not self.stationary:
+            found += int(structure.first.sum()) - 1
+        if "transitions" not in self.fixed:
+            found += int((structure.pairs.sum(axis=1) - 1).sum())
+        if "emissions" not in self.fixed:
+            repeated = [law for group in self.tied for law in group[1:]]
+            found += int(np.delete(self.emission.n_free, repeated).sum()) + self.emission.n_shared
+        return found
+
+    # -- the objective -----------------------------------------------------------------------------------------------
+
+    def complete_log_likelihood(self, statistics: Statistics, parameters: Parameters) -> float:
+        """Log-likelihood of complete sequences with these statistics, or the expected one."""
+        from scipy.special import xlogy
+
+        chain = xlogy(statistics.initial, parameters.initial).sum()
+        chain += xlogy(statistics.transitions, parameters.transitions).sum()
+        return float(chain + self.emission.expected(statistics.emission, parameters.emission).sum())
+
     def log_prior(self, parameters: Parameters) -> float:
         """Log prior density up to a constant, of what is not fixed."""
         value = 0.0
@@ -79,79 +135,6 @@ class Learner:
             repeated = {law for group in self.tied for law in group[1:]}
             value += float(sum(each[law] for law in range(len(each)) if law not in repeated))
         return value
-
-
-@dataclass(frozen=True)
-class HiddenMarkovEM:
-    """One EM problem, climbed from a start."""
-
-    expectation: Expectation
-    learner: Learner
-
-    def vector(self, parameters: Parameters) -> Floats:
-        """The free parameters one after another, in comparable units; a stationary first state is none of them."""
-        fixed, parts = self.learner.fixed, [np.zeros(0)]
-        if "initial" not in fixed and not self.learner.stationary:
-            parts.append(parameters.initial)
-        if "transitions" not in fixed:
-            parts.append(parameters.transitions.ravel())
-        if "emissions" not in fixed:
-            parts.append(self.learner.emission.vector(parameters.emission))
-        return np.concatenate(parts)
-
-    def at(self, vector: Floats, like: Parameters) -> Parameters:
-        """The parameters that a vector holds; what is fixed is as in `like`, to the bit."""
-        fixed, size, begin = self.learner.fixed, len(like.initial), 0
-        initial, transitions, emission = like.initial, like.transitions, like.emission
-        if "initial" not in fixed and not self.learner.stationary:
-            initial, begin = vector[:size], size
-        if "transitions" not in fixed:
-            transitions = vector[begin : begin + size * size].reshape(size, size)
-            begin += size * size
-        if self.learner.stationary:
-            initial = stationary(transitions)
-        if "emissions" not in fixed:
-            emission = self.learner.emission.at(vector[begin:], like.emission)
-        return Parameters(initial, transitions, emission)
-
-    def objective(self, statistics: Statistics, parameters: Parameters) -> float:
-        """Log-likelihood and log prior."""
-        return statistics.log_likelihood + self.learner.log_prior(parameters)
-
-    def run(
-        self, start: Parameters, control: Control, *, acceleration: str | None, fingerprint: str
-    ) -> tuple[Parameters, Outcome]:
-        """Climb from a start; returns where it ended and how."""
-
-        def evaluate(vector: Floats) -> tuple[float, Floats]:
-            parameters = self.at(vector, start)
-            statistics = self.expectation.expect(parameters)
-            if not np.isfinite(statistics.log_likelihood):
-                return statistics.log_likelihood, vector
-            return self.objective(statistics, parameters), self.vector(self.learner.learn(statistics, parameters))
-
-        def inside(vector: Floats) -> bool:
-            found = self.at(vector, start)
-            sizes = found.initial.sum() + found.transitions.sum(axis=1)
-            rows = (found.initial >= 0).all() and (found.transitions >= 0).all() and np.isfinite(sizes).all()
-            return bool(rows) and self.learner.emission.inside(found.emission)
-
-        first = self.vector(start)
-        problem = Climb(evaluate, inside, max(self.expectation.observed.weight, 1.0))
-        try:
-            outcome = climb(problem, first, control, acceleration=acceleration, fingerprint=fingerprint)
-        except EstimateError as error:
-            if "at the start" not in str(error):
-                raise
-            raise EstimateError(
-                "The start gives some sequence probability 0: a start value of 0 (initial=, transitions=, emissions=) "
-                "or a known state forbids what was seen. Choose another start."
-            ) from error
-        return self.at(outcome.state.parameters, start), outcome
-
-    def resumed(self, start: Parameters, outcome: Outcome) -> tuple[Parameters, Outcome]:
-        """A run that was finished before, from the same start."""
-        return self.at(outcome.state.parameters, start), outcome
 
 
 def counted(expectation: Expectation, size: int, like: Parameters) -> Statistics:
@@ -175,6 +158,27 @@ def counted(expectation: Expectation, size: int, like: Parameters) -> Statistics
         part = emission.statistics(tuple(piece[some] for piece in observed.data), rows, like.emission)
         sums = part if sums is None else {name: sums[name] + part[name] for name in sums}
     return replace(found, emission=sums or {})
+
+
+def remarks(
+    statistics: Statistics, values: Parameters, learner: Learner, states: Sequence[object], prior: object
+) -> tuple[str, ...]:
+    """What a report should say of the answer; prior: that of the model, as its options have it."""
+    left_open = undefined(statistics, learner, states, split_prior(prior).get("emissions"))
+    if "emissions" in learner.fixed:
+        return left_open
+    sums = learner.emission.gathered(statistics.emission, learner.tied)
+    called = [f"state {name!r}" for name in states]
+    return (*left_open, *learner.emission.notes(values.emission, sums, called))
+
+
+def estimate_name(options: Mapping[str, Any], emission: Emission, values: Parameters, *, hidden: bool) -> str:
+    """What was aimed at; EM climbs to the mode under pseudo-counts + 1 where they are added as they are."""
+    if not split_prior(options["prior"]) and not np.any(emission.log_prior(values.emission)):
+        return "maximum likelihood"
+    if options["estimate"] == "map":
+        return "MAP"
+    return "MAP under pseudo-counts + 1" if hidden else "posterior mean"
 
 
 def undefined(

@@ -6,8 +6,9 @@ first states, symbols, and the sufficient statistics of other laws, each times t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from suffice.models.hidden_markov.emissions.contract import Statistics as Sums
 from suffice.models.hidden_markov.emissions.family import FamilyEmission
 from suffice.models.hidden_markov.emissions.gaussian import GaussianEmission
 from suffice.models.hidden_markov.emissions.mixture import MixtureEmission
+from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
 
@@ -43,62 +45,80 @@ class _Part:
         return _Part([self.names[at] for at in places], self.seen[places], self.told[places], self.pull[places])
 
 
-def matched_sums(
-    sums: Statistics, values: Parameters, learner: Learner, states: Sequence[object], *, hidden: bool
-) -> MatchedStatistics | None:
-    """Shares of steps, and of transitions and first states among themselves; what is fixed is left out."""
-    parts = list(_parts(sums, values, learner, states))
-    if not parts:
-        return None
-    total = sum(len(part.names) for part in parts)
-    parts = [part.chosen(largest_and_even(part.seen - part.told, MOST // len(parts))) for part in parts]
-    seen, told, pull = (
-        np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(_Part) if one.name != "names"
-    )
-    names = tuple(name for part in parts for name in part.names)
-    said = (
-        "Statistics expected given the sequences (the E-step), and by the parameters: a fixed point of EM matches them."
-        if hidden
-        else "Counts of the known states and what they emit, and as the parameters make them of their totals."
-    )
-    if learner.stationary:
-        said += " A stationary first state moves the transitions a little off the line."
-    if _conjugate(learner.emission):
-        said += " The conjugate prior of the laws moves their statistics off the line."
-    return MatchedStatistics(
-        names, seen, told, pull if pull.any() else None, about=said, total=total if total > len(names) else None
-    )
+@dataclass(frozen=True, eq=False)
+class LearnedFrom:
+    """The statistics that a fit makes equal, as they are given the sequences, and the M-step that learns from them.
 
+    `errors` are the standard errors of the parameters, laid out as they are, where they were worked out with the fit.
+    """
 
-def _parts(sums: Statistics, values: Parameters, learner: Learner, states: Sequence[object]) -> Iterator[_Part]:
-    if "initial" not in learner.fixed and not learner.stationary:
-        names = [f"first {state}" for state in states]
-        yield from _rows([names], sums.initial[None], values.initial[None], learner.first[None])
-    if "transitions" not in learner.fixed:
-        named = [[f"{a} → {b}" for b in states] for a in states]
-        yield from _rows(named, sums.transitions, values.transitions, learner.pairs)
-    if "emissions" not in learner.fixed:
-        gathered = learner.emission.gathered(sums.emission, learner.tied)
-        yield from _of_laws(learner.emission, gathered, values.emission, [str(state) for state in states])
+    statistics: Statistics
+    learner: Learner
+    errors: dict[str, Any] | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a file; the M-step follows from the options."""
+        return {"statistics": self.statistics.to_dict(), "errors": self.errors}
 
-def rows_with_prior(
-    sums: Statistics, learner: Learner, states: Sequence[object], more: float, *, hidden: bool
-) -> list[CountedRows]:
-    """First states, transitions and symbols that have pseudo-counts; `more` makes them the Dirichlet prior."""
-    parts = [
-        ("initial", [f"first {state}" for state in states], sums.initial[None], learner.first[None]),
-        ("transitions", [f"{a} → {b}" for a in states for b in states], sums.transitions, learner.pairs),
-    ]
-    emission = learner.emission
-    if isinstance(emission, CategoricalEmission):
-        counts = emission.gathered(sums.emission, learner.tied)["counts"]
-        parts.append(("emissions", [f"{a}: {b}" for a in states for b in emission.states], counts, emission.pseudo))
-    return [
-        CountedRows(tuple(names), counts, pseudo + more, hidden)
-        for part, names, counts, pseudo in parts
-        if part not in learner.fixed and pseudo.any()
-    ]
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any], learner: Learner) -> LearnedFrom:
+        """Rebuild from plain data."""
+        return cls(Statistics.from_dict(plain["statistics"]), learner, plain["errors"])
+
+    def matched(self, fitted: HiddenMarkovFitted) -> MatchedStatistics | None:
+        """Shares of steps, and of transitions and first states among themselves; what is fixed is left out."""
+        learner = self.learner
+        parts = list(self._parts(fitted.parameters, fitted.states))
+        if not parts:
+            return None
+        total = sum(len(part.names) for part in parts)
+        parts = [part.chosen(largest_and_even(part.seen - part.told, MOST // len(parts))) for part in parts]
+        seen, told, pull = (
+            np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(_Part) if one.name != "names"
+        )
+        names = tuple(name for part in parts for name in part.names)
+        about = (
+            "Statistics expected given the sequences (the E-step), and by the parameters: a fixed point of EM matches "
+            "them."
+            if fitted.hidden
+            else "Counts of the known states and what they emit, and as the parameters make them of their totals."
+        )
+        if learner.stationary:
+            about += " A stationary first state moves the transitions a little off the line."
+        if _conjugate(learner.emission):
+            about += " The conjugate prior of the laws moves their statistics off the line."
+        return MatchedStatistics(
+            names, seen, told, pull if pull.any() else None, about=about, total=total if total > len(names) else None
+        )
+
+    def _parts(self, values: Parameters, states: Sequence[object]) -> Iterator[_Part]:
+        learner, sums = self.learner, self.statistics
+        if "initial" not in learner.fixed and not learner.stationary:
+            names = [f"first {state}" for state in states]
+            yield from _rows([names], sums.initial[None], values.initial[None], learner.first[None])
+        if "transitions" not in learner.fixed:
+            named = [[f"{a} → {b}" for b in states] for a in states]
+            yield from _rows(named, sums.transitions, values.transitions, learner.pairs)
+        if "emissions" not in learner.fixed:
+            gathered = learner.emission.gathered(sums.emission, learner.tied)
+            yield from _of_laws(learner.emission, gathered, values.emission, [str(state) for state in states])
+
+    def rows_with_prior(self, states: Sequence[object], more: float, *, hidden: bool) -> list[CountedRows]:
+        """First states, transitions and symbols that have pseudo-counts; `more` makes them the Dirichlet prior."""
+        sums, learner = self.statistics, self.learner
+        parts = [
+            ("initial", [f"first {state}" for state in states], sums.initial[None], learner.first[None]),
+            ("transitions", [f"{a} → {b}" for a in states for b in states], sums.transitions, learner.pairs),
+        ]
+        emission = learner.emission
+        if isinstance(emission, CategoricalEmission):
+            counts = emission.gathered(sums.emission, learner.tied)["counts"]
+            parts.append(("emissions", [f"{a}: {b}" for a in states for b in emission.states], counts, emission.pseudo))
+        return [
+            CountedRows(tuple(names), counts, pseudo + more, hidden)
+            for part, names, counts, pseudo in parts
+            if part not in learner.fixed and pseudo.any()
+        ]
 
 
 def _rows(names: list[list[str]], counts: Floats, rows: Floats, pseudo: Floats) -> Iterator[_Part]:

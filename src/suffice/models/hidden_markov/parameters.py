@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,19 +49,43 @@ class Statistics:
             self.log_likelihood + other.log_likelihood,
         )
 
-    def __sub__(self, other: Statistics) -> Statistics:
-        """With the sequences of the other taken out."""
-        emission = {name: sums - other.emission[name] for name, sums in self.emission.items()}
-        return Statistics(self.initial - other.initial, self.transitions - other.transitions, emission)
+    def without(self, other: Statistics, emission: contract.Emission) -> Statistics:
+        """With the sequences of the other taken out, rounding set to 0; what no sequences can leave is an error."""
+        rest = {name: sums - other.emission[name] for name, sums in self.emission.items()}
+        return Statistics(
+            contract.counts_left(self.initial - other.initial, self.initial),
+            contract.counts_left(self.transitions - other.transitions, self.transitions),
+            emission.left(rest, self.emission),
+        )
 
     def __radd__(self, other: object) -> Any:
         """Let ``sum`` start from 0."""
         return self if other == 0 else NotImplemented
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a file."""
+        emission = {name: part.tolist() if part.dtype == object else part for name, part in self.emission.items()}
+        return {"initial": self.initial, "transitions": self.transitions, "emission": emission}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Statistics:
+        """Rebuild from plain data."""
+        sums = {name: _array(value) for name, value in plain["emission"].items()}
+        return cls(np.asarray(plain["initial"]), np.asarray(plain["transitions"]), sums)
+
     @property
     def visits(self) -> Floats:
         """Expected steps in each state (K,): first steps, and those that a transition leads to."""
         return np.asarray(self.initial + self.transitions.sum(axis=0))
+
+
+def _array(value: Any) -> Any:
+    """An array of numbers, or of summaries."""
+    if isinstance(value, np.ndarray):
+        return value
+    found = np.empty(len(value), dtype=object)
+    found[:] = value
+    return found
 
 
 def stationary(transitions: Floats) -> Floats:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing
@@ -32,6 +32,43 @@ def state_names(states: Any) -> tuple[Hashable, ...]:
     return found
 
 
+class Layout(TypedDict, total=False):
+    """The keywords by which a user says how sequences are laid out: those of `Form`."""
+
+    lengths: ArrayLike | None
+    group: Hashable | None
+    order: Hashable | None
+    columns: Sequence[Hashable] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """How sequences are laid out: their lengths, or the columns of a table that tell them apart and order them.
+
+    `columns` are the columns of a table to read.
+    """
+
+    lengths: ArrayLike | None = None
+    group: Hashable | None = None
+    order: Hashable | None = None
+    columns: Sequence[Hashable] | None = None
+
+    def reading(self, columns: Sequence[Hashable] | None) -> Form:
+        """The form with these columns."""
+        return replace(self, columns=columns)
+
+    def split(self, data: Any, states: Any) -> tuple[Form, Any]:
+        """The form of the observations and the known states, where `states` names a column of the table."""
+        if not isinstance(states, str) or not is_table(data):
+            return self, states
+        known = table_columns(data)
+        if states not in known:
+            raise DataError(f"states names the column {states!r}; the table has {listing(known)}.")
+        names = [name for name in known if name not in (self.group, self.order, states)]
+        paths = open_sequences(data, group=self.group, order=self.order, columns=[states])
+        return self.reading(names if self.columns is None else self.columns), paths
+
+
 @dataclass(frozen=True)
 class Opened:
     """Sequences with their columns, and how answers are given back: a list by sequence, or one array.
@@ -51,9 +88,10 @@ class Opened:
         return np.split(values, self.sequences.offsets[1:-1])
 
 
-def open_observations(data: Any, lengths: Any, group: Any, order: Any, columns: Any) -> Opened:
+def open_observations(data: Any, form: Form) -> Opened:
     """The observations, column by column."""
-    found = open_sequences(data, lengths=lengths, group=group, order=order, columns=columns)
+    group, lengths = form.group, form.lengths
+    found = open_sequences(data, lengths=lengths, group=group, order=form.order, columns=form.columns)
     values = found.values
     parts = [values] if values.ndim == 1 else [values[:, at] for at in range(values.shape[1])]
     alone = found.n_sequences == 1 and not _is_nested(data) and group is None and lengths is None
@@ -63,17 +101,6 @@ def open_observations(data: Any, lengths: Any, group: Any, order: Any, columns: 
 def _is_nested(data: Any) -> bool:
     """Whether the one sequence was given inside a list."""
     return isinstance(data, list | tuple) and len(data) == 1 and isinstance(data[0], list | tuple | str | np.ndarray)
-
-
-def split_states(data: Any, states: Any, group: Any, order: Any, columns: Any) -> tuple[Any, Any]:
-    """Columns of observations and the known states, where `states` names a column of the table."""
-    if not isinstance(states, str) or not is_table(data):
-        return columns, states
-    known = table_columns(data)
-    if states not in known:
-        raise DataError(f"states names the column {states!r}; the table has {listing(known)}.")
-    names = [name for name in known if name not in (group, order, states)]
-    return names if columns is None else columns, open_sequences(data, group=group, order=order, columns=[states])
 
 
 def read_labels(
@@ -142,3 +169,13 @@ def read_weights(sample_weight: Any, n: int) -> Floats:
     if weights.shape != (n,):
         raise DataError(f"sample_weight has shape {weights.shape}; expected one weight for each of {n} sequences.")
     return check_weights(weights, 0)
+
+
+def check_possible(values: Floats) -> None:
+    """Raise where the log-likelihood of a sequence (n,) says that it cannot be."""
+    if (values == -np.inf).any():
+        at = int(np.argmax(values == -np.inf))
+        raise DataError(
+            f"Sequence {at} is impossible under this model: no path of states has it, so that nothing can be said "
+            "about its states. score_samples tells which sequences are."
+        )

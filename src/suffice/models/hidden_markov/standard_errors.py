@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.fitting.report import Curvature
-from suffice.models.em.identifiability import Spectrum, curvature, spectrum
-from suffice.models.hidden_markov.expectation import Expectation
+from suffice.models.em.identifiability import Spectrum
+from suffice.models.em.information import Information
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, Statistics, stationary
@@ -32,6 +31,13 @@ WIDE = 1e-3
 EDGE = 1e-7
 
 
+class EStep(Protocol):
+    """What gives the statistics of sequences at parameters."""
+
+    def expect(self, parameters: Parameters) -> Statistics:
+        """Expected statistics."""
+
+
 @dataclass(frozen=True)
 class _Coordinate:
     """One direction: an array by name, the cells that move, and how far a step of 1 moves them."""
@@ -45,77 +51,91 @@ class _Coordinate:
 
 
 @dataclass(frozen=True, eq=False)
-class Information:
-    """The observed information (k, k) of coordinates, and what complete sequences would say about each (k,)."""
+class ChainInformation(Information):
+    """The information of the free cells of a chain and its emissions, one coordinate each."""
 
-    coordinates: list[_Coordinate]
-    observed: Floats
-    complete: Floats
-
-    def spectrum(self, step: float = 0.0) -> Spectrum:
-        """Its eigenvalues in units of the complete information; `step` is what one more step of EM would change."""
-        return spectrum(self.observed, complete=self.complete, step=step)
+    coordinates: Sequence[_Coordinate]
 
 
 def observed_information(
-    expectation: Expectation, learner: Learner, parameters: Parameters, *, prior: bool = False
-) -> Information:
-    """Minus the second derivatives of the log-likelihood, with the log prior where that is asked for."""
+    expectation: EStep, learner: Learner, parameters: Parameters, states: Sequence[Hashable]
+) -> ChainInformation | None:
+    """Minus the second derivatives of the log-likelihood, and of the objective; two passes for each coordinate.
+
+    None where no parameter is free, or where a derivative is not finite.
+    """
     coordinates = _coordinates(learner, parameters)
     size = len(coordinates)
-    information = np.empty((size, size))
-    for place, coordinate in enumerate(coordinates):
-        up, down = (
-            _score(expectation, learner, _moved(learner, parameters, coordinate, sign * STEP), coordinates, prior)
-            for sign in (1.0, -1.0)
-        )
-        information[:, place] = (down - up) / (2 * STEP)
-    statistics = expectation.expect(parameters)
-    here = _value(learner, statistics, parameters, prior)
-    complete = np.empty(size)
-    for place, coordinate in enumerate(coordinates):
-        sides = [_value(learner, statistics, _moved(learner, parameters, coordinate, s * WIDE), prior) for s in (1, -1)]
-        complete[place] = (2 * here - sum(sides)) / WIDE**2
-    return Information(coordinates, (information + information.T) / 2, np.maximum(complete, 0.0))
-
-
-def _score(
-    expectation: Expectation, learner: Learner, at: Parameters, coordinates: list[_Coordinate], prior: bool
-) -> Floats:
-    """Slopes (k,) of the expected log-likelihood: of rows of counts by their formula, of other laws by differences."""
-    statistics = expectation.expect(at)
-    rows = {"transitions": (statistics.transitions + (learner.pairs if prior else 0.0), at.transitions)}
-    if not learner.stationary:
-        rows["initial"] = ((statistics.initial + (learner.first if prior else 0.0))[None], at.initial[None])
-    found = np.empty(len(coordinates))
-    for place, coordinate in enumerate(coordinates):
-        if coordinate.name in rows and not learner.stationary:
-            counts, shares = (part[coordinate.row] for part in rows[coordinate.name])
-            found[place] = counts[coordinate.cell] - counts.sum() * shares[coordinate.cell]
-            continue
-        sides = [_value(learner, statistics, _moved(learner, at, coordinate, s * INNER), prior) for s in (1, -1)]
-        found[place] = (sides[0] - sides[1]) / (2 * INNER)
-    return found
-
-
-def standard_errors(expectation: Expectation, learner: Learner, parameters: Parameters, step: float) -> dict[str, Any]:
-    """Errors laid out as the parameters; `step` is what one more step of EM would change."""
-    found = observed_information(expectation, learner, parameters)
-    return _laid_out(learner, parameters, found.coordinates, found.spectrum(step))
-
-
-def curvature_of(
-    expectation: Expectation, learner: Learner, parameters: Parameters, states: Sequence[Hashable], step: float,
-    scores: Sequence[float],
-) -> Curvature | None:  # fmt: skip
-    """Rank and kind of point of the objective where EM has stopped; None without free parameters or finite numbers."""
+    if not size:
+        return None
+    alone, both = np.empty((2, size, size))
     with np.errstate(all="ignore"):
-        found = observed_information(expectation, learner, parameters, prior=True)
-    if not found.coordinates or not np.isfinite(found.observed).all():
+        for place, coordinate in enumerate(coordinates):
+            (up, up_both), (down, down_both) = (
+                _scores(expectation, learner, _moved(learner, parameters, coordinate, sign * STEP), coordinates)
+                for sign in (1.0, -1.0)
+            )
+            alone[:, place] = (down - up) / (2 * STEP)
+            both[:, place] = (down_both - up_both) / (2 * STEP)
+        complete, of_both = _complete(expectation, learner, parameters, coordinates)
+    if not np.isfinite(both).all():
         return None
     symbols = learner.emission.describe().get("states", ())
-    names = [_called(coordinate, states, symbols) for coordinate in found.coordinates]
-    return curvature(found.spectrum(step), names, scores)
+    names = [_called(coordinate, states, symbols) for coordinate in coordinates]
+    return ChainInformation(names, (alone + alone.T) / 2, (both + both.T) / 2, complete, of_both, coordinates)
+
+
+def _complete(
+    expectation: EStep, learner: Learner, parameters: Parameters, coordinates: list[_Coordinate]
+) -> tuple[Floats, Floats]:
+    """Minus the second derivative of Q along each coordinate (k,), without and with the log prior."""
+    statistics = expectation.expect(parameters)
+    alone, prior = np.empty((2, len(coordinates)))
+    here = np.array(_values(learner, statistics, parameters))
+    for place, coordinate in enumerate(coordinates):
+        sides = [_values(learner, statistics, _moved(learner, parameters, coordinate, s * WIDE)) for s in (1, -1)]
+        alone[place], prior[place] = (2 * here - np.sum(sides, axis=0)) / WIDE**2
+    return np.maximum(alone, 0.0), np.maximum(alone + prior, 0.0)
+
+
+def _scores(
+    expectation: EStep, learner: Learner, at: Parameters, coordinates: list[_Coordinate]
+) -> tuple[Floats, Floats]:
+    """Slopes (k,) of the log-likelihood and of the objective.
+
+    Of rows of counts by their formula; of other laws by differences of Q, which cost no pass over the data.
+    """
+    statistics = expectation.expect(at)
+    rows = {"transitions": (statistics.transitions, learner.pairs, at.transitions)}
+    if not learner.stationary:
+        rows["initial"] = (statistics.initial[None], learner.first[None], at.initial[None])
+    alone, prior = np.empty((2, len(coordinates)))
+    for place, coordinate in enumerate(coordinates):
+        if coordinate.name in rows and not learner.stationary:
+            counts, pseudo, shares = (part[coordinate.row] for part in rows[coordinate.name])
+            share = shares[coordinate.cell]
+            alone[place] = counts[coordinate.cell] - counts.sum() * share
+            prior[place] = pseudo[coordinate.cell] - pseudo.sum() * share
+            continue
+        sides = [_values(learner, statistics, _moved(learner, at, coordinate, s * INNER)) for s in (1, -1)]
+        alone[place], prior[place] = (np.array(sides[0]) - sides[1]) / (2 * INNER)
+    return alone, alone + prior
+
+
+def _values(learner: Learner, statistics: Statistics, parameters: Parameters) -> tuple[float, float]:
+    """Expected log-likelihood of the complete sequences, and the log prior."""
+    return learner.complete_log_likelihood(statistics, parameters), learner.log_prior(parameters)
+
+
+def standard_errors(
+    found: ChainInformation | None, learner: Learner, parameters: Parameters, step: float
+) -> dict[str, Any]:
+    """Errors laid out as the parameters, NaN without information; `step` is what one more step of EM would change."""
+    errors = {name: np.full(array.shape, np.nan) for name, array in _arrays(parameters).items()}
+    if found is not None:
+        errors |= _by_delta_method(learner, parameters, found.coordinates, found.spectrum(step))
+    emission = {name: errors[f"emission.{name}"] for name in parameters.emission}
+    return {"initial": errors["initial"][0], "transitions": errors["transitions"], "emissions": emission}
 
 
 def is_cheap(observed: Observed, learner: Learner, parameters: Parameters, evaluations: int) -> bool:
@@ -226,31 +246,36 @@ def _move(array: Floats, at: int, coordinate: _Coordinate, step: float) -> None:
         array[at].reshape(-1)[coordinate.cell] += step * coordinate.unit
 
 
-def _value(learner: Learner, statistics: Statistics, parameters: Parameters, prior: bool) -> float:
-    """Expected log-likelihood of the complete sequences, with the log prior where that is asked for."""
-    from scipy.special import xlogy
+@dataclass(frozen=True, eq=False)
+class _Settled:
+    """The E-step of sequences whose states are all known: counts, whatever the parameters."""
 
-    chain = xlogy(statistics.initial, parameters.initial).sum()
-    chain += xlogy(statistics.transitions, parameters.transitions).sum()
-    found = float(chain + learner.emission.expected(statistics.emission, parameters.emission).sum())
-    return found + learner.log_prior(parameters) if prior else found
+    statistics: Statistics
+
+    def expect(self, parameters: Parameters) -> Statistics:
+        """The counts."""
+        return self.statistics
 
 
-def _laid_out(
-    learner: Learner, parameters: Parameters, coordinates: list[_Coordinate], found: Spectrum
-) -> dict[str, Any]:
-    """Errors of the parameters by the delta method; NaN for one at the edge, or that no coordinate moves."""
-    names = [coordinate.name for coordinate in coordinates]
-    errors = {name: np.full(array.shape, np.nan) for name, array in _arrays(parameters).items()}
+def constant_errors(statistics: Statistics, learner: Learner, parameters: Parameters, step: float) -> dict[str, Any]:
+    """Standard errors from the counts of known states alone."""
+    found = observed_information(_Settled(statistics), learner, parameters, range(len(parameters.initial)))
+    return standard_errors(found, learner, parameters, step)
+
+
+def _by_delta_method(
+    learner: Learner, parameters: Parameters, coordinates: Sequence[_Coordinate], found: Spectrum
+) -> dict[str, Floats]:
+    """Errors of the arrays that some coordinate moves; NaN for a parameter at the edge, or that none moves."""
+    names, arrays = [coordinate.name for coordinate in coordinates], _arrays(parameters)
+    errors = {}
     for name in dict.fromkeys(names):
-        array = errors[name]
-        slopes = np.zeros((array.size, len(coordinates)))
+        slopes = np.zeros((arrays[name].size, len(coordinates)))
         for at in [place for place, other in enumerate(names) if other == name]:
             up, down = (_arrays(_moved(learner, parameters, coordinates[at], s * INNER))[name] for s in (1.0, -1.0))
             slopes[:, at] = ((up - down) / (2 * INNER)).ravel()
         still = ~(np.abs(slopes) > 0).any(axis=1)
         if coordinates[names.index(name)].kind == "simplex":
-            still |= _arrays(parameters)[name].ravel() <= EDGE
-        array[...] = np.where(still, np.nan, found.errors(slopes)).reshape(array.shape)
-    emission = {name: errors[f"emission.{name}"] for name in parameters.emission}
-    return {"initial": errors["initial"][0], "transitions": errors["transitions"], "emissions": emission}
+            still |= arrays[name].ravel() <= EDGE
+        errors[name] = np.where(still, np.nan, found.errors(slopes)).reshape(arrays[name].shape)
+    return errors

@@ -13,7 +13,7 @@ from suffice.errors import EstimateError
 from suffice.models.em.runs import first_best
 from suffice.models.hidden_markov.emissions.contract import Data, Emission, alike
 from suffice.models.hidden_markov.expectation import Expectation
-from suffice.models.hidden_markov.learning import HiddenMarkovEM, Learner, counted
+from suffice.models.hidden_markov.learning import Learner, counted
 from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, stationary
 from suffice.models.hidden_markov.structure import Structure
@@ -58,11 +58,11 @@ class Start:
         """After a few steps on some of the sequences."""
         # A law of the first state that hangs on the transitions matters little here, and costs much.
         learner = replace(self.learner, stationary=False)
-        problem = HiddenMarkovEM(Expectation(self._sample, self._laws, self.threads), learner)
+        expectation = Expectation(self._sample, self._laws, self.threads)
         heights = []
         for start in tries:
             try:
-                heights.append(float(_climbed(problem, start)))
+                heights.append(float(_climbed(expectation, learner, start)))
             except (EstimateError, np.linalg.LinAlgError):
                 heights.append(-np.inf)
         return tries[first_best(heights)]
@@ -152,14 +152,14 @@ class Start:
         return tuple(part[some] for part in observed.data), shares
 
 
-def _climbed(problem: HiddenMarkovEM, parameters: Parameters) -> float:
+def _climbed(expectation: Expectation, learner: Learner, parameters: Parameters) -> float:
     value = -np.inf
     for _ in range(SHORT_STEPS):
-        statistics = problem.expectation.expect(parameters)
-        value = problem.objective(statistics, parameters)
+        statistics = expectation.expect(parameters)
+        value = statistics.log_likelihood + learner.log_prior(parameters)
         if not np.isfinite(value):
             return -np.inf
-        parameters = problem.learner.learn(statistics, parameters)
+        parameters = learner.learn(statistics, parameters)
     return value
 
 

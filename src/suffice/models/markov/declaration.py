@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import MissingValueError, NotFittedError, OptionError, require
-from suffice.fitting.contract import Inputs
+from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
+from suffice.fitting.portrait import Portrait
 from suffice.models.em.rows import has_gaps
 from suffice.models.markov import builders
 from suffice.models.markov.approximate.estimates import Estimate, estimate_log_partition, estimate_score
@@ -30,6 +31,7 @@ from suffice.models.markov.comparison import (
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.options import check_options
+from suffice.models.markov.portrait import network_portrait
 from suffice.models.markov.structure import Term, grid_edges, read_terms, term_edges, term_variables
 from suffice.models.markov.task import TOLERANCE, MarkovTask
 from suffice.options import own_options
@@ -162,6 +164,10 @@ class MarkovNetwork(SummaryEstimator):
         """The states of a variable."""
         return tuple(self.fitted_.domain[node].states)
 
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        return network_portrait(self, fitted=self._fit is not None)
+
     def to_networkx(self) -> Any:
         """The structure as a networkx Graph."""
         graph = require("networkx", extra="graphs", purpose="to_networkx").Graph()
@@ -206,6 +212,13 @@ class MarkovNetwork(SummaryEstimator):
         """
         domain = None if self._fit is None else self.fitted_.domain
         return self.clone()._adopt(Fit(self._task().given(weights, domain)))
+
+    def _judgement(self) -> Judgement:
+        """What was measured at the weights; what a file says about them is not measured anew."""
+        fit = self._fit
+        if fit is None or fit.judgement is not None or fit.data is None or fit.report is None:
+            return super()._judgement()
+        return self._task().problem(fit.data, None).again(fit.fitted, fit.report)
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -309,7 +322,7 @@ class MarkovNetwork(SummaryEstimator):
 
         What the row says is summed exactly over what it does not show; log Z is estimated.
         """
-        read = self._read(data, sample_weight, columns, "compare").statistics
+        read = self._read("compare", data, sample_weight=sample_weight, columns=columns).statistics
         return estimate_score(self.fitted_, read, steps, random_state)
 
     # -- against the saturated model ---------------------------------------------------------------------------------
@@ -398,17 +411,7 @@ class MarkovNetwork(SummaryEstimator):
         """Options, weights, statistics and report as plain data; functions are written as their tables."""
         plain = super().to_plain()
         plain["options"]["structure"] = self._task().tabulated(self._known())
-        if self._fit is not None and plain["fitted"] is None:
-            plain["given"] = self.fitted_.to_dict()
         return plain
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Rebuild from plain data."""
-        network = super().from_plain(plain)
-        if plain.get("given") is not None:
-            network._adopt(Fit(network._fitted_from(plain["given"])))
-        return network
-
-    def _fitted_from(self, plain: Mapping[str, Any]) -> MarkovFitted:
+    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> MarkovFitted:
         return self._task().fitted_from(plain)

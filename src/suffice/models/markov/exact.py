@@ -127,7 +127,7 @@ class ExactProblem:
             str(family.plan),
             None if penalty is None else "in the weights",
             # The certificate of tables is made when it is first read; one with a limit of time belongs to the fit.
-            lazy=self.model.is_tables and control.max_seconds is None,
+            later=self.model.is_tables and control.max_seconds is None,
         )
 
     def _solver(self, conflicts: tuple[str, ...]) -> str:

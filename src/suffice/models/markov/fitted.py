@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,9 @@ from suffice.models.markov.structure import Term
 from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
 from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -280,6 +283,12 @@ class MarkovFitted:
         """That of counts of all scopes (n_cells,) of so many rows; masks beside the scopes are left out."""
         logs = self.near.potentials(self.finite)[: self.model.n_cells]
         return inner(logs, counts) - weight * self.log_normaliser
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it."""
+        from suffice.models.markov.portrait import portrait_of
+
+        return portrait_of(self)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

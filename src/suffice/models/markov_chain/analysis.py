@@ -1,8 +1,9 @@
-"""The long run of a small chain: classes of states, the stationary law, hitting times, absorption."""
+"""The long run of a small chain: classes of states, the stationary distribution, hitting times, absorption."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, OptionError, listing
+from suffice.models.markov_chain.fitted import ChainFitted
+from suffice.models.markov_chain.input import Vocabulary
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
@@ -17,7 +20,7 @@ Integers = NDArray[np.int64]
 
 
 def stationary(matrix: Floats) -> Floats:
-    """The stationary law of an irreducible matrix (n, n).
+    """The stationary distribution of an irreducible matrix (n, n).
 
     By elimination without subtractions (Grassmann, Taksar and Heyman): every probability is right to the last digits.
     """
@@ -89,35 +92,39 @@ def period(matrix: Floats, members: Integers) -> int:
     return found
 
 
-class ChainAnalysis:
-    """The long run of a fitted chain of order 1; mixed into `MarkovChain`. With bounds, the end mark is absorbing."""
+@dataclass(frozen=True, eq=False)
+class LongRun:
+    """The long run of a chain of order 1: transition probabilities (n, n) between its words; the end mark absorbs."""
 
-    def _matrix(self) -> tuple[Floats, tuple[Hashable, ...]]:
-        model: Any = self
-        model._known()
-        if model._law.order != 1:
-            raise OptionError(f"The long run is known for chains of order 1; this one has order {model._law.order}.")
-        table = model.transitions_
-        states: tuple[Hashable, ...] = model.states_
-        if np.isnan(table.values).any():
+    matrix: Floats
+    words: Vocabulary
+
+    @classmethod
+    def of(cls, chain: ChainFitted) -> LongRun:
+        """That of a fitted chain."""
+        order, words = chain.distribution.order, chain.words
+        if order != 1:
+            raise OptionError(f"The long run is known for chains of order 1; this one has order {order}.")
+        rows = chain.transitions.values
+        if np.isnan(rows).any():
             raise EstimateError("Some rows are undefined (unseen='nan'); smooth the chain, or use unseen='uniform'.")
-        if model._words.end is None:
-            return table.values, states
-        end = int(model._words.places([model._words.end])[0])
-        return np.insert(table.values, end, np.eye(len(states))[end], axis=0), states
+        if words.end is None:
+            return cls(rows, words)
+        end = int(words.places([words.end])[0])
+        return cls(np.insert(rows, end, np.eye(words.card)[end], axis=0), words)
 
     def _over_states(self, name: str, values: Floats) -> Table:
-        return Table(Domain([Variable.discrete(name, self._matrix()[1])]), values)
+        return Table(Domain([Variable.discrete(name, self.words.states)]), values)
 
     def stationary_distribution(self) -> Table:
-        """The law that one step leaves as it is; unique where one closed class is reached from everywhere."""
-        matrix, states = self._matrix()
+        """The distribution that one step leaves as it is; unique where one closed class is reached from everywhere."""
+        matrix, states = self.matrix, self.words.states
         label, closed = classes(matrix)
         if closed.sum() != 1:
             names = [[states[at] for at in np.flatnonzero(label == c)] for c in np.flatnonzero(closed)]
             raise EstimateError(
-                f"The chain has {int(closed.sum())} closed classes ({listing(names, 4)}), each with a stationary law "
-                "of its own, so that there is no single one."
+                f"The chain has {int(closed.sum())} closed classes ({listing(names, 4)}), each with a stationary "
+                "distribution of its own, so that there is no single one."
             )
         members = np.flatnonzero(label == np.flatnonzero(closed)[0])
         found = np.zeros(len(states))
@@ -126,47 +133,40 @@ class ChainAnalysis:
 
     def hitting_times(self, targets: Any) -> Table:
         """Expected number of steps from each state until a target (a state, or a list of them) is hit."""
-        matrix, states = self._matrix()
-        model: Any = self
+        matrix, states = self.matrix, self.words.states
         several = isinstance(targets, list | set | frozenset) or (
-            isinstance(targets, tuple) and model._words.variable.find(targets) is None
+            isinstance(targets, tuple) and self.words.variable.find(targets) is None
         )
         wanted = np.zeros(len(states), dtype=np.bool_)
         for target in targets if several else [targets]:
-            wanted[model._words.place(target)] = True
+            wanted[self.words.place(target)] = True
         if not wanted.any():
             raise OptionError("Name at least one target.")
         return self._over_states("from", hitting(matrix, wanted))
 
     def communicating_classes(self) -> list[tuple[Hashable, ...]]:
         """The classes of states that reach each other, closed ones first."""
-        matrix, states = self._matrix()
+        matrix, states = self.matrix, self.words.states
         label, closed = classes(matrix)
         order = sorted(range(len(closed)), key=lambda c: (not closed[c], int(np.argmax(label == c))))
         return [tuple(states[at] for at in np.flatnonzero(label == c)) for c in order]
 
     def closed_classes(self) -> list[tuple[Hashable, ...]]:
         """The classes that are never left once entered; one of a single state is an absorbing state."""
-        matrix, _ = self._matrix()
+        matrix = self.matrix
         return self.communicating_classes()[: int(classes(matrix)[1].sum())]
-
-    @property
-    def absorbing_states_(self) -> list[Hashable]:
-        """States that are never left."""
-        return [members[0] for members in self.closed_classes() if len(members) == 1]
 
     def absorption_probabilities(self) -> Table:
         """Probability of ending in each closed class from each state.
 
         A `Table` over "from" and "class", the number of the class in `closed_classes`.
         """
-        matrix, states = self._matrix()
+        matrix, states = self.matrix, self.words.states
         groups = self.closed_classes()
-        model: Any = self
         found = np.zeros((len(states), len(groups)))
         inside = np.zeros(len(states), dtype=np.bool_)
         for number, members in enumerate(groups):
-            places = [model._words.place(state) for state in members]
+            places = [self.words.place(state) for state in members]
             found[places, number] = 1.0
             inside[places] = True
         if not inside.all():
@@ -178,6 +178,6 @@ class ChainAnalysis:
 
     def is_ergodic(self) -> bool:
         """Whether every state is reached from every other, and not in a fixed rhythm only."""
-        matrix, _ = self._matrix()
+        matrix = self.matrix
         label, _ = classes(matrix)
         return bool((label == label[0]).all()) and period(matrix, np.arange(len(matrix))) == 1

@@ -1,9 +1,10 @@
-"""How near a chain is to what it claims to be, measured on the law that is returned.
+"""How near a chain is to what it claims to be, measured on the distribution that is returned.
 
 Rows of counts n(h, w) with pseudo-counts a(w), none for maximum likelihood, maximise
-``sum_w (n(h, w) + a(w)) log p(w | h)`` in closed form, so that what a law loses is a sum of divergences, known exactly.
-A posterior mean has its pseudo-counts for a, a mode one less. Learned weights and priors are judged by the slope of
-their objective. Discounts, given weights and means over a mixture of priors are formulas: they maximise nothing.
+``sum_w (n(h, w) + a(w)) log p(w | h)`` in closed form, so that what a distribution loses is a sum of divergences, known
+exactly. A posterior mean has its pseudo-counts for a, a mode one less. Learned weights and priors are judged by the
+slope of their objective. Discounts, given weights and means over a mixture of priors are formulas: they maximise
+nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 
 from suffice.engines.runs import blocks
 from suffice.fitting.report import Certificate
+from suffice.models.markov_chain.distributions import BackoffDistribution, NextState, row, whole_history
 from suffice.models.markov_chain.hyper import LEAST, MOST, digamma_difference
+from suffice.models.markov_chain.input import Vocabulary
 from suffice.models.markov_chain.interpolation import Evidence
-from suffice.models.markov_chain.laws import BackoffLaw, Law, row, whole_history
 from suffice.models.markov_chain.levels import Levels
-from suffice.models.markov_chain.reading import Vocabulary
 from suffice.models.markov_chain.rows import Histories, RowPrior, log_joint, responsibilities
 from suffice.models.markov_chain.solve import Solved
 
@@ -32,18 +33,18 @@ _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 _SUMS = "distance of a row's sum from 1"
 
 
-def log_likelihood(law: Law, levels: Levels) -> float:
+def log_likelihood(distribution: NextState, levels: Levels) -> float:
     """Sum over the counted events, natural logarithm."""
-    if not isinstance(law, BackoffLaw):
+    if not isinstance(distribution, BackoffDistribution):
         windows, counts = events(levels)
-        return float(counts @ law.log_prob(windows)) if len(counts) else 0.0
+        return float(counts @ distribution.log_prob(windows)) if len(counts) else 0.0
     total = 0.0
     for n in range(min(2, levels.order + 1), levels.order + 2):
         level = levels.levels[n - 1]
         whole = _whole(levels, n)
-        logs = law.log_p[n - 1]
-        if n == 2 and law.first is not None:
-            logs = np.where(level.history == levels.card, law.first[level.word], logs)
+        logs = distribution.log_p[n - 1]
+        if n == 2 and distribution.first is not None:
+            logs = np.where(level.history == levels.card, distribution.first[level.word], logs)
         for part in blocks(len(level)):
             mine = whole[part]
             total += float(level.count[part][mine] @ logs[part][mine])
@@ -136,12 +137,12 @@ def _likelihood_gap(solved: Solved) -> tuple[float, float, tuple[list[str], int]
     ``sum n (log(n / N) - log p)`` is the loss of rows whose probabilities add up to 1 at most; what they have beyond
     that is taken off by ``N log`` of their sum.
     """
-    levels, law = solved.levels, solved.law
-    assert isinstance(law, BackoffLaw)
+    levels, distribution = solved.levels, solved.distribution
+    assert isinstance(distribution, BackoffDistribution)
     gap, seen, lost, size, weight = 0.0, 0, 0.0, 0.0, 0.0
     for n in range(min(2, levels.order + 1), levels.order + 2):
         level, mine = levels.levels[n - 1], _whole(levels, n)
-        count, logs, history = level.count[mine], law.log_p[n - 1][mine], level.history[mine]
+        count, logs, history = level.count[mine], distribution.log_p[n - 1][mine], level.history[mine]
         total = levels.totals(n)
         seen += len(count)
         expected = total[history] * np.exp(logs)
@@ -233,7 +234,7 @@ def _logs(solved: Solved, rows: NDArray[np.int64]) -> Floats:
     """Log probabilities of every word after some histories (m, card)."""
     card = solved.levels.card
     windows = np.column_stack([np.repeat(rows, card, axis=0), np.tile(np.arange(card), len(rows))])
-    return solved.law.log_prob(windows.astype(np.int64)).reshape(len(rows), card)
+    return solved.distribution.log_prob(windows.astype(np.int64)).reshape(len(rows), card)
 
 
 def _said(history: NDArray[np.int64], word: int, words: Vocabulary) -> str:
@@ -294,15 +295,15 @@ def _prior_slope(levels: Levels, prior: RowPrior) -> float:
 
 def _row_gap(solved: Solved) -> float:
     """Largest distance of the sum of a row from one, over evenly chosen histories."""
-    levels, law = solved.levels, solved.law
+    levels, distribution = solved.levels, solved.distribution
     most = min(_ROWS, max(_WORDS // levels.card, 1))
-    gap = 0.0 if levels.order else abs(float(row(law, np.empty(0, np.int64)).sum()) - 1.0)
+    gap = 0.0 if levels.order else abs(float(row(distribution, np.empty(0, np.int64)).sum()) - 1.0)
     for depth, place in _chosen(levels, most):
         history = np.full(levels.order, levels.card, np.int64)
         for n in range(depth, 0, -1):
             history[levels.order - depth + n - 1] = levels.levels[n - 1].word[place]
             place = int(levels.levels[n - 1].history[place])
-        gap = max(gap, abs(float(row(law, history).sum()) - 1.0))
+        gap = max(gap, abs(float(row(distribution, history).sum()) - 1.0))
     return gap
 
 

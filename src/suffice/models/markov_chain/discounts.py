@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.runs import blocks, sums_by
-from suffice.models.markov_chain.laws import BackoffLaw, safe_log
+from suffice.models.markov_chain.distributions import BackoffDistribution, safe_log
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Katz, KneserNey
 
@@ -24,7 +24,7 @@ _USUAL = (0.5, 1.0, 1.5)
 _FEW = "runs of {} words are too few or too even to give {}; took {}"
 
 
-def kneser_ney_law(levels: Levels, options: KneserNey) -> tuple[BackoffLaw, list[str]]:
+def kneser_ney_law(levels: Levels, options: KneserNey) -> tuple[BackoffDistribution, list[str]]:
     """Interpolated Kneser-Ney, modified or not."""
     adjusted = adjusted_counts(levels)
     notes: list[str] = []
@@ -41,7 +41,7 @@ def kneser_ney_law(levels: Levels, options: KneserNey) -> tuple[BackoffLaw, list
     return _interpolated(levels, adjusted, [*first, *taking]), notes
 
 
-def absolute_law(levels: Levels, options: AbsoluteDiscount) -> tuple[BackoffLaw, list[str]]:
+def absolute_law(levels: Levels, options: AbsoluteDiscount) -> tuple[BackoffDistribution, list[str]]:
     """Absolute discounting, interpolated or by backoff."""
     counts = [level.count for level in levels.levels]
     notes: list[str] = []
@@ -58,7 +58,7 @@ def absolute_law(levels: Levels, options: AbsoluteDiscount) -> tuple[BackoffLaw,
     return _interpolated(levels, counts, taking), notes
 
 
-def katz_law(levels: Levels, options: Katz) -> tuple[BackoffLaw, list[str]]:
+def katz_law(levels: Levels, options: Katz) -> tuple[BackoffDistribution, list[str]]:
     """Katz backoff by Good-Turing counts."""
     notes: list[str] = []
     kept = []
@@ -98,7 +98,9 @@ def adjusted_counts(levels: Levels) -> list[Floats]:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _interpolated(levels: Levels, counts: list[Floats], taking: Sequence[Callable[[Floats], Floats]]) -> BackoffLaw:
+def _interpolated(
+    levels: Levels, counts: list[Floats], taking: Sequence[Callable[[Floats], Floats]]
+) -> BackoffDistribution:
     """``p(w | h) = (n(h, w) - taken) / n(h) + weight(h) p(w | h')``, weight(h) = all that was taken / n(h).
 
     counts: of each level; taking: what is taken off counts, for each level.
@@ -123,7 +125,7 @@ def _interpolated(levels: Levels, counts: list[Floats], taking: Sequence[Callabl
         log_p.append(_logged(fresh, in_place=last))
         log_weight.append(_logged(weight, in_place=True))
         lower = fresh
-    return BackoffLaw(levels, tuple(log_p), tuple(log_weight))
+    return BackoffDistribution(levels, tuple(log_p), tuple(log_weight))
 
 
 def _logged(values: Floats, *, in_place: bool) -> Floats:
@@ -132,7 +134,7 @@ def _logged(values: Floats, *, in_place: bool) -> Floats:
         return np.log(values, out=values if in_place else None)
 
 
-def _backed_off(levels: Levels, kept: list[Floats]) -> BackoffLaw:
+def _backed_off(levels: Levels, kept: list[Floats]) -> BackoffDistribution:
     """``p(w | h) = kept / n(h)`` for words seen after h, else weight(h) p(w | h')."""
     first = levels.levels[0].count
     words = kept[0][:-1]
@@ -155,7 +157,7 @@ def _backed_off(levels: Levels, kept: list[Floats]) -> BackoffLaw:
         lower = np.where(seen, p * scale[level.history], weight[level.history] * lower[level.suffix])
         log_p.append(safe_log(lower))
         log_weight.append(safe_log(np.maximum(weight, 0.0)))
-    return BackoffLaw(levels, tuple(log_p), tuple(log_weight))
+    return BackoffDistribution(levels, tuple(log_p), tuple(log_weight))
 
 
 def _bottom(levels: Levels, counts: Floats, taken: Floats) -> Floats:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.engines.runs import sums_by
 from suffice.errors import DataError
 from suffice.fitting.control import Control, Outcome, State, iterate
-from suffice.models.markov_chain.laws import BackoffLaw, safe_log
+from suffice.models.markov_chain.distributions import BackoffDistribution, safe_log
 from suffice.models.markov_chain.levels import Level, Levels, at_places
 from suffice.models.markov_chain.smoothing import Interpolation
 
@@ -108,7 +108,7 @@ def learn_weights(evidence: Evidence, control: Control) -> Outcome:
 class Interpolated:
     """A law with its weights: one array of buckets a level, shortest history first."""
 
-    law: BackoffLaw
+    law: BackoffDistribution
     weights: tuple[Floats, ...]
     outcomes: tuple[Outcome, ...]
     evidence: tuple[Evidence, ...]
@@ -135,7 +135,7 @@ def interpolated_law(
         if options.weight == "deleted":
             found = _deleted(levels, n, weights, background, options, bounded=bounded)
         elif options.weight == "held-out":
-            shorter = BackoffLaw(Levels(levels.card, levels.levels[: n - 1]), tuple(log_p), tuple(log_weight))
+            shorter = BackoffDistribution(Levels(levels.card, levels.levels[: n - 1]), tuple(log_p), tuple(log_weight))
             found = _held_out(levels, n, shorter, bucket, options, held_out, bounded=bounded)
         if found is None:
             given = options.weight if isinstance(options.weight, tuple) else (float(options.weight),) * levels.order
@@ -151,7 +151,7 @@ def interpolated_law(
         lower = own[level.history] * level.count + share[level.history] * lower[level.suffix]
         log_p.append(safe_log(lower))
         log_weight.append(safe_log(share))
-    law = BackoffLaw(levels, tuple(log_p), tuple(log_weight))
+    law = BackoffDistribution(levels, tuple(log_p), tuple(log_weight))
     return Interpolated(law, tuple(weights), tuple(outcomes), tuple(evidence), np.exp(log_p[0][:-1]), tuple(notes))
 
 
@@ -234,7 +234,7 @@ def _background_without(levels: Levels, options: Interpolation, lower: Floats, w
 def _held_out(
     levels: Levels,
     n: int,
-    shorter: BackoffLaw,
+    shorter: BackoffDistribution,
     bucket: Integers,
     options: Interpolation,
     held_out: tuple[Integers, Floats] | None,
@@ -263,7 +263,7 @@ def _held_out(
     return Evidence(counts / total[context], lower, number, bucket[context], _n_buckets(options))
 
 
-def _shorter_log_prob(law: BackoffLaw, windows: Integers, n: int) -> Floats:
+def _shorter_log_prob(law: BackoffDistribution, windows: Integers, n: int) -> Floats:
     """Log probabilities by histories of n - 2 words."""
     if n == 2:
         return law.log_p[0][windows[:, -1]]

@@ -12,7 +12,7 @@ from suffice.errors import OptionError, listing
 from suffice.families.base import as_array, as_floats
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_mixture import DirichletMixture
-from suffice.models.markov_chain.reading import Vocabulary
+from suffice.models.markov_chain.input import Vocabulary
 from suffice.models.markov_chain.rows import RowPrior
 
 Floats = NDArray[np.float64]

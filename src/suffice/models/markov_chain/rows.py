@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from suffice.errors import EstimateError
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.families.gamma_function import log_gamma_ratio
-from suffice.models.markov_chain.laws import BackoffLaw, MixtureLaw, TableLaw, safe_log
+from suffice.models.markov_chain.distributions import (
+    BackoffDistribution,
+    MixtureDistribution,
+    TableDistribution,
+    safe_log,
+)
 from suffice.models.markov_chain.levels import Levels
 
 Floats = NDArray[np.float64]
@@ -85,13 +90,13 @@ class Histories:
         return np.concatenate(rows), np.concatenate(words), np.concatenate(counts)
 
 
-def maximum_likelihood_law(levels: Levels, *, uniform: bool) -> BackoffLaw:
+def maximum_likelihood_law(levels: Levels, *, uniform: bool) -> BackoffDistribution:
     """``n(h, w) / n(h)``; a history never seen has the uniform law, or none."""
     none = np.append(np.full(levels.card, 1.0 / levels.card if uniform else 0.0), 0.0)
     return _single_law(levels, none[:-1], 0.0, unseen=1.0)
 
 
-def dirichlet_law(levels: Levels, alpha: Floats, first: Floats | None, *, mode: bool) -> BackoffLaw:
+def dirichlet_law(levels: Levels, alpha: Floats, first: Floats | None, *, mode: bool) -> BackoffDistribution:
     """Posterior mean, or mode, of rows with one Dirichlet prior (card,)."""
     counts = alpha - 1.0 if mode else alpha
     if mode:
@@ -111,7 +116,7 @@ def dirichlet_law(levels: Levels, alpha: Floats, first: Floats | None, *, mode: 
 
 def _single_law(
     levels: Levels, mean: Floats, strength: float, *, unseen: float, first: Floats | None = None
-) -> BackoffLaw:
+) -> BackoffDistribution:
     """Every row is ``(n + strength mean) / (N + strength)``; shorter runs only lead to the rows."""
     padded = np.append(mean, 0.0)
     if levels.order == 0:
@@ -127,7 +132,7 @@ def _single_law(
         own = (level.count / bottom[level.history]) * mine[level.history]
         log_p.append(safe_log(own + weight[level.history] * padded[level.word]))
         log_weight.append(safe_log(weight))
-    return BackoffLaw(levels, tuple(log_p), tuple(log_weight), first)
+    return BackoffDistribution(levels, tuple(log_p), tuple(log_weight), first)
 
 
 def _check_modes(levels: Levels, alpha: Floats, first: Floats | None) -> None:
@@ -141,7 +146,7 @@ def _check_modes(levels: Levels, alpha: Floats, first: Floats | None) -> None:
     )
 
 
-def table_law(levels: Levels, prior: RowPrior, *, mode: bool) -> TableLaw:
+def table_law(levels: Levels, prior: RowPrior, *, mode: bool) -> TableDistribution:
     """Order 1 with pseudo-counts for each row (card, card)."""
     if mode:
         _check_modes(levels, prior.alphas.ravel(), prior.first)
@@ -154,7 +159,7 @@ def table_law(levels: Levels, prior: RowPrior, *, mode: bool) -> TableLaw:
         rows[-1] = counts[-1]
     total = rows.sum(axis=1, keepdims=True)
     flat = np.full_like(rows, 1.0 / levels.card)
-    return TableLaw(safe_log(np.where(total > 0, rows / np.where(total > 0, total, 1.0), flat)))
+    return TableDistribution(safe_log(np.where(total > 0, rows / np.where(total > 0, total, 1.0), flat)))
 
 
 def log_joint(levels: Levels, rows: Histories, weights: Floats, alphas: Floats) -> Floats:
@@ -177,11 +182,11 @@ def responsibilities(joint: Floats) -> Floats:
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
-def mixture_law(levels: Levels, prior: RowPrior) -> MixtureLaw | BackoffLaw:
+def mixture_law(levels: Levels, prior: RowPrior) -> MixtureDistribution | BackoffDistribution:
     """Posterior mean of rows under a mixture of Dirichlet laws."""
     if levels.order == 0:
         posterior = DirichletMixture(weights=prior.weights, alphas=prior.alphas).posterior(levels.levels[0].count[:-1])
-        return BackoffLaw(levels, (safe_log(np.append(posterior.mean(), 0.0)),), ())
+        return BackoffDistribution(levels, (safe_log(np.append(posterior.mean(), 0.0)),), ())
     rows = Histories.of(levels, initial=True)
     shares = responsibilities(log_joint(levels, rows, prior.weights, prior.alphas))
     mass = prior.alphas.sum(axis=1)
@@ -200,4 +205,4 @@ def mixture_law(levels: Levels, prior: RowPrior) -> MixtureLaw | BackoffLaw:
     if prior.first is not None:
         first = dirichlet_law(levels, np.ones(levels.card), prior.first, mode=False).first
     means = prior.alphas / mass[:, None]
-    return MixtureLaw(levels, tuple(scale), tuple(share), prior.weights, means, first)
+    return MixtureDistribution(levels, tuple(scale), tuple(share), prior.weights, means, first)

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from suffice.checks import choice, is_share, share, whole_number
 from suffice.errors import OptionError, listing
 from suffice.families.base import as_floats
 
@@ -35,14 +36,6 @@ class Smoothing:
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data, checking it."""
         return cls(**plain)
-
-
-def _is_share(value: Any) -> bool:
-    return (
-        isinstance(value, int | float | np.integer | np.floating)
-        and not isinstance(value, bool)
-        and bool(0 <= value <= 1)
-    )
 
 
 @dataclass(frozen=True)
@@ -75,13 +68,13 @@ class Interpolation(Smoothing):
         given = self.weight if isinstance(self.weight, tuple) else (self.weight,)
         if self.weight == "leave-one-out":
             object.__setattr__(self, "weight", "deleted")
-        elif self.weight not in ("deleted", "held-out") and not (given and all(map(_is_share, given))):
+        elif self.weight not in ("deleted", "held-out") and not (given and all(map(is_share, given))):
             raise OptionError(
                 f"The weight is {self.weight!r}; expected a number from 0 to 1, several of them, 'deleted' or "
                 "'held-out'."
             )
-        if isinstance(self.background, str) and self.background not in ("unigram", "uniform"):
-            raise OptionError(f"The background is {self.background!r}; expected 'unigram', 'uniform' or probabilities.")
+        if isinstance(self.background, str):
+            choice(self.background, "The background", ("unigram", "uniform"), otherwise=", or probabilities")
         if self.buckets is not None:
             limits = tuple(as_floats(self.buckets, "buckets").ravel().tolist())
             if not limits or any(a >= b for a, b in pairwise(limits)):
@@ -112,8 +105,8 @@ class AbsoluteDiscount(Smoothing):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        if self.discount is not None and not _is_share(self.discount):
-            raise OptionError(f"The discount is {self.discount!r}; expected a number from 0 to 1, or None.")
+        if self.discount is not None:
+            share(self.discount, "The discount", otherwise=", or None")
 
 
 @dataclass(frozen=True)
@@ -131,8 +124,7 @@ class Katz(Smoothing):
 
     def __post_init__(self) -> None:
         """Check the option."""
-        if not (isinstance(self.most, int | np.integer) and not isinstance(self.most, bool) and self.most >= 1):
-            raise OptionError(f"most is {self.most!r}; expected a whole number of at least 1.")
+        whole_number(self.most, "most")
 
 
 @dataclass(frozen=True)

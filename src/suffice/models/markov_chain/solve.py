@@ -1,4 +1,4 @@
-"""From a summary to a law: the words, the counted runs, and the way of smoothing that was asked for."""
+"""From a summary to a distribution: the words, the counted runs, and the way of smoothing that was asked for."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from suffice.families.base import as_floats
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.fitting.control import Control, Outcome
 from suffice.models.markov_chain import discounts
+from suffice.models.markov_chain.distributions import BackoffDistribution, MixtureDistribution, NextState
 from suffice.models.markov_chain.hyper import learn_prior, said
+from suffice.models.markov_chain.input import Vocabulary, held_out_of, vocabulary, windows_of
 from suffice.models.markov_chain.interpolation import Evidence, interpolated_law
-from suffice.models.markov_chain.laws import BackoffLaw, Law, MixtureLaw
 from suffice.models.markov_chain.levels import Levels, build_levels
 from suffice.models.markov_chain.priors import row_prior
-from suffice.models.markov_chain.reading import Vocabulary, held_out_of, vocabulary, windows_of
 from suffice.models.markov_chain.rows import (
     Histories,
     RowPrior,
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ChainOptions:
     """The options that a solve looks at."""
 
     smoothing: Smoothing | None
@@ -53,12 +53,12 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Solved:
-    """A law, the runs it was learned from, and what is to be told about it.
+    """A distribution, the runs it was learned from, and what is to be told about it.
 
     told: the level of learned weights whose `outcome` this is.
     """
 
-    law: Law
+    distribution: NextState
     words: Vocabulary
     levels: Levels
     method: str
@@ -73,9 +73,9 @@ class Solved:
     directions: tuple[str, ...] = ()
 
 
-def solve(summary: Summary, layout: Layout, wishes: Wishes) -> Solved:
+def solve(summary: Summary, layout: Layout, options: ChainOptions) -> Solved:
     """Learn a chain from the counts of its windows."""
-    words = vocabulary(summary, layout, wishes.states, wishes.unknown, wishes.min_count)
+    words = vocabulary(summary, layout, options.states, options.unknown, options.min_count)
     windows, weights = windows_of(summary, layout, words)
     bounded = layout.end is not None
     # A declared vocabulary may leave words out; windows that hold one have no probability to learn.
@@ -86,19 +86,19 @@ def solve(summary: Summary, layout: Layout, wishes: Wishes) -> Solved:
     del windows
     levels = build_levels(columns, weights, words.card, first_events=bounded)
     del weights
-    if wishes.prior is not None:
-        return _by_prior(levels, words, layout.order, wishes)
-    way = wishes.smoothing
+    if options.prior is not None:
+        return _by_prior(levels, words, layout.order, options)
+    way = options.smoothing
     if way is None:
-        law = maximum_likelihood_law(levels, uniform=wishes.unseen == "uniform")
-        return Solved(law, words, levels, "relative frequencies")
+        distribution = maximum_likelihood_law(levels, uniform=options.unseen == "uniform")
+        return Solved(distribution, words, levels, "relative frequencies")
     if isinstance(way, Interpolation):
-        return _by_interpolation(levels, words, way, wishes, held_out_of(summary, layout, words), bounded=bounded)
+        return _by_interpolation(levels, words, way, options, held_out_of(summary, layout, words), bounded=bounded)
     found, notes, method = _by_discounts(levels, way)
     return Solved(found, words, levels, method, notes=notes)
 
 
-def _by_discounts(levels: Levels, way: Smoothing) -> tuple[BackoffLaw, list[str], str]:
+def _by_discounts(levels: Levels, way: Smoothing) -> tuple[BackoffDistribution, list[str], str]:
     if isinstance(way, KneserNey):
         method = "modified Kneser-Ney" if way.modified else "Kneser-Ney"
         return (*discounts.kneser_ney_law(levels, way), method)
@@ -113,7 +113,7 @@ def _by_discounts(levels: Levels, way: Smoothing) -> tuple[BackoffLaw, list[str]
 
 
 def _by_interpolation(
-    levels: Levels, words: Vocabulary, way: Interpolation, wishes: Wishes, held_out: Any, *, bounded: bool
+    levels: Levels, words: Vocabulary, way: Interpolation, options: ChainOptions, held_out: Any, *, bounded: bool
 ) -> Solved:
     if isinstance(way.weight, tuple) and len(way.weight) != levels.order:
         raise OptionError(
@@ -121,7 +121,7 @@ def _by_interpolation(
         )
     if not isinstance(way.background, str):
         way = way.set_params(background=_given_background(way.background, words))
-    found = interpolated_law(levels, way, wishes.control, bounded=bounded, held_out=held_out)
+    found = interpolated_law(levels, way, options.control, bounded=bounded, held_out=held_out)
     method = f"interpolation, {way.weight} weight" if way.learned else "interpolation, fixed weight"
     told = _told(found.outcomes)
     return Solved(
@@ -159,29 +159,29 @@ def _given_background(background: Any, words: Vocabulary) -> tuple[float, ...]:
     return tuple(float(value) for value in found / found.sum())
 
 
-def _by_prior(levels: Levels, words: Vocabulary, order: int, wishes: Wishes) -> Solved:
-    prior = row_prior(wishes.prior, words, order)
-    mode = wishes.estimate == "map"
-    method = "posterior mode" if mode else "posterior mean"
+def _by_prior(levels: Levels, words: Vocabulary, order: int, options: ChainOptions) -> Solved:
+    prior = row_prior(options.prior, words, order)
+    mode = options.estimate == "map"
+    method = "MAP" if mode else "posterior mean"
     if prior.each:
-        if wishes.learn_prior:
+        if options.learn_prior:
             raise OptionError("learn_prior is for a prior that the rows share; this one has a row for each state.")
         return Solved(table_law(levels, prior, mode=mode), words, levels, method, prior=prior)
     outcome, directions = None, tuple[str, ...]()
-    if wishes.learn_prior:
+    if options.learn_prior:
         if order == 0:
             raise OptionError("learn_prior needs several rows to learn from; a chain of order 0 has one.")
-        learned = learn_prior(levels, prior.weights, prior.alphas, wishes.control)
+        learned = learn_prior(levels, prior.weights, prior.alphas, options.control)
         prior, outcome = RowPrior(learned.weights, learned.alphas, prior.first), learned.outcome
         directions = said(learned, words.states)
         method += ", prior learned by EM"
-    law: BackoffLaw | MixtureLaw
+    distribution: BackoffDistribution | MixtureDistribution
     if len(prior.weights) == 1:
-        law = dirichlet_law(levels, prior.alphas[0], prior.first, mode=mode)
+        distribution = dirichlet_law(levels, prior.alphas[0], prior.first, mode=mode)
     else:
-        law = mixture_law(levels, prior)
+        distribution = mixture_law(levels, prior)
     return Solved(
-        law,
+        distribution,
         words,
         levels,
         method,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.fitting.report import Report
 from suffice.models.hidden_markov.emissions.reals import as_reals
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +62,7 @@ class Mixture(Distribution):
         from suffice.sources.sequences import open_sequences
 
         # By name: the model stands above the laws that its states emit.
-        chain = importlib.import_module("suffice.models.hidden_markov.model").HiddenMarkovModel
+        chain = importlib.import_module("suffice.models.hidden_markov.declaration").HiddenMarkovModel
 
         if isinstance(self._options["components"], tuple):
             raise OptionError("There is nothing to fit: the components are given. Give an unfitted law and n.")
@@ -119,6 +122,12 @@ class Mixture(Distribution):
         found = sum(weight * mean for weight, mean in zip(self.weights_, means, strict=True))
         return float(found) if np.ndim(found) == 0 else np.asarray(found)
 
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.hidden_markov.portrait import mixture_portrait
+
+        return mixture_portrait(self)
+
     def to_plain(self) -> dict[str, Any]:
         """Options, and what was learned."""
         state: dict[str, Any] = {"options": dict(self._options), "fitted": None}
@@ -157,6 +166,12 @@ class ColumnsLaw(Distribution):
         """The law of a column, by name where columns have names, else by number."""
         names = self._options["columns"] or tuple(range(len(self._options["laws"])))
         return self._options["laws"][names.index(column)]
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.families.portrait import portrait_of
+
+        return portrait_of(self, columns=self._options["columns"] or ())
 
     def log_prob(self, x: Any) -> Floats:
         """The sum over columns of rows (n, d), or of the columns of a table by name."""

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from suffice.fitting.report import CountedRows, MatchedStatistics, largest_and_even
 from suffice.models.markov_chain.certificate import events
-from suffice.models.markov_chain.laws import Law
+from suffice.models.markov_chain.distributions import NextState
+from suffice.models.markov_chain.input import Vocabulary
 from suffice.models.markov_chain.levels import Levels
-from suffice.models.markov_chain.reading import Vocabulary
 from suffice.models.markov_chain.rows import RowPrior
 
 Floats = NDArray[np.float64]
@@ -20,7 +20,7 @@ MOST = 4_000
 
 
 def matched_counts(
-    law: Law, levels: Levels, words: Vocabulary, prior: RowPrior | None, estimate: str
+    distribution: NextState, levels: Levels, words: Vocabulary, prior: RowPrior | None, estimate: str
 ) -> MatchedStatistics | None:
     """Shares of all counted steps; None where nothing was counted.
 
@@ -42,7 +42,7 @@ def matched_counts(
         word, seen = np.tile(np.arange(levels.card), len(histories)), observed.ravel()
     else:
         row, word, seen = number, windows[:, -1], counts
-    shares = np.exp(law.log_prob(np.column_stack((histories[row], word))))
+    shares = np.exp(distribution.log_prob(np.column_stack((histories[row], word))))
     expected = mass[row] * shares
     at = largest_and_even(seen - expected, MOST)
     pull = None if prior is None else _pull(prior, histories[row[at]], word[at], shares[at], estimate, levels.card)

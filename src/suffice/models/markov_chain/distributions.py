@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Law(Protocol):
+class NextState(Protocol):
     """What every law can do."""
 
     @property
@@ -31,6 +31,11 @@ class Law(Protocol):
     @property
     def order(self) -> int:
         """Words of a history."""
+        ...
+
+    @property
+    def levels(self) -> Levels | None:
+        """The runs that it is kept by; None for a table."""
         ...
 
     def log_prob(self, windows: Integers) -> Floats:
@@ -48,7 +53,7 @@ def safe_log(values: Any) -> Floats:
         return np.asarray(np.log(np.asarray(values, dtype=np.float64)))
 
 
-def row(law: Law, history: Integers) -> Floats:
+def row(law: NextState, history: Integers) -> Floats:
     """Probabilities of every word after one history (order,)."""
     windows = np.empty((law.card, law.order + 1), np.int64)
     windows[:, :-1] = history
@@ -73,7 +78,7 @@ class _OverLevels:
 
 
 @dataclass(frozen=True, eq=False)
-class BackoffLaw(_OverLevels):
+class BackoffDistribution(_OverLevels):
     """Runs with a probability of their own; any other word after a history has weight(history) p(word | suffix).
 
     `log_p[n - 1]` belongs to the runs of level n (as last word given the rest), `log_weight[n - 1]` to the same runs as
@@ -108,7 +113,7 @@ class BackoffLaw(_OverLevels):
         return {"kind": "backoff", "levels": self.levels.to_plain(), **arrays}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> BackoffLaw:
+    def from_plain(cls, plain: Mapping[str, Any]) -> BackoffDistribution:
         """Rebuild from plain data."""
         levels = Levels.from_plain(plain["levels"])
         log_p, log_weight = tuple(plain["log_p"]), tuple(plain["log_weight"])
@@ -124,7 +129,7 @@ class BackoffLaw(_OverLevels):
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureLaw(_OverLevels):
+class MixtureDistribution(_OverLevels):
     """``p(w | h) = scale_h n(h, w) + sum_c share_hc mean_c(w)``: the posterior mean under a mixture of Dirichlet rows.
 
     `scale[n - 1]` (runs of level n,) and `share[n - 1]` (runs of level n, C) belong to runs as histories; `unseen` (C,)
@@ -173,7 +178,7 @@ class MixtureLaw(_OverLevels):
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> MixtureLaw:
+    def from_plain(cls, plain: Mapping[str, Any]) -> MixtureDistribution:
         """Rebuild from plain data."""
         levels = Levels.from_plain(plain["levels"])
         parts = len(plain["unseen"])
@@ -189,7 +194,7 @@ class MixtureLaw(_OverLevels):
 
 
 @dataclass(frozen=True, eq=False)
-class TableLaw:
+class TableDistribution:
     """A full table of a chain of order 1: `log_table` (card + 1, card), the last row after the start mark."""
 
     log_table: Floats
@@ -204,6 +209,10 @@ class TableLaw:
         """One."""
         return 1
 
+    @property
+    def levels(self) -> None:
+        """A table keeps no runs."""
+
     def log_prob(self, windows: Integers) -> Floats:
         """By look-up."""
         past, word = windows[:, 0], windows[:, 1]
@@ -215,19 +224,19 @@ class TableLaw:
         return {"kind": "table", "log_table": self.log_table}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> TableLaw:
+    def from_plain(cls, plain: Mapping[str, Any]) -> TableDistribution:
         """Rebuild from plain data."""
         table = np.asarray(plain["log_table"])
         _check_logs(table, (table.shape[1] + 1, table.shape[1]))
         return cls(table)
 
 
-def law_from_plain(plain: Mapping[str, Any]) -> Law:
+def distribution_from_plain(plain: Mapping[str, Any]) -> NextState:
     """The law that plain data describe."""
-    kinds: dict[str, Any] = {"backoff": BackoffLaw, "mixture": MixtureLaw, "table": TableLaw}
+    kinds: dict[str, Any] = {"backoff": BackoffDistribution, "mixture": MixtureDistribution, "table": TableDistribution}
     if plain["kind"] not in kinds:
         raise FileFormatError(f"There is no law of the kind {plain['kind']!r}.")
-    found: Law = kinds[plain["kind"]].from_plain(plain)
+    found: NextState = kinds[plain["kind"]].from_plain(plain)
     return found
 
 

@@ -1,0 +1,140 @@
+"""What arguments may be: one function for each kind of value, so that one mistake has one message.
+
+Each returns the value as the library goes on with it, or raises an error that says what was found and what is expected.
+`name` is what the message calls the argument; `otherwise` is what may be given instead, such as ", or None".
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import DataError, OptionError, listing, shortened
+from suffice.options import doubles
+
+#: The most that weights may add up to, so that sums of them and of their products with shares stay finite.
+MOST_WEIGHT = 1e300
+
+
+def whole_number(value: Any, name: str, least: int | None = 1, *, otherwise: str = "") -> int:
+    """A whole number of at least `least`, or any with None, of any type that has them; truth values are none.
+
+    >>> whole_number(np.int8(3), "n")
+    3
+    """
+    try:
+        found = None if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        found = None
+    if found is None or (least is not None and found < least):
+        bound = "" if least is None else f" of at least {least}"
+        raise _refusal(name, value, f"a whole number{bound}", otherwise)
+    return found
+
+
+def number(value: Any, name: str, least: float = -math.inf, *, otherwise: str = "") -> float:
+    """A finite number of at least `least`."""
+    if not (is_number(value) and value >= least):
+        bound = "" if least == -math.inf else f" of at least {least:g}"
+        raise _refusal(name, value, f"a finite number{bound}", otherwise)
+    return float(value)
+
+
+def positive(value: Any, name: str, most: float = math.inf, *, otherwise: str = "") -> float:
+    """A finite number above 0 and of at most `most`."""
+    if not (is_number(value) and 0.0 < value <= most):
+        bound = "" if most == math.inf else f" of at most {most:g}"
+        raise _refusal(name, value, f"a positive number{bound}", otherwise)
+    return float(value)
+
+
+def share(value: Any, name: str, *, otherwise: str = "") -> float:
+    """A number from 0 to 1."""
+    if not is_share(value):
+        raise _refusal(name, value, "a number from 0 to 1", otherwise)
+    return float(value)
+
+
+def choice(value: Any, name: str, allowed: Collection[Any], *, otherwise: str = "") -> Any:
+    """One of some values.
+
+    >>> choice("b", "letter", ("a", "b"))
+    'b'
+    """
+    try:
+        known = value in allowed
+    except (TypeError, ValueError):  # What cannot be hashed, and arrays, whose comparison is no truth value.
+        known = False
+    if not known:
+        two = len(allowed) == 2 and not otherwise
+        raise _refusal(name, value, " or ".join(map(repr, allowed)) if two else f"one of {listing(allowed)}", otherwise)
+    return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite real number of Python or NumPy; truth values are none."""
+    return (
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
+
+
+def is_share(value: Any) -> bool:
+    """Whether a value is a number from 0 to 1."""
+    return is_number(value) and bool(0.0 <= value <= 1.0)
+
+
+def weights_of(
+    sample_weight: Any, count: int, one: str = "sequence", largest: float = MOST_WEIGHT
+) -> NDArray[np.float64]:
+    """Weights (n,) of sequences or examples: one for each, finite and at least 0; ones where none are given.
+
+    Args:
+        sample_weight: As given.
+        count: How many there must be.
+        one: What a weight belongs to, such as "example".
+        largest: The largest one that can be computed with.
+    """
+    if sample_weight is None:
+        return np.ones(count)
+    try:
+        weights = doubles(sample_weight)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"sample_weight holds values that are not numbers: {shortened(sample_weight)}; expected one for each {one}."
+        ) from None
+    if weights.shape != (count,):
+        many = f"{count:,} {one}" + "s" * (count != 1)
+        raise DataError(f"sample_weight has shape {weights.shape}; expected one weight for each of {many}.")
+    good = np.isfinite(weights) & (weights >= 0.0)
+    if not good.all():
+        first = int(np.argmin(good))
+        raise DataError(
+            f"sample_weight of {one} {first} is {float(weights[first])!r}; expected finite numbers of at least 0."
+        )
+    highest = int(np.argmax(weights)) if count else 0
+    if count and weights[highest] > largest:
+        raise DataError(
+            f"sample_weight of {one} {highest} is {weights[highest]:g}; sums of numbers beyond {largest:g} overflow. "
+            "Divide all weights by the largest."
+        )
+    check_total(weights, "sample_weight")
+    return weights
+
+
+def check_total(weights: NDArray[np.float64], name: str) -> None:
+    """Refuse weights that are too many to be added up."""
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if total > MOST_WEIGHT:
+        raise DataError(f"{name} adds up to more than {MOST_WEIGHT:.0e}; divide all weights by a common number.")
+
+
+def _refusal(name: str, value: Any, expected: str, otherwise: str) -> OptionError:
+    return OptionError(f"{name} is {shortened(value)}; expected {expected}{otherwise}.")

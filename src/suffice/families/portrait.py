@@ -1,0 +1,151 @@
+"""What there is to see of a distribution of one column or of several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import SufficeError
+from suffice.fitting.portrait import (
+    Estimates,
+    Grid,
+    Interval,
+    Likelihood,
+    Portrait,
+    VariableDistribution,
+    finite,
+    matrix_grid,
+    or_none,
+    refitted,
+    rescaled_by,
+)
+
+if TYPE_CHECKING:
+    from suffice.families.base import Distribution
+    from suffice.families.exponential import ExponentialFamily
+
+Floats = NDArray[np.float64]
+
+
+def portrait_of(family: Distribution, states: Sequence[Hashable] = (), columns: Sequence[Hashable] = ()) -> Portrait:
+    """Its parameters, and the distribution itself where it is one of states or normal.
+
+    states: those that its parameters speak of, where it has some; columns: those that it describes.
+    """
+    parameters = or_none(lambda: family.parameters_) or {}
+    return Portrait(
+        title=type(family).__name__,
+        kind="distribution",
+        columns=tuple(columns),
+        n_params=lambda: family.n_params_,
+        parameters=lambda: dict(parameters),
+        text=lambda: "\n".join(f"{name} = {value}" for name, value in parameters.items()),
+        variables=lambda: _variables(parameters, states),
+        tables=_tables(parameters, states),
+        matched=family.matched_statistics,
+        rescaled=rescaled_by(family),
+    )
+
+
+def exponential_portrait(
+    family: ExponentialFamily, states: Sequence[Hashable] = (), columns: Sequence[Hashable] = ()
+) -> Portrait:
+    """The same with the posterior of the parameters, and the likelihood as a function of them."""
+    from dataclasses import replace
+
+    return replace(
+        portrait_of(family, states, columns),
+        estimates=partial(_estimates, family, states),
+        likelihood=partial(_likelihood, family),
+    )
+
+
+def _variables(parameters: dict[str, Any], states: Sequence[Hashable]) -> list[VariableDistribution]:
+    if set(parameters) == {"mean", "variance"} and np.ndim(parameters["mean"]) == 0:
+        return [VariableDistribution.normal("value", parameters["mean"], math.sqrt(float(parameters["variance"])))]
+    shares = parameters.get("probabilities")
+    if shares is None and "probability" in parameters and len(states) == 2:
+        shares = [1.0 - parameters["probability"], parameters["probability"]]
+    if shares is None or len(states) != np.size(shares) or np.ndim(shares) != 1:
+        return []
+    return [VariableDistribution("value", tuple(states), tuple(np.asarray(shares, dtype=np.float64).tolist()))]
+
+
+def _tables(parameters: dict[str, Any], states: Sequence[Hashable]) -> list[Callable[[], Grid | None]]:
+    """Numbers in one table, arrays in one each."""
+    single = {name: value for name, value in parameters.items() if np.ndim(value) == 0}
+    found: list[Callable[[], Grid | None]] = []
+    if single:
+        found.append(partial(matrix_grid, "Parameters", list(single), ["value"], list(single.values()), "signed"))
+    rest = {name: value for name, value in parameters.items() if name not in single}
+    return found + [partial(_array, name, value, states) for name, value in rest.items()]
+
+
+def _array(name: str, value: Any, states: Sequence[Hashable]) -> Grid:
+    array = np.asarray(value, dtype=np.float64)
+    size = array.shape[-1]
+    columns = list(states) if len(states) == size else [str(k) for k in range(size)]
+    rows = [name] if array.ndim == 1 else columns
+    shares = bool(array.ndim == 1 and abs(array.sum() - 1) < 1e-9 and (array >= 0).all())
+    return matrix_grid(name, rows, columns, array, "share" if shares else "signed")
+
+
+# -- estimates and likelihood ----------------------------------------------------------------------------------------
+
+
+def _estimates(
+    family: ExponentialFamily, states: Sequence[Hashable], level: float = 0.95, node: Hashable = None
+) -> Estimates:
+    return Estimates(tuple(_intervals(family, states, level)))
+
+
+def _intervals(family: ExponentialFamily, states: Sequence[Hashable], level: float) -> Iterator[Interval]:
+    ends = or_none(lambda: family.credible_intervals(level))
+    if ends is None:
+        return
+    points = {
+        "mle": refitted(family, prior=None, estimate=None),
+        "map": refitted(family, estimate="map"),
+        "mean": refitted(family, estimate="mean"),
+    }
+    for name, interval in ends.items():
+        limits = np.asarray(interval, dtype=np.float64).reshape(-1, 2)
+        found = {kind: _flat(fit, name, len(limits)) for kind, fit in points.items()}
+        labels = _labels(states, name, len(limits))
+        for at, (low, high) in enumerate(limits.tolist()):
+            yield Interval(labels[at], low, high, **{kind: finite(values[at]) for kind, values in found.items()})
+
+
+def _labels(states: Sequence[Hashable], name: str, size: int) -> list[str]:
+    if size == 1:
+        return [name]
+    return [f"{name}[{states[at] if len(states) == size else at}]" for at in range(size)]
+
+
+def _flat(fit: Any, name: str, size: int) -> Floats:
+    value = None if fit is None else fit.parameters_.get(name)
+    found = np.full(size, np.nan) if value is None else np.asarray(value, dtype=np.float64).ravel()
+    return found if len(found) == size else np.full(size, np.nan)
+
+
+def _likelihood(family: ExponentialFamily) -> Likelihood | None:
+    """``eta(parameters) @ mean of T - A(eta)``."""
+    matched = family.matched_statistics()
+    parameters = family.parameters_
+    if matched is None:
+        return None
+    names = tuple(name for name, value in parameters.items() if np.ndim(value) == 0)
+
+    def value(at: Floats) -> float:
+        try:
+            law = type(family)(**dict(zip(names, at.tolist(), strict=True)))
+            return float(law.natural_parameters_ @ matched.observed - law.log_normalizer())
+        except SufficeError:
+            return -np.inf
+
+    return Likelihood(names, np.array([float(parameters[name]) for name in names]), value, len(matched.observed))

@@ -1,0 +1,49 @@
+"""Where models go when they leave the process: onto a page, into a notebook, to a file and back.
+
+Pages and formats look at models from outside and stand above them, so nothing here knows them: the root of the package,
+which knows all its parts, connects them when it is imported, by functions that load them when they are first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
+    from suffice.fitting.report import Report
+
+_CONNECTED: dict[str, Callable[..., Any]] = {}
+
+
+def connect(
+    *,
+    page: Callable[[Report, Portrait | None, Any], str],
+    card: Callable[[str, Portrait, Report | None], str],
+    write: Callable[[Any, Any], None],
+    read: Callable[[Any], Any],
+) -> None:
+    """Say what makes pages and cards, and what writes and reads files."""
+    _CONNECTED.update(page=page, card=card, write=write, read=read)
+
+
+def page(report: Report, portrait: Portrait | None, path: Any = None) -> str:
+    """The page of a report, written to `path` where one is given; without a portrait it shows the receipt alone."""
+    found: str = _CONNECTED["page"](report, portrait, path)
+    return found
+
+
+def card(made: str, portrait: Portrait, report: Report | None) -> str:
+    """What a notebook shows of a model: how it was made, its graph, and its receipt where it is fitted."""
+    found: str = _CONNECTED["card"](made, portrait, report)
+    return found
+
+
+def write(model: Any, path: Any) -> None:
+    """Save a model to a file; the ending says the format."""
+    _CONNECTED["write"](model, path)
+
+
+def read(path: Any) -> Any:
+    """What a file holds; the ending says the format."""
+    return _CONNECTED["read"](path)

@@ -1,0 +1,62 @@
+"""What there is to see of a Gaussian graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.fitting.portrait import Graph, Grid, NamedMatrix, Portrait, VariableDistribution, matrix_grid
+
+if TYPE_CHECKING:
+    from suffice.models.gaussian_graph.fitted import GraphFitted
+
+#: Nodes up to which the partial correlations of all pairs are shown, and of how many they are printed.
+MOST_NODES, MOST_PRINTED = 40, 12
+
+
+def portrait_of(graph: GraphFitted) -> Portrait:
+    """Its graph, means and standard deviations, and the partial correlations that its edges stand for."""
+    tables: list[Callable[[], Grid | None]] = [partial(_moments, graph)]
+    if len(graph.nodes) <= MOST_NODES:
+        tables.append(partial(_correlations, graph))
+    return Portrait(
+        title="GaussianGraph",
+        kind="gaussian",
+        graph=Graph(graph.nodes, graph.structure.edges),
+        n_params=lambda: graph.n_params,
+        parameters=lambda: {"mean": graph.mean, "precision": graph.precision},
+        text=partial(_text, graph),
+        variables=partial(_variables, graph),
+        tables=tables,
+        precision=partial(_precision, graph),
+    )
+
+
+def _variables(graph: GraphFitted) -> list[VariableDistribution]:
+    spreads = np.sqrt(np.diag(graph.covariance)).tolist()
+    return [VariableDistribution.normal(*each) for each in zip(graph.nodes, graph.mean.tolist(), spreads, strict=True)]
+
+
+def _moments(graph: GraphFitted) -> Grid:
+    values = np.column_stack([graph.mean, np.sqrt(np.diag(graph.covariance))])
+    return matrix_grid("Variables", graph.nodes, ["mean", "standard deviation"], values, "none")
+
+
+def _correlations(graph: GraphFitted) -> Grid:
+    return matrix_grid("Partial correlations", graph.nodes, graph.nodes, graph.partial_correlations, "signed")
+
+
+def _precision(graph: GraphFitted, partial_correlations: bool) -> NamedMatrix:
+    values = graph.partial_correlations if partial_correlations else graph.precision
+    return NamedMatrix(graph.nodes, graph.nodes, np.asarray(values), signed=True)
+
+
+def _text(graph: GraphFitted) -> str:
+    """Partial correlations of the first nodes."""
+    matrix = str(np.round(graph.partial_correlations[:MOST_PRINTED, :MOST_PRINTED], 3))
+    rest = len(graph.nodes) - MOST_PRINTED
+    more = f"\n... ({rest} more nodes)" if rest > 0 else ""
+    return f"partial correlations of {', '.join(map(str, graph.nodes[:MOST_PRINTED]))}\n{matrix}{more}"

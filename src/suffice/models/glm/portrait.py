@@ -1,0 +1,67 @@
+"""What there is to see of a generalised linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import OptionError
+from suffice.fitting.portrait import Estimates, Grid, Interval, Portrait, finite, matrix_grid, or_none
+
+if TYPE_CHECKING:
+    from suffice.models.glm.model import GLM
+
+
+def portrait_of(model: GLM) -> Portrait:
+    """Family and link, and the table of coefficients with their intervals."""
+    return Portrait(
+        title="GLM",
+        kind="glm",
+        facts=or_none(lambda: {"family": model.family_name_, "link": model.link_}) or {},
+        n_params=lambda: model.n_params_,
+        parameters=model.summary,
+        text=lambda: str(model.summary()),
+        tables=[partial(_coefficients, model)],
+        table=partial(_table, model),
+        matched=model.matched_statistics,
+        estimates=partial(_estimates, model),
+    )
+
+
+def _table(model: GLM, name: Any) -> Any:
+    if name != "coefficients":
+        raise OptionError(f"A GLM has the table 'coefficients', not {name!r}.")
+    return model.summary()
+
+
+def _coefficients(model: GLM) -> Grid:
+    table = model.summary()
+    # Errors and p values have no sign; the ends of the intervals are no estimates.
+    plain = tuple(range(1, len(table.columns)))
+    names, values = [name for name, _ in table.rows], [values for _, values in table.rows]
+    return matrix_grid("Coefficients", names, table.columns, values, "signed", plain)
+
+
+def _estimates(model: GLM, level: float = 0.95, node: Hashable = None) -> Estimates:
+    """Coefficients with Wald intervals; with a prior they are the MAP, beside those of maximum likelihood."""
+    table = or_none(lambda: model.summary(level))
+    if table is None:
+        return Estimates()
+    has_prior = model.get_params(deep=False)["prior"] is not None
+    likelihood = or_none(model.likelihood_estimate) if has_prior else None
+    intervals = []
+    for at, (name, values) in enumerate(table.rows):
+        value, low, high = float(values[0]), float(values[-2]), float(values[-1])
+        if not np.isfinite([value, low, high]).all():
+            continue
+        if has_prior:
+            mle = None if likelihood is None else finite(likelihood[at])
+            intervals.append(Interval(str(name), low, high, mle, value, None))
+        else:
+            intervals.append(Interval(str(name), low, high, value, None, None))
+    alone = has_prior and intervals and all(one.mle is None for one in intervals)
+    note = "The likelihood has no maximum, or the rows are no longer at hand: the MAP stands alone." if alone else ""
+    return Estimates(tuple(intervals), note)

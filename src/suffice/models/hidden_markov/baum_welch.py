@@ -1,0 +1,201 @@
+"""Baum-Welch: EM with exact expectations, by one pass forward and backward over all sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import EstimateError, warn
+from suffice.fitting.contract import Found, Judgement
+from suffice.fitting.control import Control, Outcome
+from suffice.models.em.latent import Expected, LatentProblem, Starts
+from suffice.models.em.runs import Runs
+from suffice.models.hidden_markov.certificate import climbed_certificate
+from suffice.models.hidden_markov.check import expected_again, stationarity_gap
+from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.expectation import Expectation
+from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
+from suffice.models.hidden_markov.learning import Learner, estimate_name, remarks
+from suffice.models.hidden_markov.moments import LearnedFrom
+from suffice.models.hidden_markov.observed import Observed
+from suffice.models.hidden_markov.parameters import Parameters, Statistics
+from suffice.models.hidden_markov.standard_errors import (
+    ChainInformation,
+    is_cheap,
+    observed_information,
+    standard_errors,
+)
+from suffice.models.hidden_markov.start import Start
+
+Floats = NDArray[np.float64]
+
+#: Options that do not change what is fitted.
+LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"})
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenSequences:
+    """Sequences of which some states are hidden, or some columns of a step."""
+
+    observed: Observed
+    emission: Emission
+    states: tuple[Hashable, ...]
+    columns: list[Hashable] | None
+    passes: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Their steps."""
+        return self.observed.n_steps
+
+    @property
+    def weight(self) -> float:
+        """Steps, weighted."""
+        return self.observed.weight
+
+
+@dataclass(frozen=True, eq=False)
+class BaumWelch(LatentProblem[Parameters, Statistics, HiddenMarkovFitted]):
+    """Sequences meet the parameters of a chain and its emissions."""
+
+    options: Mapping[str, Any]
+    data: HiddenSequences
+    beginning: Start
+
+    @property
+    def starts(self) -> Starts:
+        """As the options say."""
+        return Starts(self.options["n_init"], self.options["random_state"], self.options["acceleration"])
+
+    @property
+    def weight(self) -> float:
+        """Steps, weighted."""
+        return self.data.weight
+
+    @property
+    def learner(self) -> Learner:
+        """The M-step."""
+        return self.beginning.learner
+
+    @cached_property
+    def expectation(self) -> Expectation:
+        """The E-step."""
+        return Expectation(self.data.observed, self.data.emission, self.options["threads"])
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def start(self, number: int, rng: np.random.Generator) -> Parameters:
+        """The first run keeps what was given; all keep what is fixed and what is forbidden."""
+        return self.beginning.begin(number, rng)
+
+    def expect(self, parameters: Parameters) -> Expected[Statistics]:
+        """One pass forward and backward."""
+        found = self.expectation.expect(parameters)
+        return Expected(found.log_likelihood, found)
+
+    def maximise(self, statistics: Statistics, before: Parameters) -> Parameters:
+        """Shares of the expected counts, and the laws of the steps that each state is expected to have."""
+        return self.learner.learn(statistics, before)
+
+    def log_prior(self, parameters: Parameters) -> float:
+        """Of what is not fixed."""
+        return self.learner.log_prior(parameters)
+
+    def vector(self, parameters: Parameters) -> Floats:
+        """What is not fixed."""
+        return self.learner.vector(parameters)
+
+    def at(self, vector: Floats, like: Parameters) -> Parameters:
+        """What is fixed is as in `like`, to the bit."""
+        return self.learner.at(vector, like)
+
+    def inside(self, vector: Floats, like: Parameters) -> bool:
+        """Rows of numbers of at least 0, and laws."""
+        return self.learner.inside(self.at(vector, like))
+
+    def run(
+        self, start: Parameters, control: Control, *, acceleration: str | None, fingerprint: str
+    ) -> tuple[Parameters, Outcome]:
+        """Climb from a start; one that excludes what was seen is an error."""
+        try:
+            return super().run(start, control, acceleration=acceleration, fingerprint=fingerprint)
+        except EstimateError as error:
+            if "at the start" not in str(error):
+                raise
+            raise EstimateError(
+                "The start gives some sequence probability 0: a start value of 0 (initial=, transitions=, emissions=) "
+                "or a known state forbids what was seen. Choose another start."
+            ) from error
+
+    def found(self, runs: Runs[Parameters]) -> Found[HiddenMarkovFitted]:
+        """The best run, and what its counts leave open."""
+        data, learner, values = self.data, self.learner, runs.best
+        notes = remarks(self.expectation.expect(values), values, learner, data.states, self.options["prior"])
+        unused = [note for note in notes if "unused" in note]
+        if unused:
+            warn("; ".join(unused))
+        notes = (*notes, *runs.notes)
+        if len(runs.scores) > 1:
+            notes = (*notes, f"objectives of {len(runs.scores)} runs: {', '.join(f'{s:.6f}' for s in runs.scores)}")
+        size, passes = learner.n_params(self.beginning.structure), max(runs.evaluations, 1)
+        return Found(
+            HiddenMarkovFitted(
+                data.states, data.columns, data.emission, values, size, True, scores=runs.scores, passes=passes
+            ),
+            "Baum-Welch (EM with exact expectations)",
+            estimate_name(self.options, data.emission, values, hidden=True),
+            runs.outcome,
+            notes,
+            passes=passes,
+        )
+
+    # -- afterwards --------------------------------------------------------------------------------------------------
+
+    def expect_again(self, parameters: Parameters) -> Expected[Statistics]:
+        """In log space, one step after the other."""
+        found = expected_again(self.data.observed, self.data.emission, parameters)
+        return Expected(found.log_likelihood, found)
+
+    def stationarity(self, parameters: Parameters) -> float:
+        """As every problem has it; of long data a sample is computed again."""
+        return stationarity_gap(self.expectation, self.learner, parameters)
+
+    def observed_information(self, parameters: Parameters) -> ChainInformation | None:
+        """Two passes for each free parameter."""
+        return observed_information(self.expectation, self.learner, parameters, self.data.states)
+
+    def judge(self, fitted: HiddenMarkovFitted) -> Judgement:
+        """The slope, existence, and where it costs little the curvature and the standard errors."""
+        data, learner, values = self.data, self.learner, fitted.parameters
+        statistics = self.expectation.expect(values)
+        gap = self.stationarity(values)
+        structure = self.beginning.structure
+        certificate = climbed_certificate(statistics, values, learner, structure, data.states, gap)
+        errors, notes = None, tuple[str, ...]()
+        if is_cheap(data.observed, learner, values, fitted.passes):
+            information = self.observed_information(values)
+            errors = standard_errors(information, learner, values, gap)
+            if information is not None:
+                curvature = information.curvature(gap, fitted.scores)
+                certificate, notes = replace(certificate, curvature=curvature), curvature.warnings()
+        held = LearnedFrom(statistics, learner, errors)
+        return Judgement(
+            statistics.log_likelihood,
+            statistics.log_likelihood + learner.log_prior(values),
+            certificate,
+            matched=partial(held.matched, fitted),
+            kept=held,
+            notes=notes,
+        )
+
+    def identity(self) -> Iterable[Any]:
+        """The options but those that say how long to go on, and the sequences."""
+        options = {name: repr(value) for name, value in self.options.items() if name not in LIMITS}
+        observed = self.data.observed
+        labels = np.zeros(0, np.int32) if observed.labels is None else observed.labels
+        return options, list(observed.data), observed.offsets, observed.weights, labels

@@ -1,0 +1,505 @@
+"""Hidden Markov models: a chain of states that are not seen, each with a distribution of what is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.errors import EstimateError, OptionError, listing
+from suffice.families.base import generator
+from suffice.fitting.contract import Inputs, Judgement
+from suffice.fitting.driver import Fit, run, solve
+from suffice.fitting.estimator import Estimator
+from suffice.fitting.report import CountedRows, Curvature, Report
+from suffice.models.em.latent import check_n_init
+from suffice.models.hidden_markov.counting import KnownSequences
+from suffice.models.hidden_markov.decoding import Decoder, whole_number
+from suffice.models.hidden_markov.emissions.law import Mixture
+from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
+from suffice.models.hidden_markov.matching import labelled, match
+from suffice.models.hidden_markov.moments import LearnedFrom
+from suffice.models.hidden_markov.observed import Observed
+from suffice.models.hidden_markov.parameters import Statistics
+from suffice.models.hidden_markov.priors import split_prior
+from suffice.models.hidden_markov.reading import (
+    Form,
+    Layout,
+    Opened,
+    open_observations,
+    open_paths,
+    read_weights,
+    state_names,
+)
+from suffice.models.hidden_markov.standard_errors import constant_errors, standard_errors
+from suffice.models.hidden_markov.structure import read_fixed, read_tied
+from suffice.models.hidden_markov.task import HiddenMarkovTask
+from suffice.options import own_options
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
+
+Floats = NDArray[np.float64]
+
+ESTIMATES = (None, "mean", "map")
+METHODS = ("viterbi", "posterior")
+
+
+class HiddenMarkovModel(Estimator):
+    """P(x, z) = initial[z_1] f(x_1 | z_1) prod_t transitions[z_(t-1), z_t] f(x_t | z_t), with z hidden.
+
+    Sequences are a list (of lists, texts or arrays), one array with `lengths`, or a table with a `group` column; all
+    give the same fit. Where every state is known the estimate is a count; else Baum-Welch (EM) with exact
+    expectations, which never lowers the likelihood. Gaps (None, NaN) in observations and in known states may be
+    anywhere. Questions about sequences take `lengths`, `group`, `order` and `columns` as `fit` does; answers by step
+    have the form of the sequences: a list of arrays for a list, one array for one sequence or an array with lengths.
+
+    Args:
+        states: how many hidden states, or their names.
+        emission: the law of what is seen in a state, unfitted: `Categorical`, `Bernoulli`, `Normal`,
+            `MultivariateNormal`, `Poisson` or any other exponential family of one column, `Dirichlet` for proportions;
+            `Mixture` of one; or a list (or dict by column) of laws for columns that are independent given the state.
+            One law of one column serves several columns alike.
+        covariance: of `MultivariateNormal`: "full", "diagonal", "spherical", or "tied", one for all states.
+        prior: a number of pseudo-counts for first states, transitions and symbols, or a dict with some of "initial",
+            "transitions" and "emissions": numbers, arrays, `Dirichlet`, or the conjugate prior of the law. A number
+            says nothing about densities such as `Normal`; the report notes that they have no prior.
+        estimate: with a prior, "mean" (default: pseudo-counts are added as they are) or "map" (one less is added). In
+            EM adding pseudo-counts climbs to the mode under Dirichlet(1 + pseudo-counts); densities take their mode.
+        initial: start values (K,), or "stationary": the first state has the stationary law of the transitions. Zeros
+            of all start values stay zero in every run.
+        transitions: start values (K, K).
+        emissions: start values: a matrix for symbols, else one law for each state.
+        topology: "left-right" (no way back), "linear" (stay or go to the next), or None.
+        fixed: parts that keep their start values: some of "initial", "transitions", "emissions".
+        tied: groups of states that share one emission.
+        n_init: runs of EM; the first begins at the start values, the best is kept.
+        random_state: seed of the starts.
+        acceleration: None, or "squarem".
+        variance_floor: share of the variance of a column below which no variance falls. For gamma, beta, Dirichlet and
+            exponential laws, share of the spread of the law of all steps.
+        threads: of the E-step; None for all cores. The result does not depend on them.
+        max_iter: most steps of a run.
+        tolerance: EM stops when no parameter changes by more; real ones in units of their columns.
+        max_seconds: most seconds of all runs together.
+        progress: show a bar.
+        callback: called with the state after each step; True stops.
+        checkpoint: file from which an interrupted fit goes on.
+
+    >>> from suffice import Categorical
+    >>> model = HiddenMarkovModel(["F", "L"], emission=Categorical(), prior=1.0)
+    >>> model.fit(["HTHH", "HHT"], states=["FFLL", "LLF"]).transitions_.round(3)
+    array([[0.5, 0.5],
+           [0.4, 0.6]])
+    """
+
+    _without_summary = "it learns from sequences. Counts of known states add up by partial_fit(sequences, states)"
+
+    def __init__(
+        self,
+        states: Any,
+        emission: Any,
+        *,
+        covariance: str = "full",
+        prior: Any = None,
+        estimate: str | None = None,
+        initial: Any = None,
+        transitions: Any = None,
+        emissions: Any = None,
+        topology: str | None = None,
+        fixed: Any = (),
+        tied: Any = None,
+        n_init: int = 1,
+        random_state: Any = 0,
+        acceleration: str | None = None,
+        variance_floor: float = 1e-6,
+        threads: int | None = None,
+        max_iter: int = 1000,
+        tolerance: float = 1e-6,
+        max_seconds: float | None = None,
+        progress: bool = False,
+        callback: Any = None,
+        checkpoint: Any = None,
+    ) -> None:
+        """See the class."""
+        options = own_options(locals())
+        super().__init__(**options)
+        names = state_names(states)
+        split_prior(prior)
+        read_tied(tied, names)
+        if read_fixed(fixed) - {name for name in ("initial", "transitions", "emissions") if options[name] is not None}:
+            raise OptionError(
+                f"fixed is {fixed!r}; what is fixed needs start values, by initial=, transitions= or emissions=."
+            )
+        if estimate not in ESTIMATES:
+            raise OptionError(f"estimate is {estimate!r}; expected one of {listing(ESTIMATES)}.")
+        check_n_init(n_init)
+
+    def _task(self) -> HiddenMarkovTask:
+        return HiddenMarkovTask(self._options)
+
+    def _adopt(self, fit: Fit[Any]) -> Self:
+        """Take over a fit, judged now, counts too: what speaks against it is a warning at the line of the fit."""
+        fit.report  # noqa: B018
+        return super()._adopt(fit)
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        sequences: Any,
+        states: Any = None,
+        *,
+        lengths: ArrayLike | None = None,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        sample_weight: ArrayLike | None = None,
+        columns: Sequence[Hashable] | None = None,
+    ) -> Self:
+        """Learn from sequences.
+
+        Args:
+            sequences: a list of sequences, one array, or a table: a frame, a Parquet or CSV file, a DuckDB relation.
+            states: known states, in the form of the sequences (or the name of a column); None for a step, or for a
+                whole sequence, that is not known.
+            lengths: steps of each sequence, where they are given as one array.
+            group: column of a table that tells sequences apart.
+            order: column of a table that orders the steps of each sequence, such as a time; rows of a DuckDB, Dask or
+                Spark table need it, since these come in no order of their own.
+            sample_weight: one weight a sequence; 2 counts as two sequences.
+            columns: columns of a table to read.
+
+        Returns:
+            self
+        """
+        given = _inputs(sequences, states, sample_weight, Form(lengths, group, order, columns))
+        return self._adopt(run(self._task(), given, self._control()))
+
+    def partial_fit(
+        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
+    ) -> Self:
+        """Add sequences whose states are all known to those learned: equal to one fit of all."""
+        given = _inputs(sequences, states, sample_weight, Form(**form))
+        if self._bare_report() is None:
+            return self._adopt(run(self._task(), given, self._control()))
+        return self._change(given, 1)
+
+    def unlearn(
+        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
+    ) -> Self:
+        """Take sequences whose states are all known out again."""
+        return self._change(_inputs(sequences, states, sample_weight, Form(**form)), -1)
+
+    def _change(self, given: Inputs, sign: int) -> Self:
+        known: HiddenMarkovFitted = self.fitted_
+        if known.hidden:
+            raise OptionError(
+                "This model was learned by EM, which needs all sequences at once; only counts of known states can be "
+                "added to. Fit all sequences together."
+            )
+        task = self._task()
+        more = cast(KnownSequences, task.read(given, known, "join"))
+        joined = task.joined(more, known, self.statistics_, self.report_.rows, sign)
+        return self._adopt(solve(task.counting(joined), joined, self._control()))
+
+    # -- what was learned --------------------------------------------------------------------------------------------
+
+    @property
+    def states_(self) -> tuple[Hashable, ...]:
+        """The hidden states, in the order of the parameters."""
+        found: tuple[Hashable, ...] = self.fitted_.states
+        return found
+
+    @property
+    def columns_(self) -> list[Hashable] | None:
+        """The names of what is seen at a step; None where it has none."""
+        found: list[Hashable] | None = self.fitted_.columns
+        return found
+
+    @property
+    def initial_(self) -> Floats:
+        """P(first state) (K,)."""
+        found: Floats = self.fitted_.initial
+        return found
+
+    @property
+    def transitions_(self) -> Floats:
+        """P(next state | state) (K, K)."""
+        found: Floats = self.fitted_.transitions
+        return found
+
+    @property
+    def emissions_(self) -> list[Any]:
+        """The distribution of each state."""
+        found: list[Any] = self.fitted_.emissions
+        return found
+
+    @property
+    def emission_probabilities_(self) -> Floats:
+        """P(symbol | state) (K, M), where symbols are emitted."""
+        found: Floats = self.fitted_.symbol_probabilities
+        return found
+
+    @property
+    def symbols_(self) -> tuple[Hashable, ...]:
+        """The symbols, in the order of the columns of emission_probabilities_."""
+        found: tuple[Hashable, ...] = self.fitted_.symbols
+        return found
+
+    @property
+    def scores_(self) -> tuple[float, ...]:
+        """The objective that each run of EM reached; -inf for a run that failed."""
+        found: tuple[float, ...] = self.fitted_.scores
+        return found
+
+    @property
+    def statistics_(self) -> Statistics:
+        """Counts of first states and transitions, and the statistics of what states emit.
+
+        Expected given the sequences where states are hidden.
+        """
+        return self._learned_from().statistics
+
+    def _learned_from(self) -> LearnedFrom:
+        found: LearnedFrom = self._judgement().kept
+        return found
+
+    def counted_rows(self) -> list[CountedRows]:
+        """Rows of first states, transitions and symbols with their counts and priors; empty without a prior."""
+        held, hidden = self._learned_from(), self.fitted_.hidden
+        # EM climbs to the mode under pseudo-counts + 1; of known states the pseudo-counts are the prior.
+        more = 1.0 if hidden or self._options["estimate"] == "map" else 0.0
+        return held.rows_with_prior(self.states_, more, hidden=hidden)
+
+    @property
+    def standard_errors_(self) -> dict[str, Any]:
+        """Standard errors from the observed information of the sequences that were learned from.
+
+        A dict with "initial" (K,), "transitions" (K, K) and "emissions" (a dict of arrays, laid out as the parameters
+        of the distributions). inf where the sequences do not determine a parameter, NaN where it lies on the edge, or
+        where the objective still rises. `identifiability` names what is flat.
+        """
+        held, fitted = self._learned_from(), self.fitted_
+        if held.errors is None and fitted.hidden:
+            raise EstimateError(
+                "The standard errors of this fit were not worked out with it: they take two passes over the sequences "
+                "for each parameter. Ask for standard_errors(sequences)."
+            )
+        if held.errors is not None:
+            return held.errors
+        return constant_errors(held.statistics, held.learner, fitted.parameters, self._last_step)
+
+    # -- likelihood --------------------------------------------------------------------------------------------------
+
+    def score_samples(self, sequences: Any, **form: Unpack[Layout]) -> Floats:
+        """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
+        found: Floats = self.fitted_.score_samples(sequences, Form(**form), threads=self._options["threads"])
+        return found
+
+    def score(
+        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
+    ) -> float:
+        """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used."""
+        opened = self.fitted_.open(sequences, Form(**form))[0]
+        weights = read_weights(sample_weight, opened.sequences.n_sequences)
+        total = float(weights @ opened.sequences.lengths)
+        if not total > 0:
+            raise OptionError("The score of no steps is undefined: the sequences have no weight.")
+        values = self.score_samples(sequences, **form)
+        return float(weights[weights > 0] @ values[weights > 0]) / total
+
+    # -- states ------------------------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        sequences: Any,
+        *,
+        method: str = "viterbi",
+        lengths: ArrayLike | None = None,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        columns: Sequence[Hashable] | None = None,
+    ) -> Any:
+        """The states: of the most probable path ("viterbi"), or the most probable one at each step ("posterior")."""
+        if method not in METHODS:
+            raise OptionError(f"method is {method!r}; expected 'viterbi' or 'posterior'.")
+        opened, observed, decoder = self._asked(sequences, Form(lengths, group, order, columns))
+        codes = decoder.paths(observed, 1)[0][0] if method == "viterbi" else decoder.smoothed(observed).argmax(axis=1)
+        return opened.give(decoder.named(codes))
+
+    def predict_proba(
+        self,
+        sequences: Any,
+        *,
+        lengths: ArrayLike | None = None,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        columns: Sequence[Hashable] | None = None,
+    ) -> Any:
+        """P(state at a step | whole sequence) (steps, K): smoothing."""
+        opened, observed, decoder = self._asked(sequences, Form(lengths, group, order, columns))
+        return opened.give(decoder.smoothed(observed))
+
+    def filter(self, sequences: Any, **form: Unpack[Layout]) -> Any:
+        """P(state at a step | sequence up to that step) (steps, K)."""
+        opened, observed, decoder = self._asked(sequences, Form(**form))
+        return opened.give(decoder.filtered(observed))
+
+    def pairwise(self, sequences: Any, **form: Unpack[Layout]) -> Any:
+        """P(state at a step, state at the next | whole sequence) (steps - 1, K, K).
+
+        A list of such arrays, but for one sequence that is no list of sequences.
+        """
+        opened, observed, decoder = self._asked(sequences, Form(**form))
+        rows = decoder.pairs(observed)
+        return rows[0] if opened.alone else rows
+
+    def best_paths(self, sequences: Any, n: int = 2, **form: Unpack[Layout]) -> Any:
+        """The `n` most probable paths of each sequence with their log P(path, sequence), best first.
+
+        For one sequence a list of pairs (states, log probability), else a list of such lists; fewer where there are
+        fewer paths.
+        """
+        n = whole_number(n, "n")
+        opened, observed, decoder = self._asked(sequences, Form(**form))
+        found = decoder.best(observed, n)
+        return found[0] if opened.alone else found
+
+    def sample_paths(
+        self, sequences: Any, n: int = 1, *, random_state: Any = None, **form: Unpack[Layout]
+    ) -> list[Any]:
+        """`n` paths of states drawn from P(states | sequence): a list of `n` answers in the form of the sequences."""
+        n = whole_number(n, "n")
+        opened, observed, decoder = self._asked(sequences, Form(**form))
+        codes = decoder.drawn_paths(observed, n, generator(random_state))
+        return [opened.give(decoder.named(row)) for row in codes]
+
+    # -- future and samples ------------------------------------------------------------------------------------------
+
+    def forecast(self, sequences: Any, steps: int = 1, **form: Unpack[Layout]) -> Any:
+        """P(state | sequence) (steps, K) for the steps that follow a sequence; a list where there are several.
+
+        `forecast_distribution` makes distributions of observations of them.
+        """
+        steps = whole_number(steps, "steps")
+        opened, observed, decoder = self._asked(sequences, Form(**form))
+        answer = decoder.ahead(observed, steps)
+        return answer[0] if opened.alone else list(answer)
+
+    def forecast_distribution(self, shares: ArrayLike) -> Mixture:
+        """The distribution of an observation whose state has the probabilities `shares` (K,): a mixture."""
+        return self._decoder().mixed(shares)
+
+    def sample(self, steps: int = 1, n: int | None = None, *, random_state: Any = None) -> tuple[Any, Any]:
+        """Observations and states of a new sequence; with `n` lists of as many."""
+        steps, count = whole_number(steps, "steps"), 1 if n is None else whole_number(n, "n")
+        values, states = self._decoder().drawn(count, steps, generator(random_state))
+        if n is None:
+            return values, states
+        cuts = np.arange(1, count) * steps
+        return np.split(values, cuts), np.split(states, cuts)
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def match_states(
+        self, sequences: Any, states: Any, *, method: str = "viterbi", **form: Unpack[Layout]
+    ) -> dict[Hashable, Hashable]:
+        """Which true label each hidden state stands for, so that the most steps agree (an assignment problem).
+
+        A hidden state that is left over stands for None. method: as in `predict`.
+        """
+        return match(*self._compared(sequences, states, Form(**form), method), self.states_)
+
+    def accuracy(self, sequences: Any, states: Any, *, method: str = "viterbi", **form: Unpack[Layout]) -> float:
+        """Share of steps whose predicted state, matched to the true labels, is right.
+
+        Steps without a true label are left out. method: as in `predict`.
+        """
+        path, truth = self._compared(sequences, states, Form(**form), method)
+        names = match(path, truth, self.states_)
+        return float(np.mean([names[a] == b for a, b in zip(path, truth, strict=True)]))
+
+    def _compared(self, sequences: Any, states: Any, form: Form, method: str) -> tuple[list[Any], list[Any]]:
+        """Predicted states and true labels of the steps that have one."""
+        form = form.reading(self.fitted_.columns_of(sequences, form.columns))
+        form, states = form.split(sequences, states)
+        found = self.predict(sequences, method=method, **vars(form))
+        path = np.concatenate(found) if isinstance(found, list) else found
+        truth = open_paths(states, open_observations(sequences, form), form.lengths)
+        return labelled(path.tolist(), truth.values.tolist())
+
+    def standard_errors(
+        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
+    ) -> dict[str, Any]:
+        """As `standard_errors_`, of sequences that are given again: where the fit has not worked them out."""
+        given = _inputs(sequences, states, sample_weight, Form(**form))
+        problem = self._task().compared(given, self.fitted_)
+        values = self.fitted_.parameters
+        return standard_errors(problem.observed_information(values), problem.learner, values, self._last_step)
+
+    def identifiability(
+        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
+    ) -> Curvature:
+        """Whether these sequences, which should be those learned from, determine the parameters.
+
+        Rank of the information of the objective, what is flat, and whether EM stands at a maximum: two passes for each
+        free parameter. `fit` looks by itself where that costs little, and tells it in the certificate.
+        """
+        given = _inputs(sequences, states, sample_weight, Form(**form))
+        problem = self._task().compared(given, self.fitted_)
+        found = problem.observed_information(self.fitted_.parameters)
+        if found is None:
+            raise EstimateError("No parameter is free, or the information is not finite: there is nothing to look at.")
+        return found.curvature(self._last_step, self.scores_)
+
+    @property
+    def _last_step(self) -> float:
+        """What one more step of EM would change, as the certificate has it."""
+        return float(self.report_.certificate.moment_gap)
+
+    def _asked(self, sequences: Any, form: Form) -> tuple[Opened, Observed, Decoder]:
+        """Sequences as they were given and as they are read, and who answers."""
+        decoder = self._decoder()
+        return *decoder.fitted.open(sequences, form), decoder
+
+    def _decoder(self) -> Decoder:
+        return Decoder(self.fitted_, self._options["threads"])
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.hidden_markov.portrait import portrait_of_model
+
+        if self._fit is None:
+            from suffice.fitting.portrait import Portrait
+
+            return Portrait("HiddenMarkovModel", "hmm")
+        return portrait_of_model(self)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """Options, what was learned and what from, and the report as plain data; no sequence is kept."""
+        found = super().to_plain()
+        if found["fitted"] is not None:
+            found["learned_from"] = self._learned_from().to_dict()
+        return found
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data, checking shapes and rows."""
+        model = cls._with_options(plain)
+        if plain["fitted"] is not None:
+            fitted = HiddenMarkovFitted.from_dict(plain["fitted"], model._options)
+            learner = model._task().learner(fitted.emission, fitted.states)
+            held, report = LearnedFrom.from_dict(plain["learned_from"], learner), Report.from_plain(plain["report"])
+            figures = (report.log_likelihood, report.objective, report.certificate)
+            judged = Judgement(*figures, matched=partial(held.matched, fitted), kept=held)
+            model._adopt(Fit(fitted, report, judged))
+        return model
+
+
+def _inputs(sequences: Any, states: Any, sample_weight: ArrayLike | None, form: Form) -> Inputs:
+    return Inputs(sequences, {"states": states, "sample_weight": sample_weight, "form": form})

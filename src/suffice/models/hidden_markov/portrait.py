@@ -1,0 +1,171 @@
+"""What there is to see of a hidden Markov model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.domain import Domain, Variable
+from suffice.errors import OptionError
+from suffice.families.normal import Normal
+from suffice.families.portrait import portrait_of as portrait_of_distribution
+from suffice.fitting.portrait import (
+    DecodedStates,
+    Estimates,
+    Grid,
+    NamedMatrix,
+    Portrait,
+    VariableDistribution,
+    counted_estimates,
+    long_run,
+    matrix_grid,
+    or_none,
+)
+from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.models.hidden_markov.declaration import HiddenMarkovModel
+    from suffice.models.hidden_markov.emissions.law import Mixture
+    from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
+
+
+def portrait_of(fitted: HiddenMarkovFitted) -> Portrait:
+    """First states, transitions, and the distribution that each state emits."""
+    return Portrait(
+        title=fitted.title,
+        kind="hmm",
+        facts={"states": fitted.states},
+        columns=tuple(fitted.columns or ()),
+        n_params=lambda: fitted.n_params,
+        parameters=partial(_parameters, fitted),
+        text=partial(_text, fitted),
+        variables=partial(_variables, fitted),
+        tables=_tables(fitted),
+        table=partial(_table, fitted),
+        transitions=lambda: NamedMatrix(fitted.states, fitted.states, np.asarray(fitted.transitions)),
+    )
+
+
+def portrait_of_model(model: HiddenMarkovModel) -> Portrait:
+    """The portrait of what was learned, with its counts, and the states of a sequence."""
+    return replace(
+        model.fitted_.portrait(),
+        matched=model.matched_statistics,
+        estimates=partial(_estimates, model),
+        decoding=partial(_decoding, model),
+    )
+
+
+def mixture_portrait(mixture: Mixture) -> Portrait:
+    """Its weights and components; of normal ones the distribution itself."""
+    drawn = portrait_of_distribution(mixture)
+    components = or_none(lambda: mixture.components_) or ()
+    if not components or not all(isinstance(one, Normal) for one in components):
+        return drawn
+    parts = [(one.mean_, math.sqrt(one.variance_)) for one in components]
+    normals = tuple((float(w), float(m), s) for w, (m, s) in zip(mixture.weights_, parts, strict=True))
+    rows = [f"component {at + 1}" for at in range(len(parts))]
+    table = partial(matrix_grid, "Components", rows, ["mean", "standard deviation"], parts, "none")
+    return replace(
+        drawn,
+        variables=lambda: [VariableDistribution("value", normals=normals)],
+        tables=[*drawn.tables, table],
+    )
+
+
+def _variables(fitted: HiddenMarkovFitted) -> list[VariableDistribution]:
+    """The first state, and the share of each state in the long run."""
+    found = [VariableDistribution("first state", fitted.states, tuple(fitted.initial.tolist()))]
+    shares = long_run(np.asarray(fitted.transitions))
+    if shares is not None:
+        found.append(VariableDistribution("state in the long run", fitted.states, tuple(shares.tolist())))
+    return found
+
+
+def _tables(fitted: HiddenMarkovFitted) -> list[Callable[[], Grid | None]]:
+    states, symbols = fitted.states, fitted.symbols
+    found: list[Callable[[], Grid | None]] = [
+        lambda: matrix_grid("First state", ["P"], states, fitted.initial, "share"),
+        lambda: matrix_grid("Next state, given the state", states, states, fitted.transitions, "share"),
+    ]
+    if symbols:
+        return [
+            *found,
+            lambda: matrix_grid("Symbol, given the state", states, symbols, fitted.symbol_probabilities, "share"),
+        ]
+    return found + _emissions(states, fitted.emissions)
+
+
+def _emissions(states: Sequence[Hashable], laws: Sequence[Any]) -> list[Callable[[], Grid | None]]:
+    """Parameters of the law of each state: numbers and vectors in a table of all states, matrices in one for each."""
+    parameters = [law.parameters_ for law in laws]
+    titles = laws[0].portrait().columns
+    found: list[Callable[[], Grid | None]] = []
+    names = [name for name, value in parameters[0].items() if np.ndim(value) == 0]
+    if names:
+        values = [[held[name] for name in names] for held in parameters]
+        found.append(partial(matrix_grid, "Value, given the state", states, names, values, "signed"))
+    for name, value in parameters[0].items():
+        columns = list(titles or range(np.shape(value)[-1] if np.ndim(value) else 0))
+        if np.ndim(value) == 1:
+            rows = [held[name] for held in parameters]
+            title = f"{name.capitalize()}, given the state"
+            found.append(partial(matrix_grid, title, states, columns, rows, "signed"))
+        elif np.ndim(value) == 2:
+            for state, held in zip(states, parameters, strict=True):
+                title = f"{name.capitalize()} in state {state}"
+                found.append(partial(matrix_grid, title, columns, columns, held[name], "signed"))
+    return found
+
+
+def _table(fitted: HiddenMarkovFitted, name: Any) -> Table:
+    states = Variable.discrete("state", fitted.states)
+    if name == "initial":
+        return Table(Domain([states]), fitted.initial)
+    if name == "transitions":
+        return Table(Domain([states, Variable.discrete("next", fitted.states)]), fitted.transitions)
+    if name == "emissions":
+        return Table(Domain([states, Variable.discrete("symbol", fitted.symbols)]), fitted.symbol_probabilities)
+    raise OptionError(f"A HiddenMarkovModel has the tables initial, transitions and emissions, not {name!r}.")
+
+
+def _parameters(fitted: HiddenMarkovFitted) -> dict[str, Any]:
+    """Where it begins, how it moves, and the law of each state."""
+    laws = zip(fitted.states, fitted.emissions, strict=True)
+    found: dict[str, Any] = {name: _table(fitted, name) for name in ("initial", "transitions")}
+    return found | {"emissions": {state: _numbers(law) for state, law in laws}}
+
+
+def _numbers(law: Any) -> dict[str, Any]:
+    """The parameters of a law by name, and the laws that it is made of."""
+    found = {"law": type(law).__name__, **law.parameters_}
+    options = law.get_params(deep=False)
+    parts = options.get("laws", options.get("components"))
+    return found if parts is None else found | {"laws": [_numbers(part) for part in parts]}
+
+
+def _text(fitted: HiddenMarkovFitted) -> str:
+    laws = zip(fitted.states, fitted.emissions, strict=True)
+    emitted = "\n".join(f"{state}: {law}" for state, law in laws)
+    return f"{_table(fitted, 'initial')}\n\n{_table(fitted, 'transitions')}\n\n{emitted}"
+
+
+def _estimates(model: HiddenMarkovModel, level: float = 0.95, node: Hashable = None) -> Estimates:
+    return counted_estimates(model.counted_rows(), level, prior=model.get_params(deep=False)["prior"] is not None)
+
+
+def _decoding(model: HiddenMarkovModel, sequence: Any) -> DecodedStates:
+    """The states of one sequence; several are an error."""
+    step = np.asarray(model.sample(1, random_state=0)[0], dtype=object)[0]
+    nested = isinstance(sequence, list | tuple) and len(sequence) > 0 and np.ndim(sequence[0]) > np.ndim(step)
+    if nested and len(sequence) > 1:
+        raise OptionError(f"plot.states draws one sequence; there are {len(sequence)}. Call it for each, with ax=.")
+    one = list(sequence) if nested else [sequence]
+    number = {name: at for at, name in enumerate(model.states_)}
+    path = tuple(number[state] for state in model.predict(one)[0])
+    return DecodedStates(model.states_, path, np.asarray(model.predict_proba(one)[0]))

@@ -1,0 +1,188 @@
+"""The fit of a hidden Markov model: sequences become what its states emit, and counts where every state is known."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import EstimateError, OptionError
+from suffice.families.base import generator
+from suffice.fitting.contract import Inputs, Problem, Purpose
+from suffice.models.hidden_markov.baum_welch import BaumWelch, HiddenSequences
+from suffice.models.hidden_markov.build import emission_of
+from suffice.models.hidden_markov.counting import Counting, KnownSequences
+from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.expectation import Expectation
+from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
+from suffice.models.hidden_markov.learning import Learner
+from suffice.models.hidden_markov.observed import Observed
+from suffice.models.hidden_markov.parameters import Statistics
+from suffice.models.hidden_markov.priors import pseudo_counts, split_prior
+from suffice.models.hidden_markov.reading import (
+    Form,
+    Opened,
+    check_possible,
+    open_observations,
+    read_labels,
+    read_weights,
+    state_names,
+)
+from suffice.models.hidden_markov.start import Start, known_counts
+from suffice.models.hidden_markov.structure import Structure, read_fixed, read_tied
+
+Floats = NDArray[np.float64]
+States = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenMarkovTask:
+    """What a `HiddenMarkovModel` declares, by its options."""
+
+    options: Mapping[str, Any]
+
+    # -- what the options say ----------------------------------------------------------------------------------------
+
+    def learner(self, emission: Emission, states: States) -> Learner:
+        """The M-step."""
+        options, prior, size = self.options, split_prior(self.options["prior"]), len(states)
+        structure, estimate = self.structure(emission, states), options["estimate"]
+        return Learner(
+            emission,
+            pseudo_counts(prior.get("initial"), (size,), estimate, "initial") * structure.first,
+            pseudo_counts(prior.get("transitions"), (size, size), estimate, "transitions") * structure.pairs,
+            read_fixed(options["fixed"]),
+            read_tied(options["tied"], states),
+            isinstance(options["initial"], str),
+        )
+
+    def structure(self, emission: Emission, states: States) -> Structure:
+        """Start values, and what they and the topology forbid."""
+        given = self.options["emissions"]
+        laws = None if given is None else emission.parameters_of(given)
+        return Structure.read(self.options, len(states), laws)
+
+    def start(self, data: HiddenSequences) -> Start:
+        """Where EM begins."""
+        learner, structure = self.learner(data.emission, data.states), self.structure(data.emission, data.states)
+        return Start(data.observed, learner, structure, self.options["threads"])
+
+    def checked_start(self, data: HiddenSequences) -> Start:
+        """As `start`; start values and known states that exclude one another are an error."""
+        found = self.start(data)
+        learner, structure = found.learner, found.structure
+        if structure.emission is not None and "emissions" not in learner.fixed:
+            learner.emission.check_start(structure.emission)
+            learner.check_tied(structure.emission, data.states)
+        structure.check_labels(data.observed, learner.emission, data.states)
+        return found
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def read(
+        self, given: Inputs, known: HiddenMarkovFitted | None, purpose: Purpose
+    ) -> HiddenSequences | KnownSequences:
+        """Sequences, or their counts where every state is known; under the names of a fitted value that is known.
+
+        Sequences that are compared with a fitted value stay sequences, whatever is known about their states.
+        """
+        form: Form = given["form"] or Form()
+        if known is not None:
+            form = form.reading(known.columns_of(given.data, form.columns))
+        form, paths = form.split(given.data, given["states"])
+        opened = open_observations(given.data, form)
+        weights = read_weights(given["sample_weight"], opened.sequences.n_sequences)
+        if purpose == "compare":
+            assert known is not None
+            return self._compared(opened, paths, form, weights, known)
+        names = state_names(self.options["states"]) if known is None else known.states
+        counted = known is None and isinstance(self.options["states"], int | np.integer)
+        labels, states = read_labels(paths, opened, form.lengths, names, counted)
+        if known is None and not weights.any():
+            raise EstimateError("All sequences have the weight 0: there is nothing to learn from.")
+        return self._settled(opened, weights, labels, states, known)
+
+    def _settled(
+        self, opened: Opened, weights: Floats, labels: Any, states: States, known: HiddenMarkovFitted | None
+    ) -> HiddenSequences | KnownSequences:
+        """The sequences with their emission; its priors give modes where something is hidden, and else means."""
+        columns = opened.sequences.columns if known is None else known.columns
+        steps = np.repeat(weights, opened.sequences.lengths)
+        settled = None if known is None else known.emission.describe_with(opened.columns)
+
+        def built(*, hidden: bool) -> Emission:
+            return emission_of(
+                self.options,
+                len(states),
+                opened.columns,
+                columns,
+                hidden=hidden,
+                known=settled,
+                variables=opened.sequences.variables,
+                weights=steps,
+            )
+
+        hidden = labels is None or bool((labels < 0).any())
+        emission = built(hidden=hidden)
+        observed = Observed(emission.read(opened.columns), opened.sequences.offsets, weights, labels)
+        closed = not hidden and emission.in_closed_form(observed.data)
+        if not hidden and not closed and known is None:
+            emission = built(hidden=True)
+        data = HiddenSequences(observed, emission, states, columns)
+        if closed:
+            return self._counted(data)
+        if known is not None:
+            raise OptionError(
+                "Only sequences whose states are all known, and whose steps have all columns or none, can be added or "
+                "taken out."
+            )
+        return data
+
+    def _compared(
+        self, opened: Opened, paths: Any, form: Form, weights: Floats, known: HiddenMarkovFitted
+    ) -> HiddenSequences:
+        labels, _ = read_labels(paths, opened, form.lengths, known.states, False)
+        data = known.emission.read(opened.columns)
+        observed = Observed(data, opened.sequences.offsets, weights, labels)
+        expectation = Expectation(observed, known.emission, self.options["threads"])
+        check_possible(expectation.log_likelihoods(known.parameters))
+        return HiddenSequences(observed, known.emission, known.states, known.columns)
+
+    def _counted(self, data: HiddenSequences) -> KnownSequences:
+        expectation, rng = Expectation(data.observed, data.emission), generator(self.options["random_state"])
+        statistics, before = known_counts(expectation, self.checked_start(data), rng)
+        observed = data.observed
+        return KnownSequences(statistics, before, data.emission, data.states, data.columns, observed.n_steps)
+
+    # -- problems ----------------------------------------------------------------------------------------------------
+
+    def problem(
+        self, data: HiddenSequences | KnownSequences, start: HiddenMarkovFitted | None
+    ) -> Problem[HiddenMarkovFitted]:
+        """Counts, or EM."""
+        if isinstance(data, KnownSequences):
+            return self.counting(data)
+        return BaumWelch(self.options, data, self.checked_start(data))
+
+    def counting(self, data: KnownSequences) -> Counting:
+        """The problem of counts."""
+        learner, structure = self.learner(data.emission, data.states), self.structure(data.emission, data.states)
+        return Counting(self.options, data, learner, structure)
+
+    def compared(self, given: Inputs, known: HiddenMarkovFitted) -> BaumWelch:
+        """The problem of sequences that are compared with a fitted value."""
+        data = self.read(given, known, "compare")
+        assert isinstance(data, HiddenSequences)
+        return BaumWelch(self.options, data, self.start(data))
+
+    def joined(
+        self, data: KnownSequences, known: HiddenMarkovFitted, held: Statistics, rows: int, sign: int
+    ) -> KnownSequences:
+        """Counts that were held, of so many rows, with those of further sequences added (sign 1) or taken out (-1)."""
+        held = replace(held, emission=known.emission.laid_out(held.emission, data.emission))
+        statistics = held + data.statistics if sign > 0 else held.without(data.statistics, data.emission)
+        emission = data.emission.rescaled(statistics.emission)
+        return replace(data, statistics=statistics, emission=emission, rows=rows + sign * data.rows)

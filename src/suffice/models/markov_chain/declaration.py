@@ -1,0 +1,380 @@
+"""Markov chains of any order: initial and transition probabilities from sequences, smoothed as asked."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.checks import choice, whole_number
+from suffice.errors import OptionError
+from suffice.fitting.driver import Fit
+from suffice.fitting.estimator import SummaryEstimator
+from suffice.fitting.report import CountedRows, MatchedStatistics
+from suffice.models.markov_chain.analysis import LongRun
+from suffice.models.markov_chain.distributions import NextState
+from suffice.models.markov_chain.fitted import ChainFitted
+from suffice.models.markov_chain.input import Given, Vocabulary, opened, splitter
+from suffice.models.markov_chain.sampling import sample_sequences
+from suffice.models.markov_chain.task import ChainTask, matched
+from suffice.sources.ngrams import check_marks
+from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
+
+Floats = NDArray[np.float64]
+
+_CHOICES: Mapping[str, tuple[Any, ...]] = {"estimate": (None, "mean", "map"), "unseen": ("uniform", "nan", "raise")}
+
+
+class MarkovChain(SummaryEstimator):
+    """A stationary Markov chain: ``p(x_1 ... x_T) = p(x_1) prod_t p(x_t | x_{t-k} ... x_{t-1})`` with k = `order`.
+
+    Sequences come as a list of sequences of any lengths, as one array with ``lengths=``, as a table with ``group=``,
+    as the path of a text file (one sequence a line) or as an iterator. Nothing is counted across their ends. The first
+    steps have distributions of their own, given the start of the sequence.
+
+    Args:
+        order: number of states that the next one depends on; 0 for steps that depend on none (single words).
+        smoothing: None for relative frequencies; `Interpolation`, `AbsoluteDiscount`, `Katz` or `KneserNey`, or their
+            names "deleted", "held-out", "absolute", "katz", "kneser-ney".
+        prior: pseudo-counts of the rows: a number, numbers by state, an array (states, states), a `Dirichlet`, a
+            `DirichletMixture`, or ``{"initial": ..., "transitions": ...}``.
+        estimate: with a prior, "mean" of the posterior (default) or "map", its mode.
+        states: the states in order; by default those seen, sorted.
+        bounds: whether the end of a sequence is an event: True for the marks "<s>" and "</s>", or two marks.
+        unknown: the state that stands for every state not known, such as "<unk>". With None sequences that hold one
+            score -inf, and a question that names one is an error.
+        min_count: states seen less often are unknown.
+        tokens: how texts become sequences: "words", "characters" or a function. Files are read as words.
+        unseen: the row of a history never seen, where nothing is smoothed: "uniform", "nan" or "raise". With "nan"
+            tables show NaN, and events after such a history score -inf.
+        learn_prior: whether the prior of the rows is learned from them, starting from the one given (EM).
+        max_iter: most iterations, where weights or a prior are learned.
+        tolerance: on the slope of what is maximised, in nats an event (or a row).
+        max_seconds: most seconds.
+        progress: show a bar.
+        callback: called with the state after each iteration; True stops the fit.
+
+    >>> chain = MarkovChain().fit(["aab", "aba"])
+    >>> chain.probability("b", "a")
+    0.6666666666666666
+    """
+
+    def __init__(
+        self,
+        order: int = 1,
+        *,
+        smoothing: Any = None,
+        prior: Any = None,
+        estimate: str | None = None,
+        states: Any = None,
+        bounds: Any = False,
+        unknown: Hashable | None = None,
+        min_count: int = 1,
+        tokens: Any = None,
+        unseen: str = "uniform",
+        learn_prior: bool = False,
+        max_iter: int = 1000,
+        tolerance: float = 1e-9,
+        max_seconds: float | None = None,
+        progress: bool = False,
+        callback: Any = None,
+    ) -> None:
+        """See the class."""
+        options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        super().__init__(**options)
+        for name, allowed in _CHOICES.items():
+            choice(options[name], name, allowed)
+        whole_number(order, "order", 0)
+        whole_number(min_count, "min_count")
+        if smoothing is not None and prior is not None:
+            raise OptionError("Give either smoothing= or prior=: each says what events never seen get.")
+        if min_count > 1 and unknown is None:
+            raise OptionError("min_count needs unknown=, the state that stands for rare ones, such as '<unk>'.")
+        if (estimate == "map" or learn_prior) and prior is None:
+            raise OptionError("estimate='map' and learn_prior= speak of a prior; give prior=.")
+        if not isinstance(unknown, Hashable):
+            raise OptionError(f"unknown is {unknown!r}; expected a state, such as '<unk>'.")
+        if states is not None and (
+            not isinstance(states, Iterable) or not all(isinstance(s, Hashable) for s in states)
+        ):
+            raise OptionError(f"states is {states!r}; expected a list of states.")
+        splitter(tokens)
+        check_marks(bounds)
+        self._task().smoothing  # noqa: B018  A way of smoothing that is none is refused here.
+
+    def _task(self) -> ChainTask:
+        return ChainTask(self._options)
+
+    @classmethod
+    def from_distribution(cls, distribution: NextState, words: Vocabulary, **options: Any) -> Self:
+        """A chain whose distribution is given, as a file of another program holds it: without counts."""
+        bounds = False if words.end is None else (words.start, words.end)
+        chain = cls(distribution.order, bounds=bounds, unknown=words.unknown, **options)
+        return chain._adopt(Fit(ChainFitted(distribution, words, **chain._task().how())))
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        *,
+        columns: Any = None,
+        lengths: Any = None,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        held_out: Any = None,
+    ) -> Self:
+        """Learn the chain from sequences.
+
+        Args:
+            data: sequences in any of the accepted forms, the path of a text file, an iterator, or a `Summary`.
+            sample_weight: one weight a sequence, or the column of a table that holds it; 2 counts as two sequences.
+            columns: the column of a table that holds the states.
+            lengths: number of steps of each sequence, where the data are one array.
+            group: name of the column that tells the sequences of a table apart.
+            order: name of the column that orders the steps of each sequence, such as a time; rows of a DuckDB, Dask or
+                Spark table need it, since these come in no order of their own.
+            held_out: further sequences, from which ``Interpolation("held-out")`` learns its weights.
+        """
+        form = {"columns": columns, "lengths": lengths, "group": group, "order": order, "held_out": held_out}
+        return self._learn(data, sample_weight=sample_weight, **form)
+
+    def partial_fit(
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        *,
+        keep: float = 1.0,
+        columns: Any = None,
+        lengths: Any = None,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        held_out: Any = None,
+    ) -> Self:
+        """Add sequences to those learned; equal to one fit on all. `keep` below 1 weights the earlier ones down."""
+        form = {"columns": columns, "lengths": lengths, "group": group, "order": order, "held_out": held_out}
+        return self._join(keep, data, sample_weight=sample_weight, **form)
+
+    def unlearn(
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        *,
+        columns: Any = None,
+        lengths: Any = None,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        held_out: Any = None,
+    ) -> Self:
+        """Take sequences out again; equal to a fit that never saw them."""
+        form = {"columns": columns, "lengths": lengths, "group": group, "order": order, "held_out": held_out}
+        return self._leave(data, sample_weight=sample_weight, **form)
+
+    def matched_statistics(self) -> MatchedStatistics | None:
+        """Counted steps, and n(history) p(next | history); smoothing moves them apart. None without counts."""
+        return matched(self.fitted_)
+
+    def counted_rows(self) -> list[CountedRows]:
+        """The rows that were met with their counts and pseudo-counts; empty without a prior."""
+        rows: list[CountedRows] = self.fitted_.counted_rows()
+        return rows
+
+    # -- probabilities -----------------------------------------------------------------------------------------------
+
+    @property
+    def states_(self) -> tuple[Hashable, ...]:
+        """Every state that can come next, in order; the end mark and the unknown state among them."""
+        states: tuple[Hashable, ...] = self.fitted_.words.states
+        return states
+
+    def probability(self, word: Hashable, history: Any = ()) -> float:
+        """``p(word | history)``: one state for order 1, or a list of states, oldest first.
+
+        An empty history is the start of a sequence, which the start mark at the head of a shorter one stands for too.
+        """
+        return float(np.exp(self.log_probability(word, history)))
+
+    def log_probability(self, word: Hashable, history: Any = ()) -> float:
+        """Natural logarithm of `probability`; -inf for what cannot be."""
+        return float(self.fitted_.log_probability(word, history))
+
+    def row(self, history: Any = ()) -> Table:
+        """The distribution of the next state after a history, as a `Table`."""
+        table: Table = self.fitted_.row(history)
+        return table
+
+    @property
+    def initial_(self) -> Table:
+        """The distribution of the first state, a `Table` over "to"."""
+        table: Table = self.fitted_.initial
+        return table
+
+    @property
+    def transitions_(self) -> Table:
+        """``p(to | from)``, a `Table` with one row for each history: axes "from", "to", or "from_2", "from_1", "to"."""
+        table: Table = self.fitted_.transitions
+        return table
+
+    @property
+    def unseen_histories_(self) -> list[Any]:
+        """Histories that occur in the data and are never followed: states for order 1, else tuples, at most 100."""
+        histories: list[Any] = self.fitted_.unseen_histories
+        return histories
+
+    @property
+    def n_unseen_histories_(self) -> int:
+        """Number of histories that were never followed by anything, seen or not."""
+        return int(self.fitted_.n_unseen_histories)
+
+    @property
+    def background_(self) -> Table:
+        """The distribution of the next state by itself: an interpolation's end, or the mean of a Dirichlet prior."""
+        table: Table = self.fitted_.background_table
+        return table
+
+    @property
+    def interpolation_weight_(self) -> Any:
+        """The weight of the background.
+
+        A number where all histories share it; else a `Table` over the histories. With Dirichlet rows of strength |b|
+        it is ``|b| / (|b| + n(h))``: the prior counts for less where more was seen. Orders above 1 have one number for
+        each length of history, shortest first.
+        """
+        return self.fitted_.interpolation_weight
+
+    @property
+    def prior_(self) -> Any:
+        """The prior of the rows: a `Dirichlet` or a `DirichletMixture`, as given or as learned."""
+        return self.fitted_.shared_prior
+
+    def posterior(self, history: Any = ()) -> Any:
+        """The posterior of the row after a history: rows are learned independently of each other."""
+        return self.fitted_.posterior(history)
+
+    def responsibilities(self, history: Any = ()) -> Floats:
+        """Posterior probability of each component of a mixture prior for the row after a history (C,)."""
+        return np.asarray(self.fitted_.responsibilities(history))
+
+    def counts(self, history: Any = ()) -> Floats:
+        """How often each state came next after a history, in the order of `states_`."""
+        return np.asarray(self.fitted_.counts(history))
+
+    @property
+    def standard_errors_(self) -> Table:
+        """Standard errors of `transitions_`: ``sqrt(p (1 - p) / n(h))``, or posterior standard deviations.
+
+        NaN for a history never seen, where nothing is smoothed.
+        """
+        table: Table = self.fitted_.standard_errors()
+        return table
+
+    # -- the long run ------------------------------------------------------------------------------------------------
+
+    def stationary_distribution(self) -> Table:
+        """The distribution that one step leaves as it is; unique where one closed class is reached from everywhere."""
+        return LongRun.of(self.fitted_).stationary_distribution()
+
+    def hitting_times(self, targets: Any) -> Table:
+        """Expected number of steps from each state until a target (a state, or a list of them) is hit."""
+        return LongRun.of(self.fitted_).hitting_times(targets)
+
+    def communicating_classes(self) -> list[tuple[Hashable, ...]]:
+        """The classes of states that reach each other, closed ones first."""
+        return LongRun.of(self.fitted_).communicating_classes()
+
+    def closed_classes(self) -> list[tuple[Hashable, ...]]:
+        """The classes that are never left once entered; one of a single state is an absorbing state."""
+        return LongRun.of(self.fitted_).closed_classes()
+
+    @property
+    def absorbing_states_(self) -> list[Hashable]:
+        """States that are never left."""
+        return [members[0] for members in self.closed_classes() if len(members) == 1]
+
+    def absorption_probabilities(self) -> Table:
+        """Probability of ending in each closed class from each state.
+
+        A `Table` over "from" and "class", the number of the class in `closed_classes`.
+        """
+        return LongRun.of(self.fitted_).absorption_probabilities()
+
+    def is_ergodic(self) -> bool:
+        """Whether every state is reached from every other, and not in a fixed rhythm only."""
+        return LongRun.of(self.fitted_).is_ergodic()
+
+    # -- sequences ---------------------------------------------------------------------------------------------------
+
+    def score(
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        *,
+        columns: Any = None,
+        lengths: Any = None,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+    ) -> float:
+        """Mean log-likelihood of an event: of a step, and with bounds of the end of a sequence too."""
+        form = {"columns": columns, "lengths": lengths, "group": group, "order": order}
+        summary = self._read("compare", data, sample_weight=sample_weight, **form).statistics
+        if summary.weight <= 0:
+            raise OptionError("The score of no sequences is undefined: the data have no weight.")
+        return float(self.fitted_.log_likelihood(summary)) / summary.weight
+
+    def perplexity(
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        *,
+        columns: Any = None,
+        lengths: Any = None,
+        group: Hashable | None = None,
+        order: Hashable | None = None,
+        initial: bool | None = None,
+    ) -> float:
+        """``exp`` of the mean of -log p over the predicted events; infinite where one cannot be.
+
+        initial: whether first states are among them. By default they are where sequences have bounds; in a plain chain
+        the transitions alone are predicted.
+        """
+        form = {"columns": columns, "lengths": lengths, "group": group, "order": order}
+        summary = self._read("compare", data, sample_weight=sample_weight, **form).statistics
+        first = self.fitted_.words.end is not None if initial is None else initial
+        return float(self.fitted_.perplexity(summary, initial=first))
+
+    def score_samples(
+        self, data: Any, *, columns: Any = None, lengths: Any = None, group: Any = None, order: Any = None
+    ) -> Floats:
+        """Log-likelihood of each sequence (n_sequences,); -inf where one cannot be."""
+        sequences = opened(Given(data, lengths, group, None, order), self._options["tokens"], columns)
+        return np.asarray(self.fitted_.score_samples(sequences.single()))
+
+    def sample(
+        self, n: int = 1, length: int | None = None, *, random_state: Any = None, history: Any = ()
+    ) -> list[list[Hashable]]:
+        """Draw `n` sequences that go on from a history, by default from the start.
+
+        length: steps of each; with bounds a sequence ends with its end mark (which is left out), or after `length`
+        steps (by default 1000).
+        """
+        return sample_sequences(self.fitted_, n, length, history, random_state)
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        if self._fit is None:
+            from suffice.fitting.portrait import Portrait
+
+            return Portrait("MarkovChain", "chain")
+        return self._fitted_portrait()
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> ChainFitted:
+        task = self._task()
+        return ChainFitted.from_dict(plain, self._options["order"], counted=learned, **task.how())

@@ -1,0 +1,413 @@
+"""What a Markov chain learns: the distribution of the next state given those before; and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.errors import DataError, EstimateError, FileFormatError, OptionError, SizeError
+from suffice.families.dirichlet import Dirichlet
+from suffice.families.dirichlet_mixture import DirichletMixture
+from suffice.fitting.report import CountedRows
+from suffice.models.markov_chain.distributions import (
+    BackoffDistribution,
+    MixtureDistribution,
+    NextState,
+    distribution_from_plain,
+    row,
+    whole_history,
+)
+from suffice.models.markov_chain.input import Vocabulary, windows_of
+from suffice.models.markov_chain.levels import Levels, at_places
+from suffice.models.markov_chain.matched import rows_with_prior
+from suffice.models.markov_chain.rows import Histories, RowPrior
+from suffice.records import checked
+from suffice.sources.ngrams import Layout, sequence_windows
+from suffice.sources.sequences import Sequences, code_states
+from suffice.statistics import Summary
+from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Cells up to which tables over all histories are made.
+MOST_CELLS = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class ChainFitted:
+    """``p(next | history)`` over the words of a vocabulary.
+
+    `levels` are the runs that were counted, None where a chain comes from a file of probabilities. `prior` is the prior
+    of the rows, `weights` those of an interpolation for each length of history, `background` what it ends at.
+    `smoothed`, `estimate` ("mle", "mean", "map") and `unseen` say how the rows were made.
+    """
+
+    distribution: NextState
+    words: Vocabulary
+    levels: Levels | None = None
+    prior: RowPrior | None = None
+    weights: tuple[Floats, ...] = ()
+    background: Floats | None = None
+    smoothed: bool = False
+    estimate: str = "mle"
+    unseen: str = "uniform"
+
+    title = "MarkovChain"
+
+    @property
+    def n_params(self) -> int:
+        """Free parameters: ``card - 1`` for each history of 0 to `order` states."""
+        histories = sum(len(self.words.words) ** n for n in range(self.distribution.order + 1))
+        return int(histories * (self.words.card - 1))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the rows are relative frequencies."""
+        return not self.smoothed and self.prior is None
+
+    @property
+    def counted(self) -> Levels:
+        """The counted runs; a question about counts needs some."""
+        if self.levels is None:
+            raise EstimateError(
+                "This chain comes from a file of probabilities, without counts: there are none to look at, to add to "
+                "or to take from. Fit a chain on the sequences themselves."
+            )
+        return self.levels
+
+    # -- probabilities -----------------------------------------------------------------------------------------------
+
+    def history_codes(self, history: Any) -> Integers:
+        """Numbers (order,) of a history, oldest first, padded with the start mark."""
+        words = self.words
+        order = self.distribution.order
+        if history is None:
+            given: list[Any] = []
+        elif isinstance(history, list | tuple) and words.variable.find(tuple(history)) is None:
+            given = list(history)
+        elif isinstance(history, str) and words.variable.find(history) is None and history != words.start:
+            whole = words.unknown is None and all(words.variable.find(letter) is not None for letter in history)
+            given = list(history) if whole else [history]
+        else:
+            given = list(history) if isinstance(history, np.ndarray) else [history]
+        places = [words.place(state, history=True) for state in given[len(given) - min(order, len(given)) :]]
+        if len(places) < order and places and places[0] != words.card:
+            raise OptionError(
+                f"The history {history!r} has {len(places)} states; a chain of order {order} needs {order}, or a "
+                f"history that begins with the start mark {words.start!r}."
+            )
+        return np.array([words.card] * (order - len(places)) + places, dtype=np.int64)
+
+    def probability(self, word: Hashable, history: Any = ()) -> float:
+        """``p(word | history)``: one state for order 1, or a list of states, oldest first.
+
+        An empty history is the start of a sequence, which the start mark at the head of a shorter one stands for too.
+        """
+        return float(np.exp(self.log_probability(word, history)))
+
+    def log_probability(self, word: Hashable, history: Any = ()) -> float:
+        """Natural logarithm of `probability`; -inf for what cannot be."""
+        places = self.history_codes(history)
+        window = np.array([*places, self.words.place(word)], dtype=np.int64)
+        return float(self.distribution.log_prob(window[None, :])[0])
+
+    def row(self, history: Any = ()) -> Table:
+        """The law of the next state after a history, as a `Table`."""
+        places = self.history_codes(history)
+        return self._table(("to",), self._shown(row(self.distribution, places)))
+
+    @property
+    def initial(self) -> Table:
+        """The law of the first state, a `Table` over "to"."""
+        return self._table(("to",), row(self.distribution, self.history_codes(())))
+
+    @property
+    def transitions(self) -> Table:
+        """``p(to | from)``, a `Table` with one row for each history: axes "from", "to", or "from_2", "from_1", "to"."""
+        return self._table(self._axes(), self._all_rows())
+
+    def _axes(self) -> tuple[str, ...]:
+        order = self.distribution.order
+        return ("from", "to") if order == 1 else (*(f"from_{lag}" for lag in range(order, 0, -1)), "to")
+
+    def _table(self, axes: tuple[str, ...], values: Floats) -> Table:
+        words = self.words
+        variables = [Variable.discrete(axis, words.words if axis != "to" else words.states) for axis in axes]
+        return Table(Domain(variables), values)
+
+    def _histories(self) -> Integers:
+        """Numbers of every history of words (histories, order); too many are an error."""
+        words = self.words
+        order = self.distribution.order
+        if order == 0:
+            return np.empty((1, 0), np.int64)
+        codes = words.places(words.words)
+        size = len(codes) ** order
+        if size * words.card > MOST_CELLS:
+            raise SizeError(
+                f"A table of {len(codes):,} states and order {order} has {size * words.card:,} cells; ask for "
+                "probability(word, history) or row(history)."
+            )
+        grid = np.meshgrid(*[codes] * order, indexing="ij")
+        return np.stack([axis.ravel() for axis in grid], axis=1)
+
+    def _all_rows(self) -> Floats:
+        words = self.words
+        order = self.distribution.order
+        histories = self._histories()
+        windows = np.empty((len(histories), words.card, order + 1), np.int64)
+        windows[:, :, :-1] = histories[:, None, :]
+        windows[:, :, -1] = np.arange(words.card)
+        found = np.exp(self.distribution.log_prob(windows.reshape(-1, order + 1)))
+        shape = (len(words.words),) * order + (words.card,)
+        return self._shown(found.reshape(shape))
+
+    def _shown(self, rows: Floats) -> Floats:
+        """Rows (..., card) as tables show them: NaN where nothing is known and that was asked for."""
+        if self.unseen == "nan" and self.is_plain:
+            return np.where(rows.sum(axis=-1, keepdims=True) > 0, rows, np.nan)
+        return rows
+
+    def _totals(self) -> Floats:
+        """How often each history was seen, in the shape of the table without its last axis."""
+        words = self.words
+        order = self.distribution.order
+        histories = self._histories()
+        context = self.counted.contexts(histories)[order]
+        totals = self.counted.totals(order + 1)
+        found = at_places(totals, context, 0.0)
+        return found.reshape((len(words.words),) * order)
+
+    @property
+    def unseen_histories(self) -> list[Any]:
+        """Histories that occur in the data and are never followed: states for order 1, else tuples, at most 100."""
+        words = self.words
+        order = self.distribution.order
+        if order == 0:
+            return []
+        total = self.counted.totals(order + 1)
+        at = np.flatnonzero(total <= 0)
+        spelled = self.counted.words(order)[at]
+        inside = (spelled < words.card).all(axis=1)
+        if words.end is not None:
+            inside &= (spelled != words.places([words.end])[0]).all(axis=1)
+        rows = spelled[inside][:100]
+        named = [tuple(words.states[code] for code in row) for row in rows]
+        return [name[0] for name in named] if order == 1 else named
+
+    # -- what smoothing and priors did -------------------------------------------------------------------------------
+
+    @property
+    def background_table(self) -> Table:
+        """The law of the next state by itself: what an interpolation ends at, or the mean of a Dirichlet prior."""
+        if self.background is not None:
+            return self._table(("to",), self.background)
+        if self.prior is not None and not self.prior.each:
+            means = self.prior.alphas / self.prior.alphas.sum(axis=1, keepdims=True)
+            return self._table(("to",), self.prior.weights @ means)
+        if isinstance(self.distribution, BackoffDistribution) and not self.is_plain:
+            return self._table(("to",), np.exp(self.distribution.log_p[0][:-1]))
+        raise EstimateError("This chain has no background: nothing is smoothed, or every row has its own prior.")
+
+    @property
+    def interpolation_weight(self) -> Any:
+        """The weight of the background.
+
+        A number where all histories share it; else a `Table` over the histories. With Dirichlet rows of strength |b|
+        it is ``|b| / (|b| + n(h))``: the prior counts for less where more was seen. Orders above 1 have one number for
+        each length of history, shortest first.
+        """
+        if self.distribution.order == 0:
+            raise EstimateError("A chain of order 0 has no histories, so that there is no weight of a background.")
+        if self.weights and all(len(found) == 1 for found in self.weights):
+            each = [float(found[0]) for found in self.weights]
+            return each[0] if len(each) == 1 else tuple(each)
+        if isinstance(self.distribution, MixtureDistribution):
+            return self._weight_table(self._mixture_weights())
+        if self.prior is not None:
+            mass = self.prior.alphas.sum(axis=1)
+            mass = mass if self.prior.each else mass[0]
+            if self.estimate == "map":
+                mass = mass - self.words.card
+            totals = self._totals()
+            if totals.shape != np.shape(mass) and np.ndim(mass):
+                raise EstimateError("The rows have priors of their own.")
+            return self._weight_table(
+                np.where(totals + mass > 0, mass / np.where(totals + mass > 0, totals + mass, 1), 1)
+            )
+        if isinstance(self.distribution, BackoffDistribution) and not self.is_plain:
+            context = self.counted.contexts(self._histories())[self.distribution.order]
+            logs = at_places(self.distribution.log_weight[-1], context, 0.0)
+            return self._weight_table(np.exp(logs).reshape((len(self.words.words),) * self.distribution.order))
+        raise EstimateError("Nothing is smoothed in this chain, so that there is no weight of a background.")
+
+    def _mixture_weights(self) -> Floats:
+        law = self.distribution
+        assert isinstance(law, MixtureDistribution)
+        context = law.levels.contexts(self._histories())[law.order]
+        share = at_places(law.share[-1], context, law.unseen)
+        return np.asarray(share.sum(axis=1)).reshape((len(self.words.words),) * law.order)
+
+    def _weight_table(self, values: Floats) -> Table:
+        return self._table(self._axes()[:-1], values)
+
+    @property
+    def shared_prior(self) -> Any:
+        """The prior of the rows: a `Dirichlet` or a `DirichletMixture`, as given or as learned."""
+        prior = self.prior
+        if prior is None or prior.each:
+            raise EstimateError("The rows of this chain do not share a prior.")
+        if len(prior.weights) == 1:
+            return Dirichlet(prior.alphas[0])
+        return DirichletMixture(weights=prior.weights, alphas=prior.alphas)
+
+    def posterior(self, history: Any = ()) -> Any:
+        """The posterior of the row after a history: rows are learned independently of each other."""
+        counts = self.counts(history)
+        if (
+            self.prior is not None
+            and self.prior.first is not None
+            and (self.history_codes(history) == self.words.card).all()
+        ):
+            return Dirichlet(self.prior.first).posterior(counts)
+        if self.prior is not None and self.prior.each:
+            at = int(self.history_codes(history)[0])
+            if at == self.words.card:
+                raise EstimateError("The first state has no prior of its own.")
+            return Dirichlet(self.prior.alphas[at]).posterior(counts)
+        return self.shared_prior.posterior(counts)
+
+    def responsibilities(self, history: Any = ()) -> Floats:
+        """Posterior probability of each component of a mixture prior for the row after a history (C,)."""
+        prior = self.shared_prior
+        if not isinstance(prior, DirichletMixture):
+            raise EstimateError("The prior of the rows is no mixture.")
+        return prior.responsibilities(self.counts(history))
+
+    def counts(self, history: Any = ()) -> Floats:
+        """How often each state came next after a history, in the order of `states_`."""
+        places = self.history_codes(history)
+        depth = int(whole_history(places[None, :], self.words.card)[0])
+        context = self.counted.contexts(places[None, :])[depth]
+        run = self.counted.find(depth + 1, np.repeat(context, self.words.card), np.arange(self.words.card))
+        return at_places(self.counted.levels[depth].count, run, 0.0)
+
+    def standard_errors(self) -> Table:
+        """Standard errors of `transitions_`: ``sqrt(p (1 - p) / n(h))``, or posterior standard deviations.
+
+        NaN for a history never seen, where nothing is smoothed.
+        """
+        if self.smoothed or isinstance(self.distribution, MixtureDistribution) or self.estimate == "map":
+            raise EstimateError("Standard errors are known for maximum likelihood and for means of Dirichlet rows.")
+        table = self.transitions
+        total = self._totals()[..., None]
+        if self.prior is not None:
+            mass = self.prior.alphas.sum(axis=1)
+            total = total + (mass[:, None] if self.prior.each else mass[0]) + 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.sqrt(table.values * (1.0 - table.values) / total)
+        return self._table(self._axes(), np.where(total > 0, found, np.nan))
+
+    @property
+    def n_unseen_histories(self) -> int:
+        """Number of histories that were never followed by anything, seen or not."""
+        words = self.words
+        order = self.distribution.order
+        if order == 0:
+            return 0
+        seen = Histories.of(self.counted, initial=False)
+        return int(len(words.words) ** order - np.count_nonzero((seen.level == order) & self._inside(seen)))
+
+    def _inside(self, seen: Histories) -> NDArray[np.bool_]:
+        order = self.distribution.order
+        return np.asarray(~self.counted.begins[order - 1][np.where(seen.level == order, seen.place, 0)])
+
+    # -- likelihoods -------------------------------------------------------------------------------------------------
+
+    def windows(self, summary: Summary) -> tuple[Integers, Floats]:
+        """The windows (m, order + 1) that a summary counts, in numbers of words, and their weights (m,)."""
+        words = self.words
+        layout = Layout(self.distribution.order, words.start, words.end, None)
+        windows, weights = windows_of(summary, layout, words)
+        return windows.astype(np.int64), weights
+
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over all counted events, natural logarithm; -inf where one cannot be."""
+        windows, weights = self.windows(summary)
+        return float(weights @ self.distribution.log_prob(windows)) if len(weights) else 0.0
+
+    def perplexity(self, summary: Summary, *, initial: bool) -> float:
+        """``exp`` of the mean of -log p over the predicted events, first states among them or not."""
+        windows, weights = self.windows(summary)
+        if self.distribution.order > 0 and not initial:
+            later = windows[:, -2] != self.words.card
+            windows, weights = windows[later], weights[later]
+        if weights.sum() <= 0:
+            raise DataError("There are no transitions: every sequence has a single step.")
+        return float(np.exp(-(weights @ self.distribution.log_prob(windows)) / weights.sum()))
+
+    def score_samples(self, sequences: Sequences) -> Floats:
+        """Log-likelihood of each sequence (n_sequences,)."""
+        words = self.words
+        codes, states = code_states(sequences.values)
+        if (codes < 0).any():
+            raise DataError("The sequences hold gaps; a Markov chain needs every state.")
+        end = None if words.end is None else int(words.places([words.end])[0])
+        order = self.distribution.order
+        windows, offsets = sequence_windows(words.places(states)[codes], sequences.offsets, order, words.card, end)
+        return np.add.reduceat(self.distribution.log_prob(windows), offsets[:-1])
+
+    def counted_rows(self) -> list[CountedRows]:
+        """The rows that were met with their counts and pseudo-counts; empty without a prior."""
+        if self.levels is None or self.prior is None or self.smoothed:
+            return []
+        return rows_with_prior(self.levels, self.words, self.prior)
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it."""
+        from suffice.models.markov_chain.portrait import portrait_of
+
+        return portrait_of(self)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a file; how the rows were made is in the options."""
+        words, prior = self.words, self.prior
+        held = None
+        if prior is not None:
+            held = {"weights": prior.weights, "alphas": prior.alphas, "first": prior.first, "each": prior.each}
+        apart = self.levels is not None and self.distribution.levels is None
+        return {
+            "law": self.distribution.to_plain(),
+            "states": list(words.states),
+            "marks": [words.start, words.end, words.unknown],
+            "prior": held,
+            "weights": list(self.weights),
+            "background": self.background,
+            "levels": self.counted.to_plain() if apart else None,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any], order: int, *, counted: bool, **how: Any) -> ChainFitted:
+        """Rebuild from plain data, checking it; how: the fields that say how the rows were made."""
+        distribution = distribution_from_plain(plain["law"])
+        words = checked(Vocabulary(tuple(plain["states"]), *plain["marks"]))
+        if words.card != distribution.card:
+            raise FileFormatError(f"The chain has {words.card} states and a law of {distribution.card}.")
+        if distribution.order != order:
+            raise FileFormatError(f"The chain is of order {order!r}, its law of {distribution.order}.")
+        held, given = plain["prior"], plain["levels"]
+        prior = None if held is None else RowPrior(held["weights"], held["alphas"], held["first"], held["each"])
+        levels = distribution.levels if given is None else Levels.from_plain(given)
+        rest = (prior, tuple(plain["weights"]), plain["background"])
+        return cls(distribution, words, levels if counted else None, *rest, **how)

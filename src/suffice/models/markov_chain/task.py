@@ -1,0 +1,191 @@
+"""The fit of a Markov chain: sequences become counted windows, windows a distribution, and that is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.checks import choice
+from suffice.domain import Domain, Variable, as_python
+from suffice.errors import EstimateError, OptionError, listing
+from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
+from suffice.fitting.control import Control
+from suffice.fitting.report import MatchedStatistics
+from suffice.fitting.summaries import SummaryData, SummaryTask
+from suffice.models.markov_chain.certificate import certify, log_likelihood, objective
+from suffice.models.markov_chain.fitted import ChainFitted
+from suffice.models.markov_chain.input import Given, read_summary
+from suffice.models.markov_chain.matched import matched_counts
+from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Interpolation, Katz, KneserNey, Smoothing
+from suffice.models.markov_chain.solve import ChainOptions, Solved, solve
+from suffice.sources.ngrams import Layout, check_marks
+from suffice.statistics import Statistic, Summary
+
+Floats = NDArray[np.float64]
+
+_BY_NAME: Mapping[str, Smoothing] = {
+    "deleted": Interpolation("deleted"),
+    "interpolation": Interpolation("deleted"),
+    "held-out": Interpolation("held-out"),
+    "absolute": AbsoluteDiscount(),
+    "katz": Katz(),
+    "kneser-ney": KneserNey(),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ChainTask(SummaryTask[ChainFitted]):
+    """The rows of a chain, by its options."""
+
+    @cached_property
+    def smoothing(self) -> Smoothing | None:
+        """The way of smoothing; None for none."""
+        given = self.options["smoothing"]
+        if isinstance(given, str):
+            return _BY_NAME[choice(given, "smoothing", _BY_NAME)]
+        if given is not None and not isinstance(given, Smoothing):
+            raise OptionError(
+                f"smoothing is {given!r}; expected Interpolation, AbsoluteDiscount, Katz or KneserNey, or a name."
+            )
+        return given
+
+    @property
+    def estimate(self) -> str:
+        """How rows follow from counts: "mle", or "mean" or "map" with a prior."""
+        return str(self.options["estimate"] or ("mle" if self.options["prior"] is None else "mean"))
+
+    @property
+    def declared(self) -> tuple[Hashable, ...] | None:
+        """The states that were declared; None where those seen count."""
+        given = self.options["states"]
+        return None if given is None else Variable.discrete("states", given).states
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The windows that are counted."""
+        start, end = check_marks(self.options["bounds"])
+        closed = None if self.options["unknown"] is not None else self.declared
+        return Layout(int(self.options["order"]), start, end, closed)
+
+    def how(self) -> dict[str, Any]:
+        """What a fitted value says about how its rows were made."""
+        return {
+            "smoothed": self.smoothing is not None,
+            "estimate": self.estimate,
+            "unseen": str(self.options["unseen"]),
+        }
+
+    # -- data --------------------------------------------------------------------------------------------------------
+
+    def read(self, given: Inputs, known: ChainFitted | None, purpose: Purpose) -> SummaryData:
+        """The counted windows of sequences, or those of a summary."""
+        if purpose == "join" and known is not None:
+            known.counted  # noqa: B018  A chain without counts has nothing to join or to leave.
+        more = {name: given[name] for name in ("lengths", "group", "held_out", "order")}
+        if isinstance(given.data, Summary):
+            if any(option is not None for option in more.values()):
+                raise OptionError(
+                    "A Summary holds counts already; give neither lengths, group, order nor held_out beside it."
+                )
+            return super().read(given, known, purpose)
+        # To be compared every state is read, so that one which is not known scores as such.
+        layout = replace(self.layout, states=None) if purpose == "compare" else self.layout
+        tokens, weights, columns = self.options["tokens"], given["sample_weight"], given["columns"]
+        return SummaryData(read_summary(Given(given.data, **more), layout, tokens, weights, columns), 1)
+
+    def required(
+        self, columns: Sequence[Hashable], known: ChainFitted | None, purpose: Purpose
+    ) -> Mapping[Hashable, Variable | None]:
+        """Every column."""
+        return dict.fromkeys(columns)
+
+    def asked(self, domain: Domain, known: ChainFitted | None, purpose: Purpose) -> tuple[Statistic, ...]:
+        """The counts of windows."""
+        return (self.layout.question,)
+
+    def check(self, summary: Summary, known: ChainFitted | None, purpose: Purpose) -> Summary:
+        """The summary, where it answers the question of this chain."""
+        summary[self.layout.question]
+        return summary
+
+    def problem(self, data: SummaryData, start: ChainFitted | None) -> ChainProblem:
+        """The rows of these counts."""
+        return ChainProblem(self, data)
+
+
+class ChainProblem:
+    """Counted windows meet a distribution of the next state."""
+
+    def __init__(self, task: ChainTask, data: SummaryData) -> None:
+        """Hold both."""
+        self.task, self.data = task, data
+        self._solved: Solved | None = None
+
+    def _solve(self, control: Control) -> Solved:
+        task, options = self.task, self.task.options
+        chosen = (task.smoothing, options["prior"], task.estimate, task.declared, as_python(options["unknown"]))
+        rest = (int(options["min_count"]), options["unseen"], bool(options["learn_prior"]), control)
+        return solve(self.data.statistics, task.layout, ChainOptions(*chosen, *rest))
+
+    def solve(self, control: Control) -> Found[ChainFitted]:
+        """The rows, smoothed as asked."""
+        task, solved = self.task, self._solve(control)
+        self._solved = solved
+        rest = (solved.levels, solved.prior, solved.weights, solved.background)
+        fitted = ChainFitted(solved.distribution, solved.words, *rest, **task.how())
+        estimates = {"mle": "maximum likelihood", "mean": "posterior mean", "map": "MAP"}
+        runs = len(solved.levels.levels[-1])
+        return Found(
+            fitted,
+            solved.method,
+            estimates[task.estimate] if task.smoothing is None else "smoothed frequencies",
+            solved.outcome,
+            (*self.data.notes, *solved.notes, *self._unseen_notes(fitted)),
+            f"order {solved.distribution.order}, {solved.words.card:,} states, {runs:,} distinct runs",
+        )
+
+    def _unseen_notes(self, fitted: ChainFitted) -> tuple[str, ...]:
+        """What to say about histories without a count."""
+        if not fitted.is_plain or not (dangling := fitted.unseen_histories):
+            return ()
+        if fitted.unseen == "raise":
+            raise EstimateError(
+                f"Histories that are never followed have no row: {listing(dangling)}. Give a prior= or smoothing=, or "
+                "unseen='uniform' or 'nan'."
+            )
+        filled = "uniform" if fitted.unseen == "uniform" else "NaN"
+        return (f"{len(dangling)} histories are never followed, their rows are {filled}: {listing(dangling, 4)}",)
+
+    def judge(self, fitted: ChainFitted) -> Judgement:
+        """Likelihood, slope and bound at the rows of a fitted value.
+
+        The events that learned weights are judged by are counted as the weights of shorter histories leave them, so
+        they come from the solve; the rows, the weights and the prior are those of the value.
+        """
+        solved = self._solve(Control()) if self._solved is None else self._solved
+        value = replace(solved, distribution=fitted.distribution, weights=fitted.weights, prior=fitted.prior)
+        likelihood, estimate = log_likelihood(fitted.distribution, fitted.counted), fitted.estimate
+        return Judgement(
+            likelihood,
+            objective(value, estimate, likelihood),
+            certify(value, estimate),
+            matched=lambda: matched(fitted),
+            log_evidence=solved.log_evidence,
+        )
+
+    def identity(self) -> Iterable[Any]:
+        """Chains take no checkpoints."""
+        return ()
+
+
+def matched(fitted: ChainFitted) -> MatchedStatistics | None:
+    """Counted steps, and n(history) p(next | history); smoothing moves them apart. None without counts."""
+    if fitted.levels is None:
+        return None
+    prior = None if fitted.smoothed else fitted.prior
+    return matched_counts(fitted.distribution, fitted.levels, fitted.words, prior, fitted.estimate)

@@ -1,0 +1,42 @@
+"""Things that are known by name: those of this package, and those that other packages offer by entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Values by name, each loaded when it is first asked for.
+
+    A package that is installed beside this one offers more of them as entry points of a `group`; they are looked up
+    where a name is not known here, so that they cannot take the place of what this package has under a name.
+    """
+
+    def __init__(self, group: str) -> None:
+        """group: of entry points, each of which names a value."""
+        self.group = group
+        self._known: dict[str, Callable[[], T]] = {}
+
+    def register(self, name: str, load: Callable[[], T]) -> None:
+        """Enter what gives a value, under its name."""
+        self._known[name] = load
+
+    def names(self) -> tuple[str, ...]:
+        """The names, in the order in which they were entered, then those of other packages."""
+        return (*self._known, *(name for name in self._offered() if name not in self._known))
+
+    def find(self, name: str) -> T | None:
+        """The value under a name; None where there is none."""
+        if name not in self._known:
+            self._known |= {other: load for other, load in self._offered().items() if other == name}
+        load = self._known.get(name)
+        return None if load is None else load()
+
+    def _offered(self) -> dict[str, Callable[[], T]]:
+        """What other packages offer: reading it takes milliseconds, so it waits until someone asks."""
+        from importlib.metadata import entry_points
+
+        return {entry.name: cast("Callable[[], T]", entry.load) for entry in entry_points(group=self.group)}
