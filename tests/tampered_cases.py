@@ -321,9 +321,8 @@ def _markov(solver: str, cliques: Any = None, prior: Any = None) -> Case:
 
             return solve
 
-        for name, method in list(learning._METHODS.items()):
-            monkeypatch.setitem(learning._METHODS, name, wrong(method))
-        monkeypatch.setattr(learning, "_ipf", wrong(learning._ipf))
+        named = learning.method_named
+        monkeypatch.setattr(learning, "method_named", lambda name: replace(named(name), solve=wrong(named(name).solve)))
 
     def fit() -> Any:
         return sf.MarkovNetwork(cliques, solver=solver, prior=prior).fit(TABLE)
@@ -420,7 +419,7 @@ MARKOV = {
         lambda: sf.MarkovNetwork(
             CLASSES, hidden={"H": 2}, solver="sml", prior=sf.Normal(variance=1.0), random_state=0
         ).fit(CLASS_ROWS),
-        ended("suffice.models.markov.hidden.stochastic.stochastic_ascent", shifted(0.7)),
+        ended("suffice.models.markov.hidden.held.stochastic_ascent", shifted(0.7)),
         lambda net: float(class_oracle(CLASS_ROWS).rows(net.weights_).sum()) - 0.5 * float(net.weights_ @ net.weights_),
         80.0,
         sampled=True,

@@ -47,7 +47,7 @@ def law_of(network: Network, weights: Floats) -> Floats:
 def too_large(network: Network, **options: Any) -> sf.MarkovNetwork:
     """The network, for which no junction tree fits in the memory allowed."""
     return sf.MarkovNetwork(
-        network.terms, states=network.states, solver="sml", limit_bytes=1, sampling=SAMPLING, **options
+        network.terms, states=network.states, solver="sml", memory_limit=1, sampling=SAMPLING, **options
     )
 
 

@@ -33,7 +33,7 @@ OURS = (
     _ours("suffice, report read", report=True),
     _ours("suffice, planned anew", anew=True),
     _ours("suffice, from the rows", frame=True),
-    _ours("suffice, existence=False", existence=False),
+    _ours("suffice, check_existence=False", check_existence=False),
     _ours("suffice, ipf", solver="ipf"),
     _ours("suffice, lbfgs", solver="lbfgs"),
     _ours("suffice, newton-cg", solver="newton-cg"),

@@ -28,7 +28,7 @@ def fit(
     from suffice.engines import plans
 
     cliques = Cliques.of(data)
-    options: dict[str, Any] = {"solver": solver, "existence": existence, "tolerance": GAP}
+    options: dict[str, Any] = {"solver": solver, "check_existence": existence, "tolerance": GAP}
     table = dict(zip(cliques.names, data["codes"], strict=True))
     if frame:
         import pandas as pd

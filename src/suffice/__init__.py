@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from suffice.models.hidden_markov.declaration import HiddenMarkovModel as HiddenMarkovModel
     from suffice.models.hidden_markov.emissions.law import Mixture as Mixture
     from suffice.models.markov.approximate.options import GibbsSampling as GibbsSampling
+    from suffice.models.markov.declaration import MarkovNetwork as MarkovNetwork
     from suffice.models.markov.feature import Feature as Feature
-    from suffice.models.markov.network import MarkovNetwork as MarkovNetwork
     from suffice.models.markov_chain.declaration import MarkovChain as MarkovChain
     from suffice.models.markov_chain.smoothing import AbsoluteDiscount as AbsoluteDiscount
     from suffice.models.markov_chain.smoothing import Interpolation as Interpolation
@@ -99,7 +99,7 @@ _EXPORTS: dict[str, str] = {
     "GraphExample": "suffice.models.graph_crf.example",
     "HiddenMarkovModel": "suffice.models.hidden_markov.declaration",
     "GibbsSampling": "suffice.models.markov.approximate.options",
-    "MarkovNetwork": "suffice.models.markov.network",
+    "MarkovNetwork": "suffice.models.markov.declaration",
     "Mixture": "suffice.models.hidden_markov.emissions.law",
     "NoisyOr": "suffice.models.bayesian.nodes.kinds",
     # ways to smooth a Markov chain

@@ -147,12 +147,12 @@ def _directed(known: Known, hidden: Sequence[Hashable], fits: bool) -> str:
 
 
 def _undirected(scopes: list[Any], known: Known, hidden: Sequence[Hashable], fits: bool) -> str:
-    from suffice.models.markov.learning import TITLES
+    from suffice.models.markov.learning import OWN_SOLVERS
 
     if not fits:
         return "stochastic maximum likelihood (solver='sml') or pseudo-likelihood: exact inference does not fit"
     found = decompose(scopes, known.cards)
     key, why = ("closed-form", "the model is decomposable") if found.tree is not None else ("ipf", str(found.reason))
     if hidden or known.gaps:
-        return f"EM with exact expectations; each step by {TITLES[key]} (chosen: {why})"
-    return f"{TITLES[key]} (chosen: {why})"
+        return f"EM with exact expectations; each step by {OWN_SOLVERS[key].title} (chosen: {why})"
+    return f"{OWN_SOLVERS[key].title} (chosen: {why})"

@@ -76,7 +76,7 @@ class Found(Generic[F]):
     """What a solver has found, and how.
 
     `outcome` is None for a closed form. `estimate` is one of "maximum likelihood", "MAP" and "posterior mean", or names
-    what else was aimed at. `notes` are for the receipt. With `later` a closed form is judged when someone first looks.
+    what else was aimed at. `notes` are for the receipt. With `later` it is judged when someone first looks.
     `passes` are those over the data, where solving goes over them again; None where reading was all.
     """
 
@@ -98,7 +98,8 @@ class Judgement:
     `log_likelihood` and `objective` are sums in nats. `gap` is the distance from stationarity in the unit of the
     solver's tolerance, where the certificate's own gap has another one, and `slope` the norm of the gradient in a unit
     of the model's. `matched` gives both sides of what the fit makes equal, worked out when someone asks; `kept` is
-    what a model keeps of the measurement in a form of its own. `verdict` is why the fit cannot be called converged
+    what a model keeps of the measurement in a form of its own. `n_params` counts the free parameters that the rows
+    determine, where these are fewer than those of the fitted value. `verdict` is why the fit cannot be called converged
     whatever its solver says; empty where nothing speaks against it.
     """
 
@@ -111,6 +112,7 @@ class Judgement:
     kept: Any = None
     log_evidence: float | None = None
     empirical_entropy: float | None = None
+    n_params: int | None = None
     verdict: str = ""
     notes: tuple[str, ...] = ()
 

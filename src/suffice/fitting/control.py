@@ -134,8 +134,8 @@ def _verdict(state: State, control: Control, seconds: float) -> str:
         return "converged"
     if state.memory.get("stalled", False):
         return "stalled"
-    if state.memory.get("crawls", False):
-        return "crawls"
+    if state.memory.get("slow", False):
+        return "slow"
     if state.iteration >= control.max_iter:
         return "max_iter"
     if control.max_seconds is not None and seconds >= control.max_seconds:

@@ -104,7 +104,7 @@ def measured(found: Found[F], data: Data, problem: Problem[F], control: Control)
         estimate=found.estimate,
         log_likelihood=judged.log_likelihood,
         objective=judged.objective,
-        n_params=found.fitted.n_params,
+        n_params=found.fitted.n_params if judged.n_params is None else judged.n_params,
         certificate=judged.certificate,
         parameterisation=found.parameterisation,
         plan=found.plan,

@@ -7,8 +7,9 @@ changes nothing.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
 from suffice.fitting import outlets
@@ -23,6 +24,24 @@ if TYPE_CHECKING:
     from suffice.fitting.report import MatchedStatistics, Report
     from suffice.fitting.summaries import SummaryData, SummaryTask
     from suffice.statistics import Summary
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def delegated(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """The method of a model that asks its fitted value, with the signature and the words of that value's method."""
+
+    def ask(model: Any, /, *args: P.args, **options: P.kwargs) -> R:
+        return method(model.fitted_, *args, **options)
+
+    return update_wrapper(ask, method)
+
+
+def delegated_property(member: Any) -> Any:
+    """The property of a model that reads one of its fitted value, with its words: a property or a cached one."""
+    read = member.func if isinstance(member, cached_property) else member.fget
+    return property(lambda model: getattr(model.fitted_, read.__name__), doc=member.__doc__)
 
 
 class Estimator(Optioned):
@@ -249,9 +268,8 @@ class SummaryEstimator(Estimator):
 
     def _learn(self, data: Any, **more: Any) -> Self:
         from suffice.fitting.contract import Inputs
-        from suffice.fitting.driver import run
 
-        return self._adopt(run(self._task(), Inputs(data, more), self._control(), keep=True))
+        return self._solve(self._task().read(Inputs(data, more), None, "fit"))
 
     def partial_fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None, keep: float = 1.0) -> Self:
         """Add rows to those already learned; the result equals one fit on all of them.
@@ -296,7 +314,11 @@ class SummaryEstimator(Estimator):
     def _solve(self, data: SummaryData) -> Self:
         from suffice.fitting.driver import solve
 
-        return self._adopt(solve(self._task().problem(data, None), data, self._control(), keep=True))
+        task = self._task()
+        learned = task.condensed(data)
+        fit = solve(task.problem(learned, None), learned, self._control())
+        fit.data = task.kept(learned)
+        return self._adopt(fit)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

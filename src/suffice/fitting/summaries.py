@@ -86,6 +86,14 @@ class SummaryTask(ABC, Generic[F]):
         """A summary of the model's columns, under the names that were learned; another one is an error."""
         return summary
 
+    def condensed(self, data: SummaryData) -> SummaryData:
+        """What a fit learns from, of data that were read or joined."""
+        return data
+
+    def kept(self, data: SummaryData) -> SummaryData:
+        """What a fit keeps of them, so that others may join or leave."""
+        return data
+
     # -- what follows ------------------------------------------------------------------------------------------------
 
     def read(self, given: Inputs, known: F | None, purpose: Purpose) -> SummaryData:

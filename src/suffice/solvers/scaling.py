@@ -74,7 +74,7 @@ def ipf(scaler: Scaler, control: Control, *, watch: bool = False, problem: str =
     0 for minus infinity. A sweep that found all margins within the tolerance is followed by a measurement of its own;
     the gap that is compared with the tolerance is always measured.
 
-    watch: stop, with the reason "crawls", as soon as the rate of the last `WATCH` sweeps projects more than `PATIENCE`
+    watch: stop, with the reason "slow", as soon as the rate of the last `WATCH` sweeps projects more than `PATIENCE`
     others: ``state.memory["sweeps_left"]``.
     """
     live = [-1]  # The iteration whose tables the scaler holds; at first none, whatever it was used for before.
@@ -107,7 +107,7 @@ def ipf(scaler: Scaler, control: Control, *, watch: bool = False, problem: str =
                 memory["sweeps_left"] = sweeps_left(after.gap, memory["mark"], WATCH, control.tolerance)
             memory["mark"] = after.gap
             # Above 0 the mean log-likelihood is that of no law, and there is no maximum that others could find.
-            memory["crawls"] = memory.get("sweeps_left", 0.0) > PATIENCE and after.objective <= 0.0
+            memory["slow"] = memory.get("sweeps_left", 0.0) > PATIENCE and after.objective <= 0.0
         return replace(after, memory={**after.memory, **memory})
 
     begin = scaler.log_potentials.copy()

@@ -77,7 +77,7 @@ def test_a_stall_counts_as_convergence() -> None:
         fit(margins)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        forced = fit(margins, inconsistent="warn", max_iter=200)
+        forced = fit(margins, on_inconsistent="warn", max_iter=200)
     assert not forced.report_.converged
     assert forced.report_.certificate.exists is False
     assert forced.report_.certificate.moment_gap > 1e-3

@@ -11,7 +11,7 @@ import suffice as sf
 from log_linear import design_of
 from observed_rows import CYCLE, Oracle, cycle_rows
 from suffice.models.em.rows import Rows
-from suffice.models.markov.hidden.stochastic import HeldRows, open_margins, row_masses
+from suffice.models.markov.hidden.held import HeldRows, open_margins, row_masses
 from suffice.models.markov.log_linear import LogLinear
 
 VISIBLE, HIDDEN = [f"v{k}" for k in range(6)], [f"h{k}" for k in range(4)]
@@ -42,8 +42,8 @@ def test_chains_held_at_rows_reach_the_optimum_of_the_observed_likelihood() -> N
     options: Any = {"hidden": UNITS, "prior": PRIOR, "start": start}
     rbm = sf.MarkovNetwork.ising(EDGES, solver="sml", sampling=sampling, random_state=0, **options).fit(rows)
     assert rbm.converged_
-    begun = exact_machine(start).log_likelihood(rows).sum() - penalty(start)
-    reached = exact_machine(rbm.weights_).log_likelihood(rows).sum()
+    begun = exact_machine(start).score_samples(rows).sum() - penalty(start)
+    reached = exact_machine(rbm.weights_).score_samples(rows).sum()
     assert rbm.report_.log_likelihood == pytest.approx(reached, rel=1e-10)
     objective = reached - penalty(rbm.weights_)
     assert rbm.report_.objective == pytest.approx(objective, rel=1e-10)
@@ -86,7 +86,7 @@ def test_masses_of_rows_are_sums_over_what_they_do_not_show() -> None:
     states = {"v0": [-1, 1], "h0": [-1, 1], "h1": [-1, 1], "v1": [-1, 1]}
     edges = [("v0", "h0"), ("v0", "h1"), ("v1", "h0"), ("v1", "h1"), ("h0", "h1"), ("v0", "v1")]
     law = sf.MarkovNetwork.ising(edges, hidden={"h0": 2, "h1": 2}).with_weights(rng.normal(size=10))
-    model = law._family().model
+    model = law.fitted_.family.model
     columns = {"v0": np.array([0, 1, -1, 1], np.int32), "v1": np.array([1, 1, 0, -1], np.int32)}
     rows = Rows(model.domain, columns, np.ones(4))
     found = row_masses(model, model.log_potentials(law.weights_), rows)
@@ -103,7 +103,7 @@ def test_masses_of_rows_are_sums_over_what_they_do_not_show() -> None:
 
 def test_open_margins_fill_in_evenly() -> None:
     domain = sf.MarkovNetwork([("a", "H"), ("a", "b")], states={"a": [0, 1], "b": [0, 1]}, hidden={"H": 2})
-    model: LogLinear = domain.with_weights(np.zeros(8))._family().model
+    model: LogLinear = domain.with_weights(np.zeros(8)).fitted_.family.model
     columns = {"a": np.array([0, 1, 1], np.int32), "b": np.array([0, -1, 1], np.int32)}
     rows = Rows(model.domain, columns, np.array([2.0, 1.0, 1.0]))
     expected = [0.25, 0.25, 0.25, 0.25, 0.5, 0.0, 0.125, 0.375]
@@ -116,14 +116,14 @@ def test_open_margins_fill_in_evenly() -> None:
 
 
 def test_a_machine_beyond_exact_inference_is_scored_with_an_error() -> None:
-    """limit_bytes forbids the junction tree; the exact figures come from a network that may have one."""
+    """memory_limit forbids the junction tree; the exact figures come from a network that may have one."""
     rows = machine_rows(300)
-    options: Any = {"hidden": UNITS, "prior": PRIOR, "random_state": 0, "limit_bytes": 100}
+    options: Any = {"hidden": UNITS, "prior": PRIOR, "random_state": 0, "memory_limit": 100}
     sampling = sf.GibbsSampling(chains=64, burn_in=20, draws=40)
     rbm = sf.MarkovNetwork.ising(
         EDGES, solver="sml", sampling=sampling, callback=lambda s: s.iteration >= 60, **options
     ).fit(rows)
-    exact = exact_machine(rbm.weights_).log_likelihood(rows)
+    exact = exact_machine(rbm.weights_).score_samples(rows)
     carlo = rbm.report_.certificate.monte_carlo
     assert carlo is not None
     assert (carlo.exact_gap, rbm.stop_reason_) == (None, "callback")

@@ -102,7 +102,7 @@ def test_only_a_whole_face_gives_the_limit() -> None:
     counts = counted(STATES, [4, 0, 0, 0, 7, 3, 2, 2, 5, 0, 1, 6])
     whole = sf.MarkovNetwork(CLIQUES).fit(counts)
     assert any("the law returned is its limit" in note for note in whole.report_.warnings)
-    zeros = sf.MarkovNetwork(CLIQUES, existence=False).fit(counts)
+    zeros = sf.MarkovNetwork(CLIQUES, check_existence=False).fit(counts)
     assert any("was not decided" in note for note in zeros.report_.warnings)
     assert not any("the law returned is its limit" in note for note in zeros.report_.warnings)
 
@@ -129,7 +129,7 @@ def test_finite_weights_of_an_extended_fit_stay_small() -> None:
     counts = counted({n: [0, 1] for n in "ABC"}, [0, 3, 2, 4, 5, 1, 6, 0])
     mrf = sf.MarkovNetwork([("A", "B"), ("A", "C"), ("B", "C")], solver="ipf").fit(counts)
     assert mrf.report_.certificate.exists is False
-    assert np.abs(mrf._weights).max() < 50
+    assert np.abs(mrf.fitted_.finite).max() < 50
     finite = mrf.weights_[np.isfinite(mrf.weights_)]
     assert (np.abs(finite) < 50).all()
 
@@ -175,7 +175,7 @@ def test_the_text_has_both_tests() -> None:
 def test_a_summary_for_a_network_with_its_variables_in_another_order() -> None:
     first = sf.MarkovNetwork(CLIQUES, states=STATES).fit(TABLE)
     turned = [("C", "B"), ("A", "C"), ("B", "A")]
-    second = sf.MarkovNetwork(turned, states={name: STATES[name] for name in "CBA"}).fit(first.summary_)
+    second = sf.MarkovNetwork(turned, states={name: STATES[name] for name in "CBA"}).fit(first.statistics_)
     assert second.nodes == ("C", "B", "A")
     assert second.deviance_ == pytest.approx(first.deviance_, abs=1e-9)
     assert second.chi2_ == pytest.approx(first.chi2_, abs=1e-8)

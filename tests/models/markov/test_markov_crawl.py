@@ -124,7 +124,7 @@ def margins_of_no_law() -> Any:
 
 
 def test_margins_of_no_law_are_found_out() -> None:
-    model = sf.MarkovNetwork(PAIRS, states={name: [0, 1] for name in "abc"}, existence=False)
+    model = sf.MarkovNetwork(PAIRS, states={name: [0, 1] for name in "abc"}, check_existence=False)
     with pytest.raises(sf.EstimateError, match="No joint law"):
         model.fit(margins_of_no_law())
 
@@ -132,8 +132,8 @@ def test_margins_of_no_law_are_found_out() -> None:
 def test_margins_of_no_law_are_fitted_as_far_as_it_goes() -> None:
     options: dict[str, Any] = {
         "states": {name: [0, 1] for name in "abc"},
-        "existence": False,
-        "inconsistent": "warn",
+        "check_existence": False,
+        "on_inconsistent": "warn",
         "max_iter": 300,
     }
     fits = []

@@ -169,7 +169,7 @@ def test_margins_that_disagree_are_named() -> None:
     with pytest.raises(sf.DataError, match=r"\(1, \d\) and \(\d, 3\) disagree .* at \d=\d"):
         sf.MarkovNetwork(cliques).fit(normal)
     with pytest.warns(sf.ConvergenceWarning), pytest.warns(sf.SufficeWarning, match="different totals"):
-        mrf = sf.MarkovNetwork(cliques, inconsistent="warn", max_iter=200).fit(printed)
+        mrf = sf.MarkovNetwork(cliques, on_inconsistent="warn", max_iter=200).fit(printed)
     certificate = mrf.report_.certificate
     assert not mrf.converged_
     assert certificate.exists is False
@@ -177,11 +177,11 @@ def test_margins_that_disagree_are_named() -> None:
     assert "different totals" in certificate.directions[0]
     # The margins never match at the same time, but all are near: the printed digits are off by up to a thousandth.
     assert 1e-4 < certificate.moment_gap < 2e-3
-    lbfgs = sf.MarkovNetwork(cliques, inconsistent="warn", solver="lbfgs")
+    lbfgs = sf.MarkovNetwork(cliques, on_inconsistent="warn", solver="lbfgs")
     with pytest.warns(sf.SufficeWarning), pytest.raises(sf.OptionError, match="margins that disagree"):
         lbfgs.fit(printed)
     with pytest.warns(sf.SufficeWarning, match="different totals"):
-        with_prior = sf.MarkovNetwork(cliques, inconsistent="warn", prior=sf.Normal(variance=100.0)).fit(printed)
+        with_prior = sf.MarkovNetwork(cliques, on_inconsistent="warn", prior=sf.Normal(variance=100.0)).fit(printed)
     assert with_prior.converged_
 
 
@@ -198,7 +198,7 @@ def test_wide_models_are_refused_before_any_work() -> None:
     with pytest.raises(sf.SizeError, match=r"60 variables .* cells .*fewer joined variables"):
         network.fit({name: [0, 1, 1] for name in names})
     with pytest.raises(sf.SizeError, match="the limit is 100 B"):
-        sf.MarkovNetwork(CLIQUES, limit_bytes=100).fit(expand(COUNTS))
+        sf.MarkovNetwork(CLIQUES, memory_limit=100).fit(expand(COUNTS))
 
 
 # -- rows come and go ------------------------------------------------------------------------------------------------
@@ -211,9 +211,9 @@ def test_a_fitted_network_does_not_hold_its_rows() -> None:
     for name in rows:
         rows[name][:40] = np.arange(40)
     ring = [("A", "B"), ("B", "C"), ("C", "D"), ("D", "A")]
-    mrf = sf.MarkovNetwork(ring, existence=False, prior=sf.Normal(variance=1.0)).fit(rows)
-    assert set(mrf.summary_.answers) == {sf.Counts(pair) for pair in ring}
-    twice = sf.MarkovNetwork(ring, existence=False, prior=sf.Normal(variance=1.0)).fit(rows).partial_fit(rows)
+    mrf = sf.MarkovNetwork(ring, check_existence=False, prior=sf.Normal(variance=1.0)).fit(rows)
+    assert set(mrf.statistics_.answers) == {sf.Counts(pair) for pair in ring}
+    twice = sf.MarkovNetwork(ring, check_existence=False, prior=sf.Normal(variance=1.0)).fit(rows).partial_fit(rows)
     assert twice.report_.rows == 1200
     back = twice.unlearn(rows)
     np.testing.assert_allclose(back.weights_, mrf.weights_, atol=1e-8)
@@ -305,6 +305,6 @@ def test_the_likelihood_is_the_largest(case: Any) -> None:
     rows = expand(counts, states)
     for _ in range(3):
         moved = network.with_weights(best.weights_ + rng.normal(0, 0.01, len(best.weights_)))
-        assert moved.log_likelihood(rows).sum() <= best.report_.log_likelihood + 1e-9
-    assert best.log_likelihood(rows).sum() == pytest.approx(best.report_.log_likelihood, rel=1e-10)
+        assert moved.score_samples(rows).sum() <= best.report_.log_likelihood + 1e-9
+    assert best.score_samples(rows).sum() == pytest.approx(best.report_.log_likelihood, rel=1e-10)
     assert math.isfinite(best.report_.certificate.moment_gap)

@@ -9,7 +9,7 @@ import pytest
 import suffice as sf
 from suffice.domain import Domain, Variable
 from suffice.engines.junction_tree import plan_tree
-from suffice.models.markov.existence import shown_to_exist, spreads
+from suffice.models.markov.existence_proof import shown_to_exist, spreads
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers.faces import smallest_face
@@ -63,7 +63,7 @@ def test_full_tables_need_no_linear_programme(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the linear programme was asked")
 
-    monkeypatch.setattr("suffice.models.markov.standing.smallest_face", refuse)
+    monkeypatch.setattr("suffice.models.markov.existence.smallest_face", refuse)
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(0, 3, 2000) for name in NAMES}
     network = sf.MarkovNetwork(PAIRS).fit(columns)
@@ -135,8 +135,8 @@ def test_what_lacks_is_never_larger_than_the_bound(shape: tuple[int, ...], scope
 
 
 def test_a_model_too_large_for_sweeps_is_decided_by_its_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suffice.models.markov.existence.WORK", 0)
-    monkeypatch.setattr("suffice.models.markov.network.MOST_CELLS", 1)
+    monkeypatch.setattr("suffice.models.markov.existence_proof.WORK", 0)
+    monkeypatch.setattr("suffice.models.markov.exact.MOST_CELLS", 1)
     rng = np.random.default_rng(2)
     columns = {name: rng.integers(0, 3, 5000) for name in NAMES}
     network = sf.MarkovNetwork(PAIRS).fit(columns)
@@ -146,4 +146,4 @@ def test_a_model_too_large_for_sweeps_is_decided_by_its_fit(monkeypatch: pytest.
     with pytest.warns(sf.ConvergenceWarning, match="max_iter"):
         network = sf.MarkovNetwork(TRIANGLE, max_iter=100).fit(margins)
     assert network.report_.certificate.exists is None
-    assert sf.MarkovNetwork(PAIRS, existence=False).fit(columns).report_.certificate.exists is None
+    assert sf.MarkovNetwork(PAIRS, check_existence=False).fit(columns).report_.certificate.exists is None

@@ -229,10 +229,10 @@ def test_few_weights_on_many_cells() -> None:
     states = {node: [-1, 1] for (node,) in nodes}
     truth = sf.MarkovNetwork(terms, states=states).with_weights([0.1, 0.25])
     rows = truth.sample(400, random_state=0)
-    mrf = sf.MarkovNetwork(terms, states=states, existence=False).fit(rows)
+    mrf = sf.MarkovNetwork(terms, states=states, check_existence=False).fit(rows)
     spins = np.array([rows[node] for (node,) in nodes])
     observed = [spins.sum(axis=0).mean(), np.mean([rows[a] * rows[b] for a, b in edges], axis=1).sum()]
-    _, expected = mrf._family().moments(mrf.weights_)
+    _, expected = mrf.fitted_.family.moments(mrf.weights_)
     np.testing.assert_allclose(expected, observed, atol=1e-9)
     np.testing.assert_allclose(mrf.weights_, [0.1, 0.25], atol=4 * mrf.standard_errors_.max())
     assert mrf.n_params_ == 2
@@ -249,7 +249,7 @@ def test_a_chain_on_ten_rows() -> None:
     """Counts m(0,0,1) = 3, m(X1=1, X2=0) = 3, m(X1=0, X2=0) = 4; one sweep of IPF is the closed form p12 p23 / p2."""
     chain = [("X1", "X2"), ("X2", "X3")]
     mrf = sf.MarkovNetwork(chain).fit(TEN_ROWS, columns=["X1", "X2", "X3"])
-    counts = mrf.summary_[sf.Counts(("X1", "X2", "X3"))].dense()
+    counts = mrf.statistics_[sf.Counts(("X1", "X2", "X3"))].dense()
     assert (counts[0, 0, 1], counts.sum(axis=2)[1, 0], counts.sum(axis=2)[0, 0]) == (3, 3, 4)
     p = counts / 10
     formula = p.sum(axis=2)[:, :, None] * p.sum(axis=0)[None] / p.sum(axis=(0, 2))[None, :, None]
@@ -395,7 +395,7 @@ def test_normal_priors(kind: Any, solver: Any) -> None:
     assert mrf.report_.certificate.exists is True
     assert mrf.report_.certificate.bound
     # The slope of the sum, N (observed - expected), equals the slope of the penalty: nothing is divided by N alone.
-    _, expected = mrf._family().moments(mrf.weights_)
+    _, expected = mrf.fitted_.family.moments(mrf.weights_)
     observed = np.concatenate([COUNTS3.marginal(c).values.ravel() for c in CLIQUES3])
     np.testing.assert_allclose(observed - 33 * expected, precision @ (mrf.weights_ - mean), atol=1e-7)
 
@@ -427,7 +427,7 @@ def test_the_decrement_estimates_what_is_left() -> None:
 def test_laplace_prior_meets_its_conditions(scale: Any) -> None:
     """At the maximum |N (observed - expected)| is 1/scale where a weight is not zero, and at most that where it is."""
     mrf = sf.MarkovNetwork(CLIQUES3, prior=sf.Laplace(scale=scale)).fit(COUNTS3)
-    _, expected = mrf._family().moments(mrf.weights_)
+    _, expected = mrf.fitted_.family.moments(mrf.weights_)
     slope = np.concatenate([COUNTS3.marginal(c).values.ravel() for c in CLIQUES3]) - 33 * expected
     used = mrf.weights_ != 0
     np.testing.assert_allclose(slope[used], np.sign(mrf.weights_[used]) / scale, atol=1e-6)
@@ -471,7 +471,7 @@ def test_gradient_and_hessian_of_the_sum_carry_the_number_of_rows() -> None:
     def slope(w: Any) -> Any:
         return counts @ design - counts.sum() * (law_of(design, w)[1] @ design)
 
-    _, expected = mrf._family().moments(weights)
+    _, expected = mrf.fitted_.family.moments(weights)
     for k in range(16):
         step = weights.astype(complex)
         step[k] += 1e-30j
@@ -519,7 +519,7 @@ def test_zero_margins_give_the_extended_maximum(solver: Any) -> None:
     assert mrf.report_.certificate.exists is False
     assert np.flatnonzero(mrf.weights_ == -math.inf).tolist() == [1, 9]
     assert mrf.standard_errors_[1] == math.inf
-    assert np.isfinite(mrf._weights).all()
+    assert np.isfinite(mrf.fitted_.finite).all()
 
 
 def test_a_feature_that_never_occurs() -> None:

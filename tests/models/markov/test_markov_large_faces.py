@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 import suffice as sf
-from suffice.models.markov.standing import find_standing
+from suffice.models.markov.existence import check_existence
 from suffice.solvers import faces
 
 
@@ -107,7 +107,7 @@ def test_what_the_scopes_prove_is_true_of_the_whole(monkeypatch: Any) -> None:
         design = np.stack(columns, axis=1)
         seen = np.unique((rows > 0) @ (1 << np.arange(5)[::-1]))
         model, margins, summary, family = _parts(network, rows, names)
-        standing = find_standing(model, margins, summary, None, 1, family)
+        standing = check_existence(model, margins, summary, None, 1, family)
         truth = listed_truth(design, seen)
         assert standing.exists is not True or truth
         assert standing.exists is not False or not truth
@@ -123,11 +123,12 @@ def test_what_the_scopes_prove_is_true_of_the_whole(monkeypatch: Any) -> None:
 
 
 def _parts(network: Any, rows: Any, names: list[str]) -> Any:
+    from suffice.models.markov.contingency import counts_by_scope
     from suffice.models.markov.law import LawFamily
     from suffice.models.markov.log_linear import LogLinear
 
     summary = sf.summarize(network, dict(zip(names, rows.T, strict=True)))
     domain = summary.domain.select(network.nodes)
     model = LogLinear(domain, network.terms)
-    margins = network._margins(summary, model) / summary.weight
+    margins = counts_by_scope(summary, model) / summary.weight
     return model, margins, summary, LawFamily(model)

@@ -59,7 +59,7 @@ def test_information_is_the_covariance_of_the_features(cliques: Any) -> None:
 def test_the_derivative_of_log_z_is_the_expected_feature(cliques: Any) -> None:
     """Complex step: Im log Z(w + i h e_k) / h = E[f_k], without cancellation."""
     mrf, design, weights = given(cliques, seed=2)
-    _, expected = mrf._family().moments(weights)
+    _, expected = mrf.fitted_.family.moments(weights)
     for k in range(len(weights)):
         step = weights.astype(complex)
         step[k] += 1e-30j
@@ -83,12 +83,12 @@ def test_likelihood_from_counts_is_the_sum_over_rows(cliques: Any) -> None:
     scores = design @ weights - log_z
     expected = counts_of(rows, STATES) @ scores
     assert mrf.score(sample) * 50 == pytest.approx(expected, rel=1e-12)
-    assert mrf.log_likelihood(sample).sum() == pytest.approx(expected, rel=1e-12)
+    assert mrf.score_samples(sample).sum() == pytest.approx(expected, rel=1e-12)
 
 
 def test_gaps_are_summed_out() -> None:
     mrf, _, _ = given(ZOO["cycle"])
-    found = mrf.log_likelihood([{"A": 1, "B": None, "C": True, "D": None, "E": "only"}])
+    found = mrf.score_samples([{"A": 1, "B": None, "C": True, "D": None, "E": "only"}])
     assert found[0] == pytest.approx(math.log(mrf.marginal(("A", "C")).at(A=1, C=True)), abs=1e-12)
 
 
@@ -100,7 +100,7 @@ def test_queries_against_the_joint_table() -> None:
     soft = mrf.query("B", given={"A": {0: 0.2, 1: 0.7}})
     mixed = (joint.at(A=0) * 0.2 + joint.at(A=1) * 0.7).marginal("B").normalize()
     assert soft.allclose(mixed, rtol=1e-12)
-    best = mrf.most_probable()
+    best = mrf.map_query()
     assert joint.at(best) == pytest.approx(joint.values.max(), rel=1e-12)
     assert mrf.log_probability({"A": 1, "C": True}) == pytest.approx(
         math.log(joint.marginal(["A", "C"]).at(A=1, C=True)), abs=1e-12
@@ -175,7 +175,7 @@ def test_real_valued_tied_and_mixed_features() -> None:
 
 def test_the_model_design_is_the_list_of_features() -> None:
     mrf, design, _ = given(ZOO["three together"])
-    model = mrf._family().model
+    model = mrf.fitted_.family.model
     codes = np.array([[STATES[n].index(x[n]) for n in mrf.nodes] for x in joint_states(STATES)])
     np.testing.assert_array_equal(model.design(codes), design)
     np.testing.assert_array_equal(model.design(model.all_states()), model.design(model.all_states()))
@@ -234,7 +234,7 @@ def test_ising_on_a_grid_against_the_transfer_matrix() -> None:
     assert mrf.log_partition_ == pytest.approx(math.log(z), abs=1e-12)
     # d log Z / d w_ij = P(++) + P(--) - P(+-) - P(-+), and d log Z / d u_i = P(+) - P(-).
     pair = mrf.marginal([(0, 0), (0, 1)]).values
-    expected = mrf._family().moments(mrf.weights_)[1]
+    expected = mrf.fitted_.family.moments(mrf.weights_)[1]
     place = 9 + edges.index(((0, 0), (0, 1)))
     assert expected[place] == pytest.approx(pair[0, 0] + pair[1, 1] - pair[0, 1] - pair[1, 0], abs=1e-12)
     single = mrf.marginal([(0, 0)]).values
@@ -296,7 +296,7 @@ def test_a_bayesian_network_keeps_its_law() -> None:
     assert mrf.marginal(["R", "S", "W"]).allclose(net.query(["R", "S", "W"]), rtol=1e-14)
     assert mrf.potential(("R", "S", "W")).allclose(net.table("W"), rtol=1e-14)
     assert ("R", "S") in {tuple(sorted(map(str, edge))) for edge in mrf.edges}  # Parents are joined.
-    np.testing.assert_allclose(mrf.log_likelihood(rows), net.log_likelihood(rows), rtol=1e-13)
+    np.testing.assert_allclose(mrf.score_samples(rows), net.log_likelihood(rows), rtol=1e-13)
 
 
 def test_given_potentials_may_hold_zeros() -> None:

@@ -39,7 +39,7 @@ def test_fields_of_spins_that_never_turn(coding: str, solver: str) -> None:
     network = sf.MarkovNetwork.ising(edges, coding=coding, solver=solver)
     one = network.clone().fit({"a": [1], "b": [low], "c": [1]})
     assert one.fields_ == {"a": math.inf, "b": -math.inf, "c": math.inf}
-    assert one.most_probable() == {"a": 1, "b": low, "c": 1}
+    assert one.map_query() == {"a": 1, "b": low, "c": 1}
     assert one.report_.log_likelihood == pytest.approx(0.0, abs=1e-12)
     assert np.isinf(one.standard_errors_).all()
     again = network.with_weights(one.weights_)
@@ -134,7 +134,7 @@ def test_a_score_beyond_the_face_is_minus_infinity() -> None:
     assert wide.score({name: [0] for name in rows}) == -math.inf
     np.testing.assert_allclose(
         wide.score({name: v[:5] for name, v in rows.items()}),
-        wide.log_likelihood({name: v[:5] for name, v in rows.items()}).mean(),
+        wide.score_samples({name: v[:5] for name, v in rows.items()}).mean(),
         rtol=1e-12,
     )
 
@@ -150,7 +150,7 @@ def test_margins_that_belong_to_no_law_are_refused_or_named() -> None:
     with pytest.raises(sf.EstimateError, match="No joint law has the observed margins"):
         sf.MarkovNetwork(PAIRS).fit(IMPOSSIBLE)
     with pytest.warns(sf.SufficeWarning) as caught:
-        mrf = sf.MarkovNetwork(PAIRS, inconsistent="warn", max_iter=50).fit(IMPOSSIBLE)
+        mrf = sf.MarkovNetwork(PAIRS, on_inconsistent="warn", max_iter=50).fit(IMPOSSIBLE)
     assert any("No joint law" in str(warning.message) for warning in caught)
     certificate = mrf.report_.certificate
     assert certificate.exists is False
@@ -165,11 +165,11 @@ def test_margins_that_belong_to_no_law_are_refused_or_named() -> None:
 
 
 def test_a_log_likelihood_above_zero_is_never_reported() -> None:
-    network = sf.MarkovNetwork(PAIRS, existence=False, max_iter=300)
+    network = sf.MarkovNetwork(PAIRS, check_existence=False, max_iter=300)
     with pytest.warns(sf.ConvergenceWarning), pytest.raises(sf.EstimateError, match="No joint law"):
         network.fit(IMPOSSIBLE)
     with pytest.warns(sf.SufficeWarning):
-        mrf = sf.MarkovNetwork(PAIRS, existence=False, inconsistent="warn", max_iter=300).fit(IMPOSSIBLE)
+        mrf = sf.MarkovNetwork(PAIRS, check_existence=False, on_inconsistent="warn", max_iter=300).fit(IMPOSSIBLE)
     assert mrf.report_.log_likelihood == -math.inf
     assert mrf.report_.certificate.exists is False
 

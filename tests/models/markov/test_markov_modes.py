@@ -35,7 +35,7 @@ def probabilities(weights: np.ndarray) -> np.ndarray:
 
 def sampled(weights: np.ndarray, **options: Any) -> Any:
     """The law, without a junction tree."""
-    return sf.MarkovNetwork.ising(EDGES, solver="sml", limit_bytes=200, **options).with_weights(weights)
+    return sf.MarkovNetwork.ising(EDGES, solver="sml", memory_limit=200, **options).with_weights(weights)
 
 
 @pytest.mark.parametrize("coupling", [0.3, 0.5, 0.8])
@@ -128,7 +128,7 @@ def test_learning_between_two_modes() -> None:
     rng = np.random.default_rng(4)
     drawn = SPINS[rng.choice(len(SPINS), 5_000, p=probabilities(weights))]
     rows = {name: drawn[:, site].astype(int) for site, name in enumerate(NODES)}
-    fitted = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0, limit_bytes=200).fit(rows)
+    fitted = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0, memory_limit=200).fit(rows)
     certificate = fitted.report_.certificate
     carlo = certificate.monte_carlo
     assert fitted.converged_
@@ -158,7 +158,7 @@ def test_a_fit_is_not_converged_against_its_certificate() -> None:
     drawn = SPINS[rng.choice(len(SPINS), 500, p=probabilities(weights))]
     rows = {name: drawn[:, site].astype(int) for site, name in enumerate(NODES)}
     plain = sf.GibbsSampling(tempering=False)
-    network = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0, limit_bytes=200, sampling=plain)
+    network = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0, memory_limit=200, sampling=plain)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fitted = network.fit(rows)
@@ -177,7 +177,7 @@ def test_matched_statistics_need_no_tree() -> None:
     rng = np.random.default_rng(0)
     drawn = SPINS[rng.choice(len(SPINS), 500, p=probabilities(weights))]
     rows = {name: drawn[:, site].astype(int) for site, name in enumerate(NODES)}
-    fitted = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0, limit_bytes=200).fit(rows)
+    fitted = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0, memory_limit=200).fit(rows)
     matched = fitted.matched_statistics()
     assert matched is not None
     assert matched.errors is not None

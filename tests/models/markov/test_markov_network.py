@@ -47,7 +47,7 @@ def test_files_give_everything_back(network: Any, ending: Any, tmp_path: Any) ->
     assert again.n_params_ == mrf.n_params_
     assert again.log_partition_ == mrf.log_partition_
     assert (again.to_joint().values == mrf.to_joint().values).all()
-    assert again.summary_ == mrf.summary_
+    assert again.statistics_ == mrf.statistics_
     again.write(tmp_path / f"second.{ending}")
     assert sf.read(tmp_path / f"second.{ending}").report_ == mrf.report_
     assert same_law(again.clone().fit(ROWS), mrf)  # The function was saved as its table.
@@ -211,7 +211,7 @@ def test_structures_that_cannot_be() -> None:
         with pytest.raises(sf.OptionError, match=message):
             sf.MarkovNetwork.ising(edges)
     with pytest.raises(sf.OptionError, match="inconsistent"):
-        sf.MarkovNetwork(CYCLE, inconsistent="ignore")
+        sf.MarkovNetwork(CYCLE, on_inconsistent="ignore")
     with pytest.raises(sf.OptionError, match="no field"):
         sf.MarkovNetwork(CYCLE).fit(ROWS).fields_  # noqa: B018
 
@@ -257,12 +257,12 @@ def test_a_large_grid() -> None:
     edges = sf.MarkovNetwork.grid_edges(8, 8)
     truth = sf.MarkovNetwork.ising(edges).with_weights(rng.normal(0, 0.3, 64 + len(edges)))
     rows = truth.sample(2000, random_state=1)
-    mrf = sf.MarkovNetwork.ising(edges, existence=False).fit(rows)
+    mrf = sf.MarkovNetwork.ising(edges, check_existence=False).fit(rows)
     assert mrf.converged_
     for node in ((0, 0), (3, 4)):
         assert mrf.marginal([node]).at({node: 1}) == pytest.approx((rows[node] == 1).mean(), abs=1e-9)
     assert np.mean([abs(mrf.couplings_[e] - truth.couplings_[e]) for e in edges]) < 0.05
     assert mrf.n_params_ == 64 + len(edges)
     assert mrf.report_.certificate.exists is None
-    tables = sf.MarkovNetwork.grid(8, 8, existence=False).fit(rows)
+    tables = sf.MarkovNetwork.grid(8, 8, check_existence=False).fit(rows)
     assert tables.report_.log_likelihood == pytest.approx(mrf.report_.log_likelihood, rel=1e-10)

@@ -73,7 +73,7 @@ def test_an_offset_changes_neither_law_nor_weights_nor_errors(solver: str, offse
     np.testing.assert_allclose(moved.standard_errors_, plain.standard_errors_, rtol=1e-7)
     np.testing.assert_allclose(moved.information_, plain.information_, atol=1e-8)
     assert moved.log_partition_ == pytest.approx(plain.log_partition_ + moved.weights_.sum() * offset, rel=1e-12)
-    assert moved.log_likelihood(ROWS).sum() == pytest.approx(plain.report_.log_likelihood, abs=1e-8)
+    assert moved.score_samples(ROWS).sum() == pytest.approx(plain.report_.log_likelihood, abs=1e-8)
 
 
 def test_offsets_do_not_decide_whether_the_maximum_exists() -> None:

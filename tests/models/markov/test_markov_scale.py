@@ -10,7 +10,7 @@ import pytest
 import suffice as sf
 from suffice.models.markov.feature_spread import feature_units, variances
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import LaplacePenalty
+from suffice.solvers.penalties import LaplacePenalty
 from suffice.solvers.rank import scaled_inverse
 
 ROWS = {"A": [0, 1, 1, 1, 0], "B": [0, 0, 1, 1, 1]}
@@ -158,14 +158,14 @@ def test_the_deviance_of_many_joint_states_comes_from_those_that_occur() -> None
     rows = {name: rng.integers(0, 2, 300) for name in names}
     mrf = sf.MarkovNetwork(list(itertools.pairwise(names))).fit(rows)
     distinct, counts = np.unique(np.stack(list(rows.values()), axis=1), axis=0, return_counts=True)
-    logs = mrf.log_likelihood(dict(zip(names, distinct.T, strict=True)))
+    logs = mrf.score_samples(dict(zip(names, distinct.T, strict=True)))
     expected = 2 * (counts * (np.log(counts / 300) - logs)).sum()
     assert mrf.deviance(rows) == pytest.approx(expected, rel=1e-12)
     with pytest.raises(sf.EstimateError, match=r"deviance\(rows\)"):
         mrf.deviance_  # noqa: B018
     few = {name: rng.integers(0, 41, 400) for name in "ABC"}
     wide = sf.MarkovNetwork([("A",), ("B",), ("C",)]).fit(few)
-    assert set(wide.summary_.answers) == {sf.Counts((name,)) for name in "ABC"}
+    assert set(wide.statistics_.answers) == {sf.Counts((name,)) for name in "ABC"}
     assert wide.deviance_ == pytest.approx(wide.deviance(few), rel=1e-9)
 
 
@@ -221,7 +221,7 @@ def test_the_lower_bound_of_iterative_scaling() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         weights = mrf.weights_ + rng.normal(0, 0.3, 9)
-        assert mrf.gis_lower_bound(weights) <= network.with_weights(weights).log_likelihood(rows).mean() + 1e-12
+        assert mrf.gis_lower_bound(weights) <= network.with_weights(weights).score_samples(rows).mean() + 1e-12
 
 
 def test_a_callback_sees_the_weights_as_they_are_returned() -> None:

@@ -27,7 +27,7 @@ def counted(values: Any) -> Any:
 def test_a_spin_that_never_turns(solver: Any, existence: bool) -> None:
     """A is always -1, the lower bound of its field and of nothing else: B and C have the law of their counts."""
     rows = {"A": [-1] * 8, "B": [1, -1, 1, 1, -1, 1, 1, -1], "C": [1, 1, -1, 1, -1, -1, 1, -1]}
-    mrf = sf.MarkovNetwork.ising([("A", "B"), ("B", "C")], solver=solver, existence=existence).fit(rows)
+    mrf = sf.MarkovNetwork.ising([("A", "B"), ("B", "C")], solver=solver, check_existence=existence).fit(rows)
     assert mrf.converged_
     expected = np.zeros((2, 2, 2))
     expected[0] = np.array([[2, 1], [2, 3]]) / 8
@@ -89,7 +89,7 @@ def test_random_features_reach_the_law_of_newton(solver: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", sf.ConvergenceWarning)
             mrf = sf.MarkovNetwork(terms, solver=solver, tolerance=1e-8, max_iter=400).fit(counts)
-        assert np.isfinite(mrf._weights).all()
+        assert np.isfinite(mrf.fitted_.finite).all()
         assert mrf.report_.log_likelihood <= best.report_.log_likelihood + 1e-8
         assert (np.diff(mrf.history_) > -1e-10 * counts.values.sum()).all()
         if mrf.converged_:

@@ -17,7 +17,7 @@ from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import Rows
 from suffice.models.markov.approximate.solvers import cd_gradient, sml_gradient
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import GaussianPenalty
+from suffice.solvers.penalties import GaussianPenalty
 
 EDGES = sf.MarkovNetwork.grid_edges(4, 4)
 
@@ -124,8 +124,8 @@ def test_one_exact_step_raises_the_likelihood() -> None:
     rows, _ = ising_rows(500)
     network = sf.MarkovNetwork.ising(EDGES).with_weights(np.zeros(40))
     slope = sf.MarkovNetwork.ising(EDGES).fit(rows)
-    observed = slope._family().model.expected(slope._margins(slope.summary_, slope._family().model) / 500.0)
-    expected = network._family().moments(np.zeros(40))[1]
+    observed = slope.fitted_.model.expected(slope.fitted_.counts(slope.statistics_) / 500.0)
+    expected = network.fitted_.family.moments(np.zeros(40))[1]
     step = 0.05 * (observed - expected)
     up, down = network.with_weights(step).score(rows), network.with_weights(-step).score(rows)
     assert up > network.score(rows) > down
@@ -240,7 +240,7 @@ def test_existence_is_said_where_a_feature_never_varies() -> None:
 def sampled() -> tuple[sf.MarkovNetwork, sf.MarkovNetwork, dict[Any, Any]]:
     """A fit whose tree is refused, and the same law with its tree."""
     rows, _ = ising_rows(2000)
-    found = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0, limit_bytes=100).fit(rows)
+    found = sf.MarkovNetwork.ising(EDGES, solver="sml", random_state=0, memory_limit=100).fit(rows)
     return found, sf.MarkovNetwork.ising(EDGES).with_weights(found.weights_), rows
 
 
@@ -284,7 +284,7 @@ def test_what_needs_exact_inference_says_what_to_call(sampled: Any, ask: str) ->
     with pytest.raises(sf.SizeError, match="estimate_score"):
         found.score(rows)
     with pytest.raises(sf.SizeError, match="estimate_log_partition"):
-        found.log_likelihood(rows)
+        found.score_samples(rows)
 
 
 def test_predictions_from_whole_rows_are_exact(sampled: Any) -> None:
@@ -318,7 +318,7 @@ def test_a_plan_that_is_too_large_offers_the_approximate_solvers() -> None:
     with pytest.raises(
         sf.SizeError, match=r"needs 2.8 kB, and the limit is 1.0 kB.*\(256 B\): \(0, 2\).*solver='sml'.*'pseudo"
     ):
-        sf.MarkovNetwork.ising(EDGES, limit_bytes=1000).fit(ising_rows(10)[0])
+        sf.MarkovNetwork.ising(EDGES, memory_limit=1000).fit(ising_rows(10)[0])
 
 
 def test_summaries_serve_sml_and_not_what_needs_rows() -> None:

@@ -12,7 +12,8 @@ from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, read_penalty
+from suffice.models.markov.priors import read_penalty
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 
 Floats = NDArray[np.float64]
 

@@ -28,7 +28,7 @@ from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import totals
 from suffice.models.glm.rows import Read
 from suffice.models.glm.softmax import SoftmaxLaw
-from suffice.models.markov.priors import pull_of
+from suffice.solvers.penalties import pull_of
 
 Floats = NDArray[np.float64]
 #: The two sides of the score equations of some rows, for each predictor (n, m).

@@ -38,8 +38,8 @@ from suffice.models.glm.separation import (
     without_rounding,
 )
 from suffice.models.glm.solve import Result, choose, joined, solve
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty
 from suffice.solvers.irls import irls
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 
 Floats = NDArray[np.float64]
 

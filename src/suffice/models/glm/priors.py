@@ -19,7 +19,7 @@ from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.models.glm.design import Design
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 
 Floats = NDArray[np.float64]
 

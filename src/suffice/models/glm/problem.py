@@ -35,8 +35,8 @@ from suffice.engines.linear_predictor import (
 from suffice.models.glm.families import BinomialFamily, Totals
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw
-from suffice.models.markov.priors import GaussianPenalty
 from suffice.solvers.information import Information
+from suffice.solvers.penalties import GaussianPenalty
 
 Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")

@@ -16,13 +16,13 @@ from suffice.models.glm.design import Design
 from suffice.models.glm.families import Family
 from suffice.models.glm.problem import Average, Problem, largest_move
 from suffice.models.glm.sample import Near, later, near_the_top
-from suffice.models.markov.priors import LaplacePenalty
 from suffice.solvers.coordinate_descent import proximal_newton
 from suffice.solvers.gradient import conjugate_gradient, lbfgs, owlqn
 from suffice.solvers.information import LEAST_ROOT, Information
 from suffice.solvers.irls import Last, irls
 from suffice.solvers.newton import newton_cg
 from suffice.solvers.online import corrected_ascent
+from suffice.solvers.penalties import LaplacePenalty
 
 Floats = NDArray[np.float64]
 

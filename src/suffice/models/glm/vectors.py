@@ -24,8 +24,8 @@ from suffice.models.glm.priors import read_prior
 from suffice.models.glm.problem import Problem
 from suffice.models.glm.separation import Separation
 from suffice.models.glm.several import SeveralFit, rounding_of_vectors, rows_of
-from suffice.models.markov.priors import GaussianPenalty
 from suffice.solvers.information import Information
+from suffice.solvers.penalties import GaussianPenalty
 
 Floats = NDArray[np.float64]
 

@@ -1,20 +1,18 @@
-"""Markov networks made from something else: a grid, physics, potentials, a Bayesian network."""
+"""Markov networks made from physics, potentials or a Bayesian network; and what physicists read in them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from suffice.domain import Domain, Variable
 from suffice.errors import NotFittedError, OptionError, listing
 from suffice.models.markov.feature import Feature
-from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.numbers import real_numbers
 from suffice.models.markov.structure import (
-    Term,
     agreement,
     grid_edges,
     ising_terms,
@@ -26,165 +24,115 @@ from suffice.table import Table
 
 Floats = NDArray[np.float64]
 
+#: The states of an Ising model by their coding.
 CODINGS: dict[str, tuple[int, int]] = {"spin": (-1, 1), "binary": (0, 1)}
 
 
-class MarkovBuilders:
-    """Constructors of a Markov network, and what physicists read in it."""
+class Network(Protocol):
+    """What a builder makes."""
 
-    _options: dict[str, Any]
-    _terms: tuple[Term, ...]
-    _domain: Domain
-    _weights: Floats
+    def __init__(self, structure: Any, **options: Any) -> None: ...
 
-    def __init__(self, structure: Any, **options: Any) -> None:
-        raise NotImplementedError
+    def with_weights(self, weights: Any) -> Self:
+        """A copy with these weights given."""
 
-    def with_weights(self, weights: ArrayLike) -> Self:
-        """A copy with these weights given; states have to be declared."""
-        raise NotImplementedError
 
-    @classmethod
-    def grid(cls, rows: int, columns: int, **options: Any) -> Self:
-        """A grid of variables named (row, column), with a table on each pair of neighbours."""
-        edges: list[Any] = list(grid_edges(rows, columns))
-        return cls(edges or [((0, 0),)], **options)
+N = TypeVar("N", bound=Network)
+T = TypeVar("T")
+P = ParamSpec("P")
 
-    @staticmethod
-    def grid_edges(rows: int, columns: int) -> list[tuple[Hashable, Hashable]]:
-        """The edges of a grid of variables named (row, column): a graph for `ising` and `potts`."""
-        return grid_edges(rows, columns)
 
-    @classmethod
-    def ising(cls, graph: Any, *, coding: str = "spin", **options: Any) -> Self:
-        """The Ising model, p(x) proportional to exp(sum_i u_i x_i + sum_ij w_ij x_i x_j).
+class Constructor(Protocol[P]):
+    """A class method that makes an instance of the class it is asked of."""
 
-        Args:
-            graph: a networkx graph, or a list of edges.
-            coding: ``"spin"`` for states -1 and +1, ``"binary"`` for 0 and 1. The two describe the same laws with
-                different weights.
-            options: those of the network.
+    def __get__(self, instance: Any, owner: type[T]) -> Callable[P, T]:
+        """The method of a class."""
 
-        After a fit `fields_` gives u by node and `couplings_` w by edge.
-        """
-        if coding not in CODINGS:
-            raise OptionError(f"coding is {coding!r}; expected one of {listing(CODINGS)}.")
-        terms, nodes = ising_terms(graph)
-        return cls(terms, states=dict.fromkeys(nodes, CODINGS[coding]), **options)
 
-    @classmethod
-    def potts(cls, graph: Any, states: Any, *, fields: bool = True, tied: bool = False, **options: Any) -> Self:
-        """The Potts model, p(x) proportional to exp(sum_i h_i(x_i) + sum_ij w_ij 1{x_i = x_j}).
+def constructor(function: Callable[Concatenate[Any, P], Any]) -> Constructor[P]:
+    """The class method that a builder of this module is."""
+    return cast("Constructor[P]", classmethod(function))
 
-        Args:
-            graph: a networkx graph, or a list of edges.
-            states: number of states, or the list of them, of every node.
-            fields: whether each node has a table h of its own.
-            tied: whether all edges share one weight w.
-            options: those of the network.
-        """
-        terms, nodes = potts_terms(graph, fields=fields, tied=tied)
-        labels = list(range(states)) if isinstance(states, int) else list(states)
-        return cls(terms, states=dict.fromkeys(nodes, labels), **options)
 
-    @classmethod
-    def from_potentials(cls, potentials: Mapping[Any, Any], **options: Any) -> Self:
-        """A network with given potentials: a dict from cliques to tables of numbers of at least 0.
+def grid(cls: type[N], /, rows: int, columns: int, **options: Any) -> N:
+    """A grid of variables named (row, column), with a table on each pair of neighbours."""
+    edges: list[Any] = list(grid_edges(rows, columns))
+    return cls(edges or [((0, 0),)], **options)
 
-        A table without labels has the states 0, 1, 2, ... unless ``states=`` declares them.
-        """
-        declared = dict(options.pop("states", None) or {})
-        tables: dict[tuple[Hashable, ...], Floats] = {}
-        for clique, values in potentials.items():
-            names = clique if isinstance(clique, tuple) else (clique,)
-            if isinstance(values, Table):
-                for variable in values.domain.variables:
-                    declared.setdefault(variable.name, list(variable.states))
-                ordered = values.transpose(names)
-                array = ordered.values
-                for axis, name in enumerate(names):
-                    own = ordered.domain[name]
-                    array = array.take([own.index(state) for state in declared[name]], axis=axis)
-            else:
-                array = real_numbers(values, f"The potential of {listing(names)}")
-                _declare_axes(names, array.shape, declared)
-            if not np.isfinite(array).all() or (array < 0).any():
-                raise OptionError(f"The potential of {listing(names)} holds numbers that are negative or not finite.")
-            tables[names] = array
-        network = cls(list(tables), states=declared, **options)
-        with np.errstate(divide="ignore"):
-            return network.with_weights(np.concatenate([np.zeros(0), *(np.log(t).ravel() for t in tables.values())]))
 
-    @classmethod
-    def from_bayesian_network(cls, net: Any, **options: Any) -> Self:
-        """The same law without directions: one clique for each family, whose potential is its table. log Z is 0."""
-        tables = {}
-        for node in net.nodes:
-            try:
-                table = net.table(node)
-            except NotFittedError:
-                raise NotFittedError(
-                    "The Bayesian network has no tables yet. Fit it first; MarkovNetwork(net) takes its families as "
-                    "cliques and learns from data."
-                ) from None
-            if not isinstance(table, Table) or set(table.variables) != {*net.parents(node), node}:
-                raise OptionError(f"The node {node!r} is no table; only discrete networks become Markov networks.")
-            if np.isnan(table.values).any():
-                raise OptionError(f"The table of {node!r} has undefined rows. Fit with a prior, or unseen='uniform'.")
-            tables[table.variables] = table
-        return cls.from_potentials(tables, **options)
+def ising(cls: type[N], /, graph: Any, *, coding: str = "spin", **options: Any) -> N:
+    """The Ising model, p(x) proportional to exp(sum_i u_i x_i + sum_ij w_ij x_i x_j).
 
-    # -- what physicists read ----------------------------------------------------------------------------------------
+    Args:
+        cls: the class of the network.
+        graph: a networkx graph, or a list of edges.
+        coding: ``"spin"`` for states -1 and +1, ``"binary"`` for 0 and 1. The two describe the same distributions with
+            different weights.
+        options: those of the network.
 
-    @property
-    def weights_(self) -> Floats:
-        """The weights."""
-        raise NotImplementedError
+    After a fit `fields_` gives u by node and `couplings_` w by edge.
+    """
+    if coding not in CODINGS:
+        raise OptionError(f"coding is {coding!r}; expected one of {listing(CODINGS)}.")
+    terms, nodes = ising_terms(graph)
+    return cls(terms, states=dict.fromkeys(nodes, CODINGS[coding]), **options)
 
-    @property
-    def fields_(self) -> dict[Hashable, Any]:
-        """The fields by node: u, the weight of a feature f(x) = x; of a Potts model a dict from states to h.
 
-        Plus or minus infinity where a field ran there.
-        """
-        found: dict[Any, Any] = {}
-        for term, weights in self._term_weights():
-            if isinstance(term, Feature) and len(term.placements[0]) == 1 and self._is_like(term, value_of):
-                found |= {scope[0]: float(weights[0]) for scope in term.placements}
-            elif not isinstance(term, Feature) and len(term) == 1:
-                found[term[0]] = dict(zip(self._domain[term[0]].states, weights.tolist(), strict=True))
-        return self._found(found, "field, a feature f(x) = x of one variable or a table of one")
+def potts(cls: type[N], /, graph: Any, states: Any, *, fields: bool = True, tied: bool = False, **options: Any) -> N:
+    """The Potts model, p(x) proportional to exp(sum_i h_i(x_i) + sum_ij w_ij 1{x_i = x_j}).
 
-    @property
-    def couplings_(self) -> dict[tuple[Hashable, ...], float]:
-        """The couplings w by edge: the weights of features f(x, y) = x y, or 1{x = y} in a Potts model.
+    Args:
+        cls: the class of the network.
+        graph: a networkx graph, or a list of edges.
+        states: number of states, or the list of them, of every node.
+        fields: whether each node has a table h of its own.
+        tied: whether all edges share one weight w.
+        options: those of the network.
+    """
+    terms, nodes = potts_terms(graph, fields=fields, tied=tied)
+    labels = list(range(states)) if isinstance(states, int) else list(states)
+    return cls(terms, states=dict.fromkeys(nodes, labels), **options)
 
-        Edges that share a weight all have it.
-        """
-        found: dict[Any, float] = {}
-        for term, weights in self._term_weights():
-            if isinstance(term, Feature) and len(term.placements[0]) == 2:
-                if self._is_like(term, product_of) or self._is_like(term, agreement):
-                    found |= dict.fromkeys(term.placements, float(weights[0]))
-        return self._found(found, "coupling, a feature f(x, y) = x y or 1{x = y} of pairs")
 
-    def _term_weights(self) -> list[tuple[Term, Floats]]:
-        weights = self.weights_
-        model = LogLinear(self._domain, self._terms)
-        return [(term, weights[place]) for term, place in zip(self._terms, model.weight_slices, strict=True)]
+def from_potentials(cls: type[N], /, potentials: Mapping[Any, Any], **options: Any) -> N:
+    """A network with given potentials: a dict from cliques to tables of numbers of at least 0.
 
-    def _is_like(self, term: Feature, function: Any) -> bool:
-        """Whether a feature has the values of a function; one of states that are no numbers is not."""
-        try:
-            wanted = Feature(list(term.placements), function).tables(self._domain)
-        except OptionError:
-            return False
-        return all(map(np.array_equal, wanted, term.tables(self._domain)))
+    A table without labels has the states 0, 1, 2, ... unless ``states=`` declares them.
+    """
+    tables, states = _read_potentials(potentials, options.pop("states", None) or {})
+    network = cls(list(tables), states=states, **options)
+    with np.errstate(divide="ignore"):
+        return network.with_weights(np.concatenate([np.zeros(0), *(np.log(t).ravel() for t in tables.values())]))
 
-    def _found(self, found: dict[Any, float], what: str) -> dict[Any, float]:
-        if not found:
-            raise OptionError(f"The network has no {what}.")
-        return found
+
+def from_bayesian_network(cls: type[N], /, net: Any, **options: Any) -> N:
+    """The same distribution without directions: a clique for each family, whose potential is its table. log Z is 0."""
+    return from_potentials(cls, _family_tables(net), **options)
+
+
+def _read_potentials(
+    potentials: Mapping[Any, Any], states: Mapping[Any, Any]
+) -> tuple[dict[tuple[Hashable, ...], Floats], dict[Hashable, Any]]:
+    """Potentials by clique as arrays, and the states of all variables: declared, of labelled tables, or 0, 1, 2, ..."""
+    declared = dict(states)
+    tables: dict[tuple[Hashable, ...], Floats] = {}
+    for clique, values in potentials.items():
+        names = clique if isinstance(clique, tuple) else (clique,)
+        if isinstance(values, Table):
+            for variable in values.domain.variables:
+                declared.setdefault(variable.name, list(variable.states))
+            ordered = values.transpose(names)
+            array = ordered.values
+            for axis, name in enumerate(names):
+                own = ordered.domain[name]
+                array = array.take([own.index(state) for state in declared[name]], axis=axis)
+        else:
+            array = real_numbers(values, f"The potential of {listing(names)}")
+            _declare_axes(names, array.shape, declared)
+        if not np.isfinite(array).all() or (array < 0).any():
+            raise OptionError(f"The potential of {listing(names)} holds numbers that are negative or not finite.")
+        tables[names] = array
+    return tables, declared
 
 
 def _declare_axes(names: tuple[Hashable, ...], shape: tuple[int, ...], declared: dict[Hashable, Any]) -> None:
@@ -200,6 +148,58 @@ def _declare_axes(names: tuple[Hashable, ...], shape: tuple[int, ...], declared:
             )
 
 
-def closed_domain(domain: Domain) -> Domain:
-    """The same variables with their states declared: any other state is an error."""
-    return Domain(Variable.discrete(variable.name, variable.states) for variable in domain.variables)
+def _family_tables(net: Any) -> dict[tuple[Hashable, ...], Table]:
+    """The tables of a discrete Bayesian network, by family."""
+    tables = {}
+    for node in net.nodes:
+        try:
+            table = net.table(node)
+        except NotFittedError:
+            raise NotFittedError(
+                "The Bayesian network has no tables yet. Fit it first; MarkovNetwork(net) takes its families as "
+                "cliques and learns from data."
+            ) from None
+        if not isinstance(table, Table) or set(table.variables) != {*net.parents(node), node}:
+            raise OptionError(f"The node {node!r} is no table; only discrete networks become Markov networks.")
+        if np.isnan(table.values).any():
+            raise OptionError(f"The table of {node!r} has undefined rows. Fit with a prior, or unseen='uniform'.")
+        tables[table.variables] = table
+    return tables
+
+
+# -- what physicists read --------------------------------------------------------------------------------------------
+
+
+def fields_of(fitted: MarkovFitted) -> dict[Hashable, Any]:
+    """The fields by node: of a feature f(x) = x a weight, of a table of one variable a dict from its states."""
+    fields: dict[Any, Any] = {}
+    for term, own in zip(fitted.model.terms, fitted.model.weight_slices, strict=True):
+        weights = fitted.weights[own]
+        if isinstance(term, Feature) and len(term.placements[0]) == 1 and _is_like(fitted, term, value_of):
+            fields |= {scope[0]: float(weights[0]) for scope in term.placements}
+        elif not isinstance(term, Feature) and len(term) == 1:
+            fields[term[0]] = dict(zip(fitted.domain[term[0]].states, weights.tolist(), strict=True))
+    if not fields:
+        raise OptionError("The network has no field, a feature f(x) = x of one variable or a table of one.")
+    return fields
+
+
+def couplings_of(fitted: MarkovFitted) -> dict[tuple[Hashable, ...], float]:
+    """The couplings by edge: the weights of features f(x, y) = x y or 1{x = y}."""
+    couplings: dict[Any, float] = {}
+    for term, own in zip(fitted.model.terms, fitted.model.weight_slices, strict=True):
+        if isinstance(term, Feature) and len(term.placements[0]) == 2:
+            if _is_like(fitted, term, product_of) or _is_like(fitted, term, agreement):
+                couplings |= dict.fromkeys(term.placements, float(fitted.weights[own][0]))
+    if not couplings:
+        raise OptionError("The network has no coupling, a feature f(x, y) = x y or 1{x = y} of pairs.")
+    return couplings
+
+
+def _is_like(fitted: MarkovFitted, term: Feature, function: Callable[..., Any]) -> bool:
+    """Whether a feature has the values of a function; one of states that are no numbers is not."""
+    try:
+        wanted = Feature(list(term.placements), function).tables(fitted.domain)
+    except OptionError:
+        return False
+    return all(map(np.array_equal, wanted, term.tables(fitted.domain)))

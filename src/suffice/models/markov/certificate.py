@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.report import Certificate
+from suffice.models.markov.existence import Existence
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
-from suffice.models.markov.standing import Standing
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.newton import solve_truncated
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.solvers.rank import inverse_and_flat
 from suffice.solvers.scaling import inner
 
@@ -73,7 +73,7 @@ def certify(
     margins: Floats,
     weight: float,
     penalty: Penalty | None,
-    standing: Standing,
+    standing: Existence,
     *,
     deadline: float = math.inf,
 ) -> Certificate:
@@ -120,7 +120,7 @@ def _absolute(model: LogLinear, shares: Floats) -> Floats:
 
 
 def _value_gap(
-    found: _Measured, margins: Floats, weight: float, penalty: Penalty | None, standing: Standing, deadline: float
+    found: _Measured, margins: Floats, weight: float, penalty: Penalty | None, standing: Existence, deadline: float
 ) -> tuple[float | None, bool]:
     """What the objective can still rise by, in nats a row, and whether that is a bound."""
     if isinstance(penalty, GaussianPenalty):

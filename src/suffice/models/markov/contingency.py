@@ -30,7 +30,8 @@ from suffice.answers import Answer, CountTable
 from suffice.domain import Domain, Variable, is_gap, sort_states
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.tree_margins import margins_of_table
-from suffice.errors import DataError, MissingColumnError, listing
+from suffice.errors import DataError, MergeError, MissingColumnError, listing
+from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.numbers import real_numbers
 from suffice.solvers.margins import TOLERANCE
 from suffice.statistics import Counts, Statistic, Summary
@@ -400,6 +401,42 @@ def observed_margins(summary: Summary, scopes: Sequence[Names], plan: Callable[[
         if held and isinstance(answer, CountTable) and answer.cells is None:
             return [*margins_of_table(plan(), answer.values, question.variables)]
     return [observed_margin(summary, scope) for scope in scopes]
+
+
+def counts_by_scope(summary: Summary, model: LogLinear, plan: Callable[[], TreePlan] | None = None) -> Floats:
+    """Counts of all scopes of a model (n_cells,), one after another; plan: as in `observed_margins`."""
+    known = (
+        [observed_margin(summary, scope) for scope in model.scopes]
+        if plan is None
+        else observed_margins(summary, model.scopes, plan)
+    )
+    parts = [np.zeros(0)]
+    for scope, counts in zip(model.scopes, known, strict=True):
+        if counts is None:
+            raise MergeError(
+                f"The summary does not count {listing(scope)} together; it answers {listing(summary.answers, 3)}. "
+                "Summarise the data for this model with suffice.summarize(model, data)."
+            )
+        parts.append(counts.ravel())
+    return np.concatenate(parts)
+
+
+def joint_counts(summary: Summary, names: tuple[Hashable, ...]) -> tuple[NDArray[Any], Floats] | None:
+    """The cells in use (k, variables) and their counts (k,), where the summary counts all variables together."""
+    for question, answer in summary.answers.items():
+        if isinstance(question, Counts) and isinstance(answer, CountTable) and set(question.variables) == set(names):
+            codes, counts = answer.items()
+            return codes[:, [question.variables.index(name) for name in names]], counts
+    return None
+
+
+def joint_entropy(summary: Summary, names: tuple[Hashable, ...]) -> float | None:
+    """Entropy of the observed joint states in nats, where the summary counts all variables together."""
+    joint = joint_counts(summary, names)
+    if joint is None or not summary.weight > 0:
+        return None
+    shares = joint[1] / math.fsum(joint[1].tolist())
+    return -math.fsum((shares * np.log(shares)).tolist())
 
 
 def answering(summary: Summary, questions: Sequence[Statistic]) -> Summary:

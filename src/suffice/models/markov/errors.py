@@ -13,6 +13,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.models.markov.feature_rank import untold_weights
+from suffice.models.markov.feature_spread import feature_units, features_of, standardised
+from suffice.models.markov.fitted import MarkovFitted
+from suffice.models.markov.law import LawFamily
+from suffice.solvers.penalties import GaussianPenalty, Penalty
 from suffice.solvers.rank import inverse_and_flat
 
 Floats = NDArray[np.float64]
@@ -24,6 +29,43 @@ STILL = 1e-10
 SHARE = 1e-5
 #: A direction that others do not span has at least this length beside them.
 APART = 0.5
+
+
+def standard_errors(
+    fitted: MarkovFitted, penalty: Penalty | None, information: Callable[[LawFamily], Floats]
+) -> Floats:
+    """Standard errors of the weights (n_weights,), as `MarkovNetwork.standard_errors_` says.
+
+    information: gives the information of all rows (n_weights, n_weights), without the prior, on the weights of a family
+    that may have its features in other units.
+    """
+    if isinstance(penalty, GaussianPenalty):
+        errors = np.sqrt(penalty.posterior_variances(information(fitted.near)))
+    else:
+        away = np.zeros(len(fitted.finite)) if penalty is None else penalty.mean
+        used = np.full(len(fitted.finite), penalty is None) | (fitted.finite != away)
+        errors = np.full(len(fitted.finite), np.nan)
+        errors[used] = _errors_of(fitted, np.flatnonzero(used), information)
+    return np.where(fitted.limits != 0.0, np.inf, errors)
+
+
+def _errors_of(fitted: MarkovFitted, used: NDArray[np.intp], information: Callable[[LawFamily], Floats]) -> Floats:
+    """Errors of some weights (u,), the others held where they are."""
+    family, within = fitted.family, np.ix_(used, used)
+    shares = fitted.near.margins(fitted.finite)[1]
+    units = feature_units(family.model, shares)
+    # All centred: the small variance of a feature that is nearly always the same is no difference of large numbers.
+    near = family.over(standardised(family.model, units, shares, far=0.0))
+    whole = len(used) == len(units)
+    errors = weight_errors(
+        information(near)[within],
+        features_of(family.model)[used],
+        lambda: near.covariance(np.zeros(len(units)))[within],
+        len(units) - fitted.rank if whole and not family.masks else None,
+    )
+    if whole:
+        errors[untold_weights(family.model)] = np.inf
+    return errors / units[used]
 
 
 def weight_errors(

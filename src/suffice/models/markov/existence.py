@@ -1,108 +1,189 @@
-"""A short proof that the maximum of the likelihood of a model of tables exists.
-
-It exists if and only if some law that is positive everywhere has the observed margins t. Let a positive law p have the
-margins m. What lacks is d = t - m, and a signed measure with these margins is known: by the parts of a table that are
-orthogonal under the uniform law (Hoeffding 1948), with h_I the part on the variables I alone,
-
-    e(x) = sum over all I inside of a scope of h_I(x_I) / (joint states of all other variables).
-
-In a clique K of a junction tree only the parts with I inside of K are left. The part h_I of the margin on I is at most
-``prod over I of (2 - 2 / card)`` times as large as that margin, which a scope C holds in sums of |C| / |I| cells, so
-with ``|d| <= gap`` everywhere
-
-    |e(x_K)| <= gap * s_K,    s_K = sum over scopes C of (prod over C and K of (3 - 2 / card) - 1) |C| / |K|.
-
-Where every cell of p in every clique is above that, p + e is positive in all cliques, its cliques agree on their
-separators, and so it is the family of margins of a positive law with the margins t.
-"""
+"""Whether the maximum of a log-linear fit exists, before it is solved; and what runs to infinity where it does not."""
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.junction_tree import TreeMoments, TreePlan
-from suffice.models.markov.law import LawFamily
+from suffice.models.markov.contingency import observed_margin
+from suffice.models.markov.existence_proof import shown_to_exist
+from suffice.models.markov.feature_spread import at_ends, feature_units, features_of, standardised
+from suffice.models.markov.law import LawFamily, Masks, limit_masks
+from suffice.models.markov.log_linear import LogLinear
+from suffice.solvers.faces import MOST_CELLS, Face, smallest_face
+from suffice.solvers.local_faces import settled
+from suffice.solvers.penalties import Penalty
+from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 
-#: Most sweeps that are tried, and the most cells that one of them may pass over: a fit should not take twice as long.
-SWEEPS, WORK = 60, 5_000_000
-#: Sweeps before the first look.
-FIRST = 2
-#: How exactly the cells of the cliques are known, relative to their size.
-SLACK = 1e-6
-#: Margins are computed no more exactly than this.
-ROUNDING = 1e-15
+#: Parts of a direction below this share of its largest one are rounding of the linear programme.
+MOVES = 1e-9
+
+_NOT_ATTAINED = "the maximum is not attained: the law returned is its limit"
+_NOT_COMPLETE = (
+    "the maximum is not attained: the cells of terms that vanish have been left out of the law, but whether further "
+    "joint states vanish in its limit was not decided"
+)
 
 
-def shown_to_exist(family: LawFamily, margins: Floats) -> bool:
-    """Whether a few sweeps of proportional fitting find a law that proves it for the margins (n_cells,).
+@dataclass(frozen=True)
+class Existence:
+    """Whether the maximum exists, and where the law is put if not.
 
-    family: all laws of the model. False means that nothing was shown.
+    limits (n_weights,): minus or plus infinity for weights that run there each by itself, NaN for those that run to
+    infinity only together with others, 0 for all that stay. direction (n_weights,): along it the likelihood rises to
+    its limit; joint states that vanish fall by 1 or more, all others stay.
     """
-    totals = np.add.reduceat(margins, family.model.starts[:-1]) if len(margins) else margins
-    if not (margins > 0.0).all() or (np.abs(totals - 1.0) > ROUNDING * 1e3).any():
-        return False
-    scaling = family.scaling(margins)
-    if scaling.work > WORK:
-        return False
-    scaling.record()  # A fit that begins at the same law need not do these sweeps again.
-    shares, before, reach = spreads(family.plan), np.inf, np.inf
-    for sweep in range(SWEEPS):
-        change = scaling.sweep()
-        last = change <= 4 * ROUNDING or change > 0.9 * before or sweep == SWEEPS - 1
-        if last or (sweep >= FIRST - 1 and change <= reach):
-            gap, reach = _measure(scaling.moments, scaling.log_potentials, margins, shares)
-            if gap <= reach or last:
-                return gap <= reach
-        before = change
-    return False
+
+    exists: bool | None
+    directions: tuple[str, ...]
+    masks: Masks
+    limits: Floats
+    direction: Floats
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def undecided(cls, n_weights: int) -> Existence:
+        """Nothing is known, and no weight is held to run anywhere."""
+        nothing = np.zeros(n_weights)
+        return cls(None, (), (), nothing, nothing)
+
+    def of_no_law(self, sentences: tuple[str, ...]) -> Existence:
+        """The existence of margins that no law has, as the sentences say."""
+        return replace(self, exists=False, directions=sentences, notes=())
 
 
-def proves_existence(family: LawFamily, weights: Floats, margins: Floats) -> bool:
-    """Whether the law at these weights proves that the maximum for the margins (n_cells,) exists."""
-    gap, reach = _measure(family.tree_moments, family.potentials(weights), margins, spreads(family.plan))
-    return bool((margins > 0.0).all()) and gap <= reach
+def check_existence(
+    model: LogLinear,
+    margins: Floats,
+    summary: Summary,
+    penalty: Penalty | None,
+    most_cells: int,
+    family: LawFamily | None = None,
+) -> Existence:
+    """Look at the observed margins before solving. A prior always has a maximum at finite weights.
+
+    family: all laws of the model, whose tree is tried first.
+    """
+    nothing = np.zeros(model.n_weights)
+    if penalty is not None:
+        return Existence(True, (), (), nothing, nothing)
+    if most_cells == 0 and not own_limits(model, margins).any():
+        return Existence.undecided(model.n_weights)
+    # A decomposable model is settled by its zero margins alone, without any sweep or programme.
+    if most_cells and family is not None and model.is_tables and model.decomposition.tree is None:
+        if shown_to_exist(family, margins):
+            return Existence(True, (), (), nothing, nothing)
+    face = find_face(model, margins, summary, most_cells)
+    if not face.complete and not model.is_tables:
+        face = _by_weights(model, margins, face)
+    if face.exists is True:
+        return Existence(True, (), (), nothing, nothing)
+    notes = () if face.exists is None else (_NOT_ATTAINED if face.complete else _NOT_COMPLETE,)
+    direction = face.direction / feature_units(model, margins)
+    limits = weight_limits(model, margins, face)
+    states = {variable.name: variable.states for variable in model.domain.variables}
+    directions = (*_weight_directions(model, direction, limits), *face.lost_states(states))
+    return Existence(face.exists, directions, tuple(face.masks()), limits, direction, notes)
 
 
-def _measure(moments: TreeMoments, logs: Floats, margins: Floats, shares: Floats) -> tuple[float, float]:
-    """The largest difference of the margins, and below which difference the law proves existence."""
-    _, found, tables = moments.laws(logs)
-    least = np.array([float(table.min()) for table in tables[: len(shares)]])
-    gap = float(np.abs(found - margins).max(initial=0.0)) + ROUNDING
-    reach = np.divide(least, shares, out=np.where(least > 0.0, np.inf, 0.0), where=shares > 0.0)
-    return gap, float(np.min(reach, initial=np.inf)) * (1.0 - SLACK)
+def _weight_directions(model: LogLinear, direction: Floats, limits: Floats) -> list[str]:
+    """A sentence for each weight that runs by itself, and one for those that run together."""
+    found = [f"weight of {model.weight_names[k]} -> {limits[k]:.0f}" for k in np.flatnonzero(np.isinf(limits))]
+    joint = np.flatnonzero(np.isnan(limits))
+    if len(joint):
+        sizes = direction[joint] / np.abs(direction[joint]).max()
+        terms = [f"{size:+.4g} [{model.weight_names[k]}]" for k, size in zip(joint[:12], sizes[:12], strict=True)]
+        rest = f" ... ({len(joint) - 12} more)" if len(joint) > 12 else ""
+        found.append(f"weights together, none by itself -> inf along {' '.join(terms)}{rest}")
+    return found
 
 
-_spreads: WeakKeyDictionary[TreePlan, Floats] = WeakKeyDictionary()
+class _Names(Sequence[str]):
+    """Names of the weights, made only if an error asks for them."""
+
+    def __init__(self, model: LogLinear) -> None:
+        self._model = model
+
+    def __len__(self) -> int:
+        return self._model.n_weights
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._model.weight_names[place]
 
 
-def spreads(plan: TreePlan) -> Floats:
-    """s_K for each clique of the plan (cliques,), as the module says; kept as long as the plan."""
-    if plan not in _spreads:
-        _spreads[plan] = _spread(plan)
-    return _spreads[plan]
+def find_face(model: LogLinear, margins: Floats, summary: Summary, most_cells: int = MOST_CELLS) -> Face:
+    """The smallest face of the marginal polytope with the observed margins, shares of all cells (n_cells,).
+
+    Its direction is that of the weights times their units, in which the linear programmes are solved.
+    """
+    model = standardised(model, feature_units(model, margins), margins)
+
+    def margin(scope: tuple[Hashable, ...]) -> Floats:
+        found = observed_margin(summary, scope)
+        return np.zeros(model.domain.shape(scope)) if found is None else found
+
+    return smallest_face(
+        {variable.name: variable.card for variable in model.domain.variables},
+        model.scopes,
+        model.expected(margins),
+        1.0,
+        design=None if model.is_identity else model.matrix,
+        margin=margin,
+        shares=margins,
+        names=_Names(model),
+        most_cells=most_cells,
+    )
 
 
-def _spread(plan: TreePlan) -> Floats:
-    layout = plan.layout
-    scopes = [scope for scope in plan.numbers if scope]
-    touching: list[list[int]] = [[] for _ in layout.cards]
-    for number, scope in enumerate(scopes):
-        for variable in scope:
-            touching[variable].append(number)
-    # One entry for every clique, variable of it, and scope with that variable.
-    counts = np.array([len(numbers) for numbers in touching], np.intp)
-    members = np.concatenate([np.zeros(0, np.intp), *(np.array(clique, np.intp) for clique in layout.cliques)])
-    cliques = np.repeat(np.arange(len(layout.cliques)), [len(clique) for clique in layout.cliques])
-    pairs = [np.asarray(touching[variable], np.intp) for variable in members]
-    keys = np.repeat(cliques, counts[members]) * len(scopes) + np.concatenate([np.zeros(0, np.intp), *pairs])
-    logs = np.repeat(np.log(3.0 - 2.0 / np.array(layout.cards, np.float64))[members], counts[members])
-    met, place = np.unique(keys, return_inverse=True)
-    parts = np.expm1(np.bincount(place, logs, len(met)))
-    cells = np.array([layout.size(scope) for scope in scopes], np.float64)
-    sums = np.bincount(met // max(len(scopes), 1), parts * cells[met % max(len(scopes), 1)], len(layout.cliques))
-    return np.asarray(sums / np.array(layout.sizes, np.float64))
+def _by_weights(model: LogLinear, margins: Floats, face: Face) -> Face:
+    """The face with the cells left out that weights lose which run by themselves, of whatever size the model is."""
+    limits = own_limits(model, margins)
+    left = _left_by(model, limits)
+    if left.all():
+        return face
+    parts = enumerate(face.scope_support)
+    direction = np.where(face.direction == 0.0, np.sign(limits), face.direction)
+    tables = tuple(table & model.part(left, place) for place, table in parts)
+    return replace(face, exists=False, scope_support=tables, direction=direction)
+
+
+def _left_by(model: LogLinear, limits: Floats) -> NDArray[np.bool_]:
+    """The cells of all scopes (n_cells,) that weights leave which run by themselves."""
+    masks = dict(limit_masks(model, limits))
+    tables = [masks[s] == 0.0 if s in masks else np.ones(model.domain.shape(s), bool) for s in model.scopes]
+    return np.concatenate([np.zeros(0, bool), *(table.ravel() for table in tables)])
+
+
+def weight_limits(model: LogLinear, margins: Floats, face: Face) -> Floats:
+    """Where each weight runs (n_weights,): to infinity by itself, to infinity together with others (NaN), nowhere (0).
+
+    A weight runs by itself where its feature always had its largest value (or its least one) on every place, and a cell
+    of a table where it was never seen: whatever all others do, the states where it has not are lost. If that leaves
+    more than the face, the weights that the direction moves beside them run together.
+    """
+    limits = own_limits(model, margins)
+    alive = _left_by(model, limits)
+    moving = np.abs(face.direction) > MOVES * np.abs(face.direction).max(initial=0.0)
+    if face.support is None:
+        known = np.concatenate([np.zeros(0, bool), *(table.ravel() for table in face.scope_support)])
+        own, whole = (settled(model.cards, model.scopes, cells) for cells in (alive, known))
+        same = np.array_equal(own, whole)
+    else:
+        parts = [model.part(alive, place) for place in range(len(model.scopes))]
+        same = np.array_equal(face.polytope.spread(parts), face.support)
+    if same:
+        return limits
+    return np.where(moving & (limits == 0.0), np.nan, limits)
+
+
+def own_limits(model: LogLinear, margins: Floats) -> Floats:
+    """Where each weight runs by itself (n_weights,): -inf, inf, or 0 for nowhere, by what was seen on its places."""
+    least, most = at_ends(model, margins)
+    limits = np.where(least, -np.inf, np.where(most & features_of(model), np.inf, 0.0))
+    return np.where(least & most, 0.0, limits)

@@ -20,7 +20,7 @@ from suffice.errors import listing
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import constant_features, features_of
 from suffice.models.markov.log_linear import ROUNDING, LogLinear
-from suffice.models.markov.priors import Penalty
+from suffice.solvers.penalties import Penalty
 from suffice.solvers.rank import TOLERANCE as MATRIX_TOLERANCE
 from suffice.solvers.rank import matrix_rank, table_rank
 

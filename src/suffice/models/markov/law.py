@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,20 +30,25 @@ class LawFamily:
     """All laws of a log-linear model, possibly put on a face: weights in, moments out."""
 
     def __init__(
-        self, model: LogLinear, masks: Masks = (), *, plan: TreePlan | None = None, limit_bytes: int | None = None
+        self, model: LogLinear, masks: Masks = (), *, plan: TreePlan | None = None, memory_limit: int | None = None
     ) -> None:
-        """Plan the tree, which the masks may ask for further scopes; `plan` is one without masks, used if it fits."""
+        """plan: a tree without masks, used if they need no further scopes; else one is planned when it is needed."""
         self.model = model
         self.masks = tuple((tuple(scope), np.asarray(table, dtype=np.float64)) for scope, table in masks)
         #: Scopes that only the masks need.
         self.extra_scopes = tuple(scope for scope, _ in self.masks if model.place(scope) is None)
-        if plan is None or self.extra_scopes:
-            cards = {variable.name: variable.card for variable in model.domain.variables}
-            plan = plan_tree(cards, [*model.scopes, *self.extra_scopes], limit_bytes=limit_bytes)
-        self.plan = plan
+        self._given_plan, self._memory_limit = None if self.extra_scopes else plan, memory_limit
         self._offset, self._extra = self._mask_vectors()
         self._last: tuple[Floats, float, Floats] | None = None
         self._last_scaling: TreeScaling | None = None
+
+    @cached_property
+    def plan(self) -> TreePlan:
+        """The junction tree of the model and its masks; one that does not fit into memory is an error."""
+        if self._given_plan is not None:
+            return self._given_plan
+        scopes = [*self.model.scopes, *self.extra_scopes]
+        return plan_tree(self.model.cards, scopes, limit_bytes=self._memory_limit)
 
     def _mask_vectors(self) -> tuple[Floats | None, Floats]:
         """What the masks add to the scopes of the model (None for nothing), and to further scopes."""
@@ -60,6 +65,10 @@ class LawFamily:
 
     def over(self, model: LogLinear) -> LawFamily:
         """The same laws with other weights: a model of the same terms whose features have other units."""
+        self.plan  # noqa: B018  Planned once, for both.
+        return self._over(model)
+
+    def _over(self, model: LogLinear) -> Self:
         found = copy.copy(self)
         found.model = model
         return found

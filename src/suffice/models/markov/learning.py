@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
-from suffice.fitting.control import Control, Outcome, State, fingerprint
+from suffice.fitting.control import Control, Outcome, State
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import (
     feature_ends,
@@ -29,18 +29,14 @@ from suffice.models.markov.feature_spread import (
 )
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.solvers import gradient, scaling
 from suffice.solvers.closed_form import closed_form
-from suffice.solvers.newton import damped_newton, newton_cg
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
+from suffice.solvers.registry import Objective, named, registered
 from suffice.solvers.scaling import inner
 
 Floats = NDArray[np.float64]
 
-SOLVERS = (
-    *("auto", "closed-form", "ipf", "gis", "gis-cyclic", "lbfgs", "newton", "newton-cg", "cg", "ascent"),
-    *("ascent-potentials", "owlqn"),
-)
 #: How many nats a joint state off the face is put below those on it.
 TOWARDS_FACE = 100.0
 #: A mean log-probability above this is no rounding.
@@ -72,7 +68,7 @@ class Problem:
 
     margins: observed shares of all cells of the scopes (n_cells,), each scope summing to one; weight: number of rows;
     direction (n_weights,): along it the joint states off the face fall by 1 or more, those on it stay. method: the
-    solver that was chosen.
+    solver that was chosen; watched: whether IPF stops where its rate is too slow.
     """
 
     family: LawFamily
@@ -83,6 +79,7 @@ class Problem:
     start: Floats
     direction: Floats
     method: str = ""
+    watched: bool = False
 
     def in_units(self, units: Floats) -> Problem:
         """The same problem for the weights times the units, whose features lie near 0 and all vary by about one."""
@@ -135,18 +132,6 @@ class Problem:
             return product
         return lambda vector: product(vector) + penalty.product(vector) / self.weight
 
-    @property
-    def fingerprint(self) -> str:
-        """Tells this problem from another one and one solver from another, for checkpoints; empty without them."""
-        if self.control.checkpoint is None:
-            return ""
-        penalty = None if self.penalty is None else [np.asarray(part) for part in vars(self.penalty).values()]
-        states = [list(map(repr, variable.states)) for variable in self.model.domain.variables]
-        features = None if self.model.is_identity else [self.model.matrix.indices, self.model.matrix.data]
-        masks = [[repr(scope), table] for scope, table in self.family.masks]
-        problem = (list(map(repr, self.model.scopes)), states, features, masks, self.observed, self.weight, penalty)
-        return fingerprint(self.method, *problem, self.start)
-
     def scale(self) -> Callable[[Floats, Floats], Floats]:
         """A guess of the diagonal of the inverse of the information: a function of weights and slope.
 
@@ -170,9 +155,20 @@ class Problem:
 
         return with_prior
 
-
-#: Weights (n_weights,) and how the iteration ended.
-Method = Callable[[Problem], tuple[Floats, Outcome | None]]
+    @property
+    def objective(self) -> Objective:
+        """What solvers see that know no model."""
+        corners = isinstance(self.penalty, LaplacePenalty)
+        return Objective(
+            self.smooth,
+            self.start,
+            self.control,
+            self.scale,
+            self.information,
+            self.information_product,
+            rate=self.penalty.rate / self.weight if isinstance(self.penalty, LaplacePenalty) else None,
+            centre=self.penalty.mean if self.penalty is not None and corners else None,
+        )
 
 
 # -- which method ----------------------------------------------------------------------------------------------------
@@ -201,30 +197,29 @@ def _by_size(problem: Problem) -> str:
 
 def _check(problem: Problem, solver: str) -> None:
     """Refuse a method that cannot do what is asked."""
-    if solver not in SOLVERS:
-        raise OptionError(f"solver is {solver!r}; expected one of {listing(SOLVERS, 20)}.")
-    if solver in ("closed-form", "ipf", "ascent-potentials") and not problem.model.is_tables:
+    method, corners = method_named(solver), isinstance(problem.penalty, LaplacePenalty)
+    if method.tables_only and not problem.model.is_tables:
         features = [term.name for term in problem.model.terms if isinstance(term, Feature)]
         raise OptionError(
             f"solver={solver!r} fits tables, and the model has the features {listing(features, 3)}. Use 'gis', "
             "'lbfgs' or 'newton'."
         )
-    if solver in ("closed-form", "ipf", "gis", "gis-cyclic", "ascent-potentials") and problem.penalty is not None:
+    if not method.takes_prior and problem.penalty is not None:
         raise OptionError(f"solver={solver!r} takes no prior. Use 'lbfgs', 'newton', 'newton-cg', 'cg' or 'ascent'.")
-    if (solver == "owlqn") != isinstance(problem.penalty, LaplacePenalty):
+    if method.corners != corners:
         raise OptionError("A Laplace prior goes with solver='owlqn', and no other does. Use solver='auto'.")
 
 
 def settle(problem: Problem, solver: str) -> tuple[str, str]:
     """The method to use, and what a report calls it."""
     chosen, why = choose(problem, solver)
-    return chosen, TITLES[chosen] + (f" (chosen: {why})" if solver == "auto" else "")
+    return chosen, method_named(chosen).title + (f" (chosen: {why})" if solver == "auto" else "")
 
 
 def improve(problem: Problem) -> tuple[Floats, Outcome | None]:
     """The weights that the method of the problem finds, in the units and from the start that it has."""
     with np.errstate(over="ignore", invalid="ignore"):  # A step too far has no value, and no solver takes it.
-        return _METHODS[problem.method](problem)
+        return method_named(problem.method).solve(problem)
 
 
 def learn(problem: Problem, solver: str) -> Learned:
@@ -243,10 +238,11 @@ def _watched_ipf(problem: Problem) -> Learned:
     A checkpoint holds the sweeps alone; what follows them is the same again.
     """
     began = time.monotonic()
-    weights, first = _ipf(replace(problem, method="ipf, watched"), watch=True)
+    weights, first = method_named("ipf").solve(replace(problem, watched=True))
+    assert first is not None
     why, sweeps = choose(problem, "auto")[1], first.state.iteration
-    if first.stop_reason != "crawls":
-        return Learned(weights, f"{TITLES['ipf']} (chosen: {why})", in_sums(first, problem.weight))
+    if first.stop_reason != "slow":
+        return Learned(weights, f"{method_named('ipf').title} (chosen: {why})", in_sums(first, problem.weight))
     control, told = problem.control, problem.control.callback
 
     def enough(state: State) -> bool:
@@ -264,7 +260,8 @@ def _watched_ipf(problem: Problem) -> Learned:
         Path(path).unlink(missing_ok=True)
     state = replace(second.state, iteration=second.state.iteration + sweeps)
     outcome = replace(second, state=state, history=(*first.history, *second.history[1:]))
-    title = f"{TITLES['ipf']}, then {TITLES[method]} (chosen: {why}; after {sweeps} sweeps their rate was too slow)"
+    titles = f"{method_named('ipf').title}, then {method_named(method).title}"
+    title = f"{titles} (chosen: {why}; after {sweeps} sweeps their rate was too slow)"
     return Learned(weights, title, in_sums(outcome, problem.weight), handed_on=True)
 
 
@@ -272,22 +269,6 @@ def in_sums(outcome: Outcome, weight: float) -> Outcome:
     """Objectives as sums over rows, as the report has them."""
     state = replace(outcome.state, objective=outcome.state.objective * weight)
     return replace(outcome, state=state, history=tuple(value * weight for value in outcome.history))
-
-
-#: What a report calls each method.
-TITLES = {
-    "closed-form": "closed form of a decomposable model: clique margins over separator margins",
-    "ipf": "iterative proportional fitting on the junction tree",
-    "gis": "generalised iterative scaling",
-    "gis-cyclic": "iterative scaling, term after term",
-    "lbfgs": "L-BFGS on exact moments",
-    "newton": "Newton with the exact covariance",
-    "newton-cg": "Newton with conjugate gradients on covariance products",
-    "cg": "conjugate gradient on exact moments",
-    "ascent": "gradient ascent on exact moments",
-    "ascent-potentials": "gradient ascent on the potentials",
-    "owlqn": "orthant-wise L-BFGS on exact moments",
-}
 
 
 # -- methods ---------------------------------------------------------------------------------------------------------
@@ -300,7 +281,7 @@ def _closed_form(problem: Problem) -> tuple[Floats, None]:
     return table_weights(model, np.concatenate([np.zeros(0), *(table.ravel() for table in found)])), None
 
 
-def _ipf(problem: Problem, *, watch: bool = False) -> tuple[Floats, Outcome]:
+def _ipf(problem: Problem) -> tuple[Floats, Outcome]:
     """Where the face takes more than zero margins, the start is moved so far towards it that the rest does not count.
 
     The updates keep the ratios on the face, so what was added is taken off again at the end.
@@ -310,7 +291,7 @@ def _ipf(problem: Problem, *, watch: bool = False) -> tuple[Floats, Outcome]:
     if family.extra_scopes:
         family, push = LawFamily(model), TOWARDS_FACE * model.log_potentials(problem.direction)
     tree = family.scaling(problem.margins, problem.family.potentials(problem.start)[: model.n_cells] + push)
-    outcome = scaling.ipf(tree, problem.control, watch=watch, problem=problem.fingerprint)
+    outcome = scaling.ipf(tree, problem.control, watch=problem.watched)
     return table_weights(model, outcome.state.memory["log_potentials"] - push), outcome
 
 
@@ -336,7 +317,6 @@ def _gis(problem: Problem, blocks: Sequence[NDArray[np.intp]] | None = None) -> 
         lower=lower,
         units=units,
         blocks=blocks,
-        problem=problem.fingerprint,
     )
     return outcome.state.parameters, outcome
 
@@ -344,18 +324,6 @@ def _gis(problem: Problem, blocks: Sequence[NDArray[np.intp]] | None = None) -> 
 def _gis_cyclic(problem: Problem) -> tuple[Floats, Outcome]:
     places = problem.model.weight_slices
     return _gis(problem, [np.arange(place.start, place.stop) for place in places])
-
-
-def _by_gradient(solve: Callable[..., Outcome]) -> Method:
-    """The method that follows the gradient of the smooth objective by this solver."""
-
-    def method(problem: Problem) -> tuple[Floats, Outcome]:
-        outcome = solve(
-            problem.smooth, problem.start, problem.control, scale=problem.scale(), problem=problem.fingerprint
-        )
-        return outcome.state.parameters, outcome
-
-    return method
 
 
 def _ascent_potentials(problem: Problem) -> tuple[Floats, Outcome]:
@@ -371,59 +339,55 @@ def _ascent_potentials(problem: Problem) -> tuple[Floats, Outcome]:
         return in_logs(np.log(potentials), slope * potentials) * potentials**2
 
     in_logs = problem.scale()
-    outcome = gradient.ascent(
-        objective, np.exp(problem.start), problem.control, scale=scale, problem=problem.fingerprint
-    )
+    outcome = gradient.ascent(objective, np.exp(problem.start), problem.control, scale=scale)
     return np.log(outcome.state.parameters), outcome
 
 
-def _newton(problem: Problem) -> tuple[Floats, Outcome]:
-    outcome = damped_newton(
-        problem.smooth, problem.information, problem.start, problem.control, problem=problem.fingerprint
-    )
-    return outcome.state.parameters, outcome
+@dataclass(frozen=True)
+class LogLinearSolver:
+    """A way to find the weights of a log-linear model: which models it is for, and what reports call it.
+
+    `solve` gives weights (n_weights,) and how the iteration ended, None for a closed form.
+    """
+
+    title: str
+    solve: Callable[[Problem], tuple[Floats, Outcome | None]]
+    tables_only: bool = False
+    takes_prior: bool = False
+    corners: bool = False
 
 
-def _newton_cg(problem: Problem) -> tuple[Floats, Outcome]:
-    outcome = newton_cg(
-        problem.smooth,
-        problem.information_product,
-        problem.start,
-        problem.control,
-        scale=problem.scale(),
-        problem=problem.fingerprint,
-    )
-    return outcome.state.parameters, outcome
-
-
-def _owlqn(problem: Problem) -> tuple[Floats, Outcome]:
-    """In the distance from the centre of the prior, where the penalty has its corner."""
-    penalty = problem.penalty
-    assert isinstance(penalty, LaplacePenalty)
-    outcome = gradient.owlqn(
-        lambda distance: problem.smooth(penalty.mean + distance),
-        penalty.rate / problem.weight,
-        problem.start - penalty.mean,
-        problem.control,
-        scale=problem.scale(),
-        problem=problem.fingerprint,
-    )
-    return penalty.mean + outcome.state.parameters, outcome
-
-
-_METHODS: dict[str, Method] = {
-    "closed-form": _closed_form,
-    "ipf": _ipf,
-    "gis": _gis,
-    "gis-cyclic": _gis_cyclic,
-    "lbfgs": _by_gradient(gradient.lbfgs),
-    "newton": _newton,
-    "newton-cg": _newton_cg,
-    "cg": _by_gradient(gradient.conjugate_gradient),
-    "ascent": _by_gradient(gradient.ascent),
-    "ascent-potentials": _ascent_potentials,
-    "owlqn": _owlqn,
+#: The solvers that know log-linear models, by name.
+OWN_SOLVERS = {
+    "closed-form": LogLinearSolver(
+        "closed form of a decomposable model: clique margins over separator margins", _closed_form, tables_only=True
+    ),
+    "ipf": LogLinearSolver("iterative proportional fitting on the junction tree", _ipf, tables_only=True),
+    "gis": LogLinearSolver("generalised iterative scaling", _gis),
+    "gis-cyclic": LogLinearSolver("iterative scaling, term after term", _gis_cyclic),
+    "ascent-potentials": LogLinearSolver("gradient ascent on the potentials", _ascent_potentials, tables_only=True),
 }
+#: What exact inference gives to the solvers that know no model.
+_ON = {"slope": "on exact moments", "information": "with the exact covariance", "products": "on covariance products"}
+
+
+def solver_names() -> tuple[str, ...]:
+    """All solvers that may be asked for."""
+    return ("auto", *OWN_SOLVERS, *registered())
+
+
+def method_named(name: str) -> LogLinearSolver:
+    """The solver of this name: one of log-linear models, or one that is registered for every objective."""
+    if name in OWN_SOLVERS:
+        return OWN_SOLVERS[name]
+    solver = named(name)
+
+    def solve(problem: Problem) -> tuple[Floats, Outcome]:
+        outcome = solver.solve(problem.objective)
+        return outcome.state.parameters, outcome
+
+    title = f"{solver.title} {_ON[solver.uses]}"
+    return LogLinearSolver(title, solve, takes_prior=True, corners=solver.corners)
 
 
 # -- tables and features ---------------------------------------------------------------------------------------------

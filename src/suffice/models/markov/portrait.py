@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,12 @@ from suffice.fitting.portrait import (
     rescaled_by,
     table_grid,
 )
+from suffice.models.markov.feature import Feature
+from suffice.models.markov.structure import term_edges
 
 if TYPE_CHECKING:
-    from suffice.models.markov.network import MarkovNetwork
+    from suffice.models.markov.declaration import MarkovNetwork
+    from suffice.models.markov.fitted import MarkovFitted
 
 Floats = NDArray[np.float64]
 
@@ -40,19 +44,32 @@ MOST_WEIGHTS = 400
 MOST_PRINTED = 20
 
 
-def portrait_of(network: MarkovNetwork) -> Portrait:
-    """Its graph, its potentials and weights, the distribution of each variable, and the means of the features."""
+def portrait_of(fitted: MarkovFitted) -> Portrait:
+    """Its graph, its potentials and weights, and the distribution of each variable."""
     return Portrait(
-        title=type(network).__name__,
+        title=fitted.title,
         kind="markov",
-        graph=Graph(network.nodes, network.edges),
+        graph=Graph(fitted.nodes, term_edges(fitted.model.terms)),
+        n_params=lambda: fitted.n_params,
+        parameters=lambda: dict(zip(map(_name, fitted.weight_names), fitted.weights, strict=True)),
+        text=partial(_text, fitted),
+        variables=partial(_variables, fitted),
+        tables=_tables(fitted),
+        table=fitted.potential,
+        factors=partial(_factors, fitted),
+    )
+
+
+def network_portrait(network: MarkovNetwork, *, fitted: bool) -> Portrait:
+    """What there is to see of a network: of one that was fitted also the means of the features."""
+    graph = Graph(network.nodes, network.edges)
+    if not fitted:
+        return Portrait(type(network).__name__, "markov", graph=graph)
+    return replace(
+        network.fitted_.portrait(),
+        title=type(network).__name__,
+        graph=graph,
         n_params=lambda: network.n_params_,
-        parameters=lambda: dict(zip(map(_name, network.weight_names_), network.weights_, strict=True)),
-        text=partial(_text, network),
-        variables=partial(_variables, network),
-        tables=_tables(network),
-        table=network.potential,
-        factors=partial(_factors, network),
         matched=network.matched_statistics,
         estimates=partial(_estimates, network),
         likelihood=partial(_likelihood, network),
@@ -60,31 +77,34 @@ def portrait_of(network: MarkovNetwork) -> Portrait:
     )
 
 
-def _variables(network: MarkovNetwork) -> list[VariableDistribution]:
+def _variables(fitted: MarkovFitted) -> list[VariableDistribution]:
     return [
         VariableDistribution(name, tuple(table.domain.variables[0].states), tuple(table.values.tolist()))
-        for name, table in network.marginals().items()
+        for name, table in fitted.marginals().items()
     ]
 
 
-def _tables(network: MarkovNetwork) -> list[Callable[[], Grid | None]]:
-    found: list[Callable[[], Grid | None]] = [partial(_potential, network, clique) for clique in network.cliques]
-    if network.features:
-        found.append(lambda: matrix_grid("Weights", network.weight_names_, ["weight"], network.weights_, "signed"))
-    return found
+def _tables(fitted: MarkovFitted) -> list[Callable[[], Grid | None]]:
+    terms = fitted.model.terms
+    tables: list[Callable[[], Grid | None]] = [
+        partial(_potential, fitted, term) for term in terms if not isinstance(term, Feature)
+    ]
+    if len(tables) < len(terms):
+        tables.append(lambda: matrix_grid("Weights", fitted.weight_names, ["weight"], fitted.weights, "signed"))
+    return tables
 
 
-def _potential(network: MarkovNetwork, clique: tuple[Hashable, ...]) -> Grid | None:
-    if math.prod(len(network.states(name)) for name in clique) > MOST_CELLS:
+def _potential(fitted: MarkovFitted, clique: tuple[Hashable, ...]) -> Grid | None:
+    if math.prod(fitted.domain.shape(clique)) > MOST_CELLS:
         return None
-    return table_grid(network.potential(clique), f"Potential of {', '.join(map(str, clique))}", "factor")
+    return table_grid(fitted.potential(clique), f"Potential of {', '.join(map(str, clique))}", "factor")
 
 
-def _text(network: MarkovNetwork) -> str:
+def _text(fitted: MarkovFitted) -> str:
     """The first weights."""
-    pairs = zip(network.weight_names_[:MOST_PRINTED], network.weights_, strict=False)
+    pairs = zip(fitted.weight_names[:MOST_PRINTED], fitted.weights, strict=False)
     lines = [f"{weight:>12.6g}  {_name(name)}" for name, weight in pairs]
-    rest = len(network.weight_names_) - MOST_PRINTED
+    rest = len(fitted.weight_names) - MOST_PRINTED
     return "\n".join(lines) + (f"\n... ({rest} more weights)" if rest > 0 else "")
 
 
@@ -92,9 +112,9 @@ def _name(name: Any) -> str:
     return " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
-def _factors(network: MarkovNetwork) -> Factors | None:
-    tables = tuple((table.variables, np.asarray(table.values)) for table in network.factors())
-    return Factors({name: network.states(name) for name in network.nodes}, tables)
+def _factors(fitted: MarkovFitted) -> Factors | None:
+    tables = tuple((table.variables, np.asarray(table.values)) for table in fitted.factors())
+    return Factors({variable.name: variable.states for variable in fitted.domain.variables}, tables)
 
 
 def _likelihood(network: MarkovNetwork) -> Likelihood | None:

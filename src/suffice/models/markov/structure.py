@@ -138,3 +138,10 @@ def term_variables(terms: Iterable[Term]) -> Names:
     """All variables, in the order in which the terms name them."""
     scopes = (term.variables if isinstance(term, Feature) else term for term in terms)
     return tuple(dict.fromkeys(name for scope in scopes for name in scope))
+
+
+def term_edges(terms: Iterable[Term]) -> tuple[tuple[Hashable, Hashable], ...]:
+    """Pairs of variables that some term joins."""
+    scopes = [scope for term in terms for scope in (term.placements if isinstance(term, Feature) else (term,))]
+    pairs = {frozenset((a, b)): (a, b) for scope in scopes for k, a in enumerate(scope) for b in scope[k + 1 :]}
+    return tuple(pairs.values())

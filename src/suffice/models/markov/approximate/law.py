@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,17 +25,17 @@ class SampledFamily(LawFamily):
 
     def __init__(self, model: LogLinear, masks: Masks = (), *, refusal: str) -> None:
         """refusal: why there is no tree. Masks on scopes of the model alone are taken."""
-        self.model = model
-        self.masks = tuple((tuple(scope), np.asarray(table, dtype=np.float64)) for scope, table in masks)
-        self.extra_scopes = ()
+        super().__init__(model, masks)
         self.refusal = refusal
-        self._offset, self._extra = self._mask_vectors()
 
-    def __getattr__(self, name: str) -> Any:
-        """Only what is missing comes here: the tree, and what is made from it."""
-        if name.startswith("__"):
-            raise AttributeError(name)
+    @property
+    def plan(self) -> NoReturn:
+        """There is no tree, and whatever is made from one asks here."""
         raise SizeError(f"{self.refusal} {INSTEAD}")
+
+    def over(self, model: LogLinear) -> SampledFamily:
+        """As there: the potentials alone."""
+        return self._over(model)
 
     def log_values(self, weights: Floats, states: NDArray[np.uint8]) -> Floats:
         """Sum of all log-potentials of joint states (variables, n): log p + log Z, each (n,)."""

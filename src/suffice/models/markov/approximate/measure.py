@@ -19,8 +19,8 @@ from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import offsets
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import LaplacePenalty
 from suffice.solvers.gradient import pseudo_gradient
+from suffice.solvers.penalties import LaplacePenalty
 from suffice.solvers.scaling import inner
 
 Floats = NDArray[np.float64]
@@ -42,11 +42,20 @@ ENGINES = {
 
 @dataclass(frozen=True)
 class Measured:
-    """Certificate, log-likelihood (sum over rows) and objective of an approximate fit."""
+    """An approximate fit at its weights, by chains that know nothing of it.
 
-    certificate: Certificate
+    `gap` is the largest slope, in what `scale` says; `log_likelihood` and `objective` are sums over rows. `exists` and
+    `directions` say whether the maximum does, as far as single weights tell.
+    """
+
+    gap: float
+    scale: str
+    engine: str
     log_likelihood: float
     objective: float
+    monte_carlo: MonteCarlo | None = None
+    exists: bool | None = None
+    directions: tuple[str, ...] = ()
     #: Means of the features (n_weights,) under the fit by the chains, and their standard errors.
     expected: Floats | None = None
     errors: Floats | None = None
@@ -54,6 +63,18 @@ class Measured:
     doubt: str = ""
     #: What is against the estimate of the likelihood; empty where nothing is.
     likelihood_doubt: str = ""
+
+    def certificate(self) -> Certificate:
+        """The certificate, for a judge."""
+        return Certificate(
+            self.gap,
+            exact=False,
+            exists=self.exists,
+            directions=self.directions,
+            scale=self.scale,
+            engine=self.engine,
+            monte_carlo=self.monte_carlo,
+        )
 
 
 def measure(
@@ -87,35 +108,44 @@ def measure(
         if problem.penalty is not None
         else ("largest difference of an observed and an expected mean of a feature")
     )
-    carlo = drawn(problem.sampling, means, means.error, running)
-    certificate = Certificate(
-        float(np.abs(slope).max(initial=0.0)),
-        exact=False,
-        exists=exists,
-        directions=directions,
-        scale=scale + ("" if (units == 1.0).all() else ", in units of its spread"),
-        engine=ENGINES[solver].format(chains=problem.sampling.chains),
-        monte_carlo=replace(
-            carlo,
-            exact_gap=None if exact_slope is None else float(np.abs(exact_slope).max(initial=0.0)),
-            log_likelihood_error=error,
-        ),
+    carlo = replace(
+        drawn(problem.sampling, means, means.error, running),
+        exact_gap=None if exact_slope is None else float(np.abs(exact_slope).max(initial=0.0)),
+        log_likelihood_error=error,
     )
     # By exact inference there is no doubt about the chains.
     judged = slope if exact_slope is None else exact_slope
     against = (carlo.distrust if exact_slope is None else "") or doubt(inside, judged, means.error, tolerance, running)
-    expected = means.mean * units + offsets(inside.model)
-    return Measured(certificate, likelihood, penalised, expected, means.error * units, against, unsure)
+    return Measured(
+        float(np.abs(slope).max(initial=0.0)),
+        scale + ("" if (units == 1.0).all() else ", in units of its spread"),
+        ENGINES[solver].format(chains=problem.sampling.chains),
+        likelihood,
+        penalised,
+        carlo,
+        exists,
+        directions,
+        expected=means.mean * units + offsets(inside.model),
+        errors=means.error * units,
+        doubt=against,
+        likelihood_doubt=unsure,
+    )
 
 
 def unmeasured(problem: SampledProblem, solver: str) -> Measured:
     """What is left to say where somebody has stopped the measuring: the fit itself is done."""
     exists, directions = _existence(problem.in_units()[0])
     engine = ENGINES[solver].format(chains=problem.sampling.chains)
-    found = Certificate(
-        math.inf, exact=False, exists=exists, directions=directions, scale="not measured: interrupted", engine=engine
+    return Measured(
+        math.inf,
+        "not measured: interrupted",
+        engine,
+        -math.inf,
+        -math.inf,
+        exists=exists,
+        directions=directions,
+        doubt="its measurement was interrupted",
     )
-    return Measured(found, -math.inf, -math.inf, doubt="its measurement was interrupted")
 
 
 def drawn(

@@ -16,8 +16,8 @@ from suffice.fitting.report import allowed
 from suffice.models.markov.approximate.measure import doubt
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.solvers import bethe, cd_gradient, pseudo_objective
-from suffice.models.markov.priors import LaplacePenalty
 from suffice.solvers.gradient import pseudo_gradient
+from suffice.solvers.penalties import LaplacePenalty
 
 Floats = NDArray[np.float64]
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.gibbs import Chains, GibbsSampler
 from suffice.errors import EstimateError
-from suffice.fitting.control import Control, fingerprint
+from suffice.fitting.control import Control
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.rows import Rows, model_sampler
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.priors import GaussianPenalty, Penalty
+from suffice.solvers.penalties import GaussianPenalty, Penalty
 
 Floats = NDArray[np.float64]
 
@@ -105,11 +104,3 @@ class SampledProblem:
         sums = np.cumsum(rows.weights)
         chosen = np.minimum(np.searchsorted(sums, uniform * sums[-1], side="right"), len(sums) - 1)
         return np.ascontiguousarray(rows.states[:, chosen])
-
-    def fingerprint(self, solver: str) -> str:
-        """Tells this problem from another, for checkpoints."""
-        if self.control.checkpoint is None:
-            return ""
-        penalty = None if self.penalty is None else [np.asarray(part) for part in vars(self.penalty).values()]
-        shown: list[Any] = [list(map(repr, self.model.scopes)), self.observed, self.weight, penalty, self.start]
-        return fingerprint(solver, self.sampling.to_plain(), self.batch_size, *shown)

@@ -24,8 +24,8 @@ from suffice.errors import ConvergenceWarning, OptionError, warn
 from suffice.fitting.control import Outcome
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import model_scopes
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty
 from suffice.solvers import gradient
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 from suffice.solvers.scaling import inner
 from suffice.solvers.stochastic import NoisyGradient, Steps, stochastic_ascent
 
@@ -50,7 +50,7 @@ TITLES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class Ascended:
     """Weights (n_weights,), and how the iteration ended."""
 
     weights: Floats
@@ -59,7 +59,7 @@ class Fitted:
     notes: tuple[str, ...] = ()
 
 
-def solve(problem: SampledProblem, solver: str, *, tempered: bool = False) -> Fitted:
+def solve(problem: SampledProblem, solver: str, *, tempered: bool = False) -> Ascended:
     """Find the weights; tempered: the chains of ``"sml"`` are replicas at several temperatures."""
     if isinstance(problem.penalty, LaplacePenalty) and solver != "pseudolikelihood":
         raise OptionError(f"solver={solver!r} takes a normal prior; a Laplace prior goes with 'pseudolikelihood'.")
@@ -102,10 +102,10 @@ def cd_gradient(problem: SampledProblem, weights: Floats, chains: Chains, *, mea
     return np.asarray(problem.model.expected(moved / chains.count) + problem.prior_slope(weights))
 
 
-def _by_chains(slope: Callable[..., Floats], solver: str) -> Callable[[SampledProblem], Fitted]:
+def _by_chains(slope: Callable[..., Floats], solver: str) -> Callable[[SampledProblem], Ascended]:
     """The method that follows this noisy gradient."""
 
-    def method(problem: SampledProblem) -> Fitted:
+    def method(problem: SampledProblem) -> Ascended:
         sampling = problem.sampling
         size = problem.batch_size
         count = sampling.chains if solver == "sml" or size is None else size
@@ -127,7 +127,7 @@ def _by_chains(slope: Callable[..., Floats], solver: str) -> Callable[[SampledPr
             return found
 
         noise = 1.0 / count + (0.0 if size is None or solver == "cd" else 1.0 / size)
-        return _ascend(problem, noisy, begin.to_arrays(), noise, problem.fingerprint(solver))
+        return _ascend(problem, noisy, begin.to_arrays(), noise)
 
     return method
 
@@ -175,7 +175,7 @@ class Watch:
                 raise StuckError(self._updates)
 
 
-def tempered_sml(problem: SampledProblem) -> Fitted:
+def tempered_sml(problem: SampledProblem) -> Ascended:
     """Stochastic maximum likelihood with replicas, for laws between whose modes chains do not move.
 
     The ladder is set up anew when the weights have changed so much that its rungs hardly exchange states. No checkpoint
@@ -209,12 +209,10 @@ def tempered_sml(problem: SampledProblem) -> Fitted:
 
     control = replace(problem.control, checkpoint=None)
     noise = 1.0 / sampling.chains + (0.0 if size is None else 1.0 / size)
-    return _ascend(replace(problem, control=control), noisy, {}, noise, "")
+    return _ascend(replace(problem, control=control), noisy, {}, noise)
 
 
-def _ascend(
-    problem: SampledProblem, noisy: NoisyGradient, chains: dict[str, Any], noise: float, fingerprint: str
-) -> Fitted:
+def _ascend(problem: SampledProblem, noisy: NoisyGradient, chains: dict[str, Any], noise: float) -> Ascended:
     """Follow a noisy gradient; noise: its variance in a feature, in units of that of the feature."""
     control = replace(problem.control, tolerance=tolerance_of(problem))
     outcome = stochastic_ascent(
@@ -225,9 +223,8 @@ def _ascend(
         spread=problem.spread,
         noise=len(problem.start) * noise,
         steps=Steps(problem.step_size),
-        problem=fingerprint,
     )
-    return Fitted(outcome.state.parameters, "", outcome)
+    return Ascended(outcome.state.parameters, "", outcome)
 
 
 def tolerance_of(problem: SampledProblem) -> float:
@@ -250,7 +247,7 @@ def pseudo_objective(problem: SampledProblem, weights: Floats) -> tuple[float, F
     return value, slope
 
 
-def _pseudo_likelihood(problem: SampledProblem) -> Fitted:
+def _pseudo_likelihood(problem: SampledProblem) -> Ascended:
     variance, penalty = problem.spread**2, problem.penalty
 
     def objective(weights: Floats) -> tuple[float, Floats]:
@@ -259,7 +256,6 @@ def _pseudo_likelihood(problem: SampledProblem) -> Fitted:
     def scale(weights: Floats, slope: Floats) -> Floats:
         return 1.0 / variance
 
-    name = problem.fingerprint("pseudolikelihood")
     if isinstance(penalty, LaplacePenalty):
         centre, rate = penalty.mean, penalty.rate / problem.weight
         moved = gradient.owlqn(
@@ -268,20 +264,19 @@ def _pseudo_likelihood(problem: SampledProblem) -> Fitted:
             problem.start - centre,
             problem.control,
             scale=scale,
-            problem=name,
         )
         outcome = replace(moved, state=replace(moved.state, parameters=centre + moved.state.parameters))
     else:
-        outcome = gradient.lbfgs(objective, problem.start, problem.control, scale=scale, problem=name)
+        outcome = gradient.lbfgs(objective, problem.start, problem.control, scale=scale)
     return _in_sums(problem, outcome)
 
 
-def _in_sums(problem: SampledProblem, outcome: Outcome) -> Fitted:
+def _in_sums(problem: SampledProblem, outcome: Outcome) -> Ascended:
     """Objectives as sums over rows."""
     total = outcome.state.objective * problem.weight
     history = tuple(value * problem.weight for value in outcome.history)
     ended = replace(outcome, state=replace(outcome.state, objective=total), history=history)
-    return Fitted(outcome.state.parameters, "", ended)
+    return Ascended(outcome.state.parameters, "", ended)
 
 
 # -- loopy belief propagation ----------------------------------------------------------------------------------------
@@ -306,7 +301,7 @@ def bethe(problem: SampledProblem) -> Callable[[Floats], tuple[float, Floats, bo
     return objective
 
 
-def _loopy(problem: SampledProblem) -> Fitted:
+def _loopy(problem: SampledProblem) -> Ascended:
     failures, calls, evaluate = 0, 0, bethe(problem)
 
     def objective(weights: Floats) -> tuple[float, Floats]:
@@ -316,13 +311,7 @@ def _loopy(problem: SampledProblem) -> Fitted:
         return value, slope
 
     scale = 1.0 / problem.spread**2
-    outcome = gradient.lbfgs(
-        objective,
-        problem.start,
-        problem.control,
-        scale=lambda weights, slope: scale,
-        problem=problem.fingerprint("loopy-bp"),
-    )
+    outcome = gradient.lbfgs(objective, problem.start, problem.control, scale=lambda weights, slope: scale)
     notes = (f"the messages did not stand still in {failures} of {calls} evaluations",) if failures else ()
     if outcome.converged and not evaluate(outcome.state.parameters)[2]:
         # Beliefs of messages that still move are no slope of anything.
@@ -331,7 +320,7 @@ def _loopy(problem: SampledProblem) -> Fitted:
     return replace(_in_sums(problem, outcome), notes=notes)
 
 
-_METHODS: dict[str, Callable[[SampledProblem], Fitted]] = {
+_METHODS: dict[str, Callable[[SampledProblem], Ascended]] = {
     "sml": _by_chains(sml_gradient, "sml"),
     "cd": _by_chains(cd_gradient, "cd"),
     "pseudolikelihood": _pseudo_likelihood,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from suffice.errors import ConvergenceWarning, SamplingWarning, warn
+from suffice.errors import SamplingWarning, warn
 from suffice.fitting.control import Control, Outcome
 from suffice.fitting.report import DENIED as DENIED_BY_CERTIFICATE
 from suffice.models.markov.approximate.measure import Measured, measure, unmeasured
-from suffice.models.markov.approximate.own_slope import Own, measure_own
+from suffice.models.markov.approximate.own_slope import Own
 from suffice.models.markov.approximate.problem import SampledProblem
-from suffice.models.markov.approximate.solvers import Fitted, StuckError, affordable, solve, tolerance_of
+from suffice.models.markov.approximate.solvers import Ascended, StuckError, affordable, solve, tolerance_of
 from suffice.models.markov.law import LawFamily
 
 #: Why a fit has not converged whose own chains say that it has.
@@ -22,8 +22,8 @@ NO_MAXIMUM = "no maximum"
 ROUNDS = 3
 
 
-def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | None) -> tuple[Fitted, Measured]:
-    """Find the weights and measure them; exact: the laws of the model by a junction tree, where one fits.
+def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | None) -> tuple[Ascended, Measured]:
+    """Find the weights, and measure them to see whether to go on; exact: the laws by a junction tree, where one fits.
 
     Persistent chains that do not move between the modes of the law report the slope of their own mode: where fresh
     chains did not mix either, stochastic maximum likelihood goes on with replicas.
@@ -40,7 +40,7 @@ def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | N
         control = _rest(limits, fitted.outcome, time.monotonic() - began, spent)
         if not (fitted.outcome.converged and measured.doubt and control is not None):
             break
-        carlo = measured.certificate.monte_carlo
+        carlo = measured.monte_carlo
         helps = carlo is not None and carlo.levels > 1 and not tempered and affordable(problem)
         if carlo is None or (carlo.distrust and not helps):
             break  # Longer runs of chains that do not mix tell no more.
@@ -49,52 +49,25 @@ def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | N
         earlier = fitted.outcome
         fitted, measured = _measured(problem, solver, exact, tolerance, tempered=tempered)
         fitted = replace(fitted, outcome=_joined(earlier, fitted.outcome))
-    if solver == "sml":
-        return _attained(judged(fitted, measured), measured), measured
-    try:
-        own = measure_own(problem, fitted.weights, solver, tolerance)
-    except KeyboardInterrupt:  # The fit is done and is not thrown away.
-        own = Own(None, "its measurement was interrupted")
-    if own.objective is not None:
-        measured = replace(measured, objective=own.objective)
-    return _attained(_at_rest(warned(fitted, measured), own), measured), measured
+    return fitted, measured
 
 
-def judged(fitted: Fitted, measured: Measured) -> Fitted:
-    """A fit to the likelihood has converged where fresh chains agree; warns where they do not."""
-    denied = fitted.outcome.converged and measured.doubt
-    warned(fitted, measured, gap=not denied)
-    if not denied:
-        return fitted
-    warn(f"The fit has not converged: {measured.doubt}.", ConvergenceWarning)
-    return replace(fitted, outcome=replace(fitted.outcome, converged=False, stop_reason=DENIED))
+def verdict(measured: Measured, own: Own | None) -> str:
+    """Why a fit has not converged that its own chains call done, before a colon its short form; empty where it has.
 
-
-def _at_rest(fitted: Fitted, own: Own) -> Fitted:
-    """A fit to something else has converged where the slope of that vanishes; warns where it does not."""
-    if not (fitted.outcome.converged and own.doubt):
-        return fitted
-    warn(f"The fit has not converged: {own.doubt}.", ConvergenceWarning)
-    return replace(fitted, outcome=replace(fitted.outcome, converged=False, stop_reason=DENIED_BY_CERTIFICATE))
-
-
-def _attained(fitted: Fitted, measured: Measured) -> Fitted:
-    """A fit whose maximum is not attained returns a point on the way to infinity, which is no end."""
-    if measured.certificate.exists is not False or not fitted.outcome.converged:
-        return fitted
-    running = "; ".join(measured.certificate.directions[:3])
-    warn(f"The fit has not converged, as the likelihood has no maximum: {running}. Give a prior.", ConvergenceWarning)
-    return replace(fitted, outcome=replace(fitted.outcome, converged=False, stop_reason=NO_MAXIMUM))
-
-
-def warned(fitted: Fitted, measured: Measured, *, gap: bool = True) -> Fitted:
-    """The fit as it is, with warnings where what the report says about it is not to be relied on; gap: its gap too."""
-    carlo = measured.certificate.monte_carlo
-    if gap and carlo is not None and carlo.exact_gap is None and carlo.distrust:
+    own: what a solver that climbs something else than the likelihood has measured of its own objective. Warns where
+    what a report says is not to be relied on.
+    """
+    carlo, against = measured.monte_carlo, measured.doubt if own is None else own.doubt
+    if (own is not None or not against) and carlo is not None and carlo.exact_gap is None and carlo.distrust:
         warn(f"The moment gap in the certificate is not to be relied on: {carlo.distrust}.", SamplingWarning)
     if measured.likelihood_doubt:
         warn(f"The log-likelihood in the report is not to be relied on: {measured.likelihood_doubt}.", SamplingWarning)
-    return fitted
+    if against:
+        return f"{DENIED if own is None else DENIED_BY_CERTIFICATE}: {against}"
+    if measured.exists is False:  # A point on the way to infinity is no end.
+        return f"{NO_MAXIMUM}: {'; '.join(measured.directions[:3])}. Give a prior"
+    return ""
 
 
 def _finer(problem: SampledProblem) -> SampledProblem:
@@ -106,7 +79,7 @@ def _finer(problem: SampledProblem) -> SampledProblem:
 
 def _measured(
     problem: SampledProblem, solver: str, exact: LawFamily | None, tolerance: float, *, tempered: bool = False
-) -> tuple[Fitted, Measured]:
+) -> tuple[Ascended, Measured]:
     fitted = solve(problem, solver, tempered=tempered)
     try:
         found = measure(problem, fitted.weights, solver, exact, tolerance)

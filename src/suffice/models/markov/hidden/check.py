@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from suffice.models.em.rows import Rows
 from suffice.models.markov.hidden.steps import penalised_slope
 from suffice.models.markov.law import LawFamily
-from suffice.models.markov.priors import Penalty
+from suffice.solvers.penalties import Penalty
 
 Floats = NDArray[np.float64]
 

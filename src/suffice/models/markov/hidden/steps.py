@@ -25,9 +25,9 @@ from suffice.fitting.control import Control, Outcome, State
 from suffice.models.em.counts import ExpectedCounts
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.learning import Problem, improve
-from suffice.models.markov.priors import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.solvers.fixed_point import Climb, climb
 from suffice.solvers.gradient import lbfgs, pseudo_gradient
+from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 
 Floats = NDArray[np.float64]
 

@@ -7,7 +7,9 @@ Boltzmann machine is the best known case (Smolensky 1986; Tieleman 2008).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,25 @@ from numpy.typing import NDArray
 from suffice.engines.annealing import log_partition
 from suffice.engines.gibbs import Chains
 from suffice.engines.junction_tree import plan_tree
-from suffice.fitting.report import Certificate
-from suffice.models.em.rows import Rows
-from suffice.models.markov.approximate.measure import Measured, doubt, drawn, fresh_chains
+from suffice.errors import OptionError
+from suffice.families.laplace import Laplace
+from suffice.fitting.contract import Found, Judgement
+from suffice.fitting.control import Control
+from suffice.fitting.report import Report
+from suffice.models.em.rows import Rows, read_rows
+from suffice.models.markov.approximate.fit import sampling_plan
+from suffice.models.markov.approximate.law import SampledFamily
+from suffice.models.markov.approximate.measure import Measured, doubt, drawn, fresh_chains, unmeasured
 from suffice.models.markov.approximate.problem import SampledProblem
-from suffice.models.markov.approximate.solvers import TITLES, Fitted, tolerance_of
+from suffice.models.markov.approximate.solvers import TITLES, Ascended, tolerance_of
+from suffice.models.markov.approximate.verdict import verdict
+from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.hidden.check import stationarity
+from suffice.models.markov.hidden.problem import EMProblem
+from suffice.models.markov.hidden.start import crowding, random_weights
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.task import TOLERANCE, MarkovData, MarkovTask
 from suffice.solvers.stochastic import Steps, stochastic_ascent
 
 Floats = NDArray[np.float64]
@@ -71,10 +84,147 @@ def open_margins(rows: Rows, model: LogLinear) -> Floats:
     return np.concatenate(parts)
 
 
+# -- the problem -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HeldProblem:
+    """Distinct rows meet weights, where no junction tree fits: chains are held at what the rows show.
+
+    `known` holds the last measurement by fresh chains with its weights, as in `approximate.fit`.
+    """
+
+    task: MarkovTask
+    data: MarkovData
+    known: list[tuple[Floats, Measured]] = field(default_factory=list)
+
+    @cached_property
+    def model(self) -> LogLinear:
+        """Variables and terms."""
+        return LogLinear(self.task.whole_domain(self.data.statistics), self.task.terms)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The distinct rows."""
+        return read_rows(self.data.statistics, self.model.domain)
+
+    @cached_property
+    def hidden(self) -> list[Hashable]:
+        """The variables that no row shows."""
+        return [name for name in self.model.domain.names if name not in self.rows.columns]
+
+    @cached_property
+    def seed(self) -> np.random.Generator:
+        """One stream of random numbers for solver and judge."""
+        return np.random.default_rng(self.task.options["random_state"])
+
+    @cached_property
+    def family(self) -> LawFamily:
+        """By a junction tree where a small one does, else by chains."""
+        return self.task.family(self.model)
+
+    @cached_property
+    def crowd(self) -> int:
+        """How many terms are on one hidden variable, or on one that shares a term with it."""
+        return crowding(self.model, self.hidden)
+
+    def _check_options(self) -> None:
+        """Refuse what chains that are held at rows do not do."""
+        options = self.task.options
+        if options["solver"] != "sml":
+            raise OptionError(
+                f"solver={options['solver']!r} needs whole rows; hidden variables are learned by 'sml', or exactly."
+            )
+        if options["batch_size"] is not None or options["n_init"] != 1:
+            raise OptionError("batch_size and n_init do not go with solver='sml' and hidden variables: all rows count.")
+        if isinstance(options["prior"], Laplace):
+            raise OptionError("solver='sml' takes a normal prior; a Laplace prior goes with EM, solver='auto'.")
+
+    @cached_property
+    def start(self) -> Floats:
+        """The weights to begin with (n_weights,); unless given, random ones for the terms of hidden variables.
+
+        They are so small that the sum of all terms on a variable is of the size of one.
+        """
+        if self.task.options["start"] is not None:
+            return self.task.start(self.model)
+        return random_weights(self.model, self.hidden, self.seed, spread=self.crowd**-0.5)
+
+    def sampled(self, control: Control) -> SampledProblem:
+        """What the solver sees."""
+        model, task = self.model, self.task
+        start, margins, weight = self.start, open_margins(self.rows, model), self.data.weight
+        return SampledProblem(
+            model, margins, weight, task.penalty(model), control, start, task.sampling, self.seed,
+            step_size=task.options["step_size"],
+        )  # fmt: skip
+
+    def solve(self, control: Control) -> Found[MarkovFitted]:
+        """Stochastic maximum likelihood, measured by fresh chains."""
+        self._check_options()
+        problem = self.sampled(control)
+        ended = learn_held(problem, self.held, self.crowd)
+        self.known[:] = [(ended.weights, self._measure(problem, ended.weights))]
+        return Found(
+            self.task.fitted(self.family, ended.weights),
+            ended.title,
+            "maximum likelihood" if problem.penalty is None else "MAP",
+            ended.outcome,
+            self.data.notes,
+            sampling_plan(self.model, len(problem.sampler.layout.colours)),
+            None if problem.penalty is None else "in the weights",
+        )
+
+    @cached_property
+    def held(self) -> HeldRows:
+        """Where chains are held."""
+        return HeldRows.of(self.rows, self.model, self.task.sampling.chains, self.seed)
+
+    def _measure(self, problem: SampledProblem, weights: Floats) -> Measured:
+        exact = None if isinstance(self.family, SampledFamily) else self.family
+        try:
+            return measure_held(problem, self.held, self.rows, weights, exact)
+        except KeyboardInterrupt:  # The fit is done and is not thrown away.
+            return unmeasured(problem, "sml")
+
+    def judge(self, fitted: MarkovFitted) -> Judgement:
+        """The gap by fresh chains, and the observed likelihood with its error."""
+        if self.known and np.array_equal(self.known[0][0], fitted.finite):
+            measured = self.known[0][1]
+        else:
+            tolerance = self.task.options["tolerance"]
+            problem = self.sampled(Control(tolerance=TOLERANCE if tolerance is None else tolerance))
+            measured = self._measure(problem, fitted.finite)
+        return Judgement(
+            measured.log_likelihood,
+            measured.objective,
+            measured.certificate(),
+            gap=0.0,  # Of a fit by chains the verdict says whether it is done.
+            empirical_entropy=self.data.entropy,
+            verdict=verdict(measured, None),
+        )
+
+    def again(self, fitted: MarkovFitted, report: Report) -> Judgement:
+        """What a file says about its fit: fresh chains are not run anew."""
+        return Judgement(report.log_likelihood, report.objective, report.certificate)
+
+    def standard_errors(self, fitted: MarkovFitted, judged: Judgement) -> Floats:
+        """As those of EM, where a junction tree fits."""
+        return EMProblem(self.task, self.data).standard_errors(fitted, judged)
+
+    def identity(self) -> Iterable[Any]:
+        """Terms, rows, prior, start, and how the chains run."""
+        model, penalty = self.model, self.task.penalty(self.model)
+        prior = () if penalty is None else penalty.identity
+        observed = model.expected(open_margins(self.rows, model))
+        names = ["sml, held", list(map(repr, model.scopes))]
+        return *names, self.task.sampling.to_plain(), observed, self.data.weight, *prior, self.start
+
+
 # -- learning --------------------------------------------------------------------------------------------------------
 
 
-def learn_held(problem: SampledProblem, held: HeldRows, crowd: int) -> Fitted:
+def learn_held(problem: SampledProblem, held: HeldRows, crowd: int) -> Ascended:
     """Ascend the noisy slope: mean features of the chains that are held less those of the free chains.
 
     crowd: how many terms on one hidden variable move together; steps are shorter by so much, because weights that
@@ -105,10 +255,9 @@ def learn_held(problem: SampledProblem, held: HeldRows, crowd: int) -> Fitted:
         spread=inside.spread * wide,  # All that is measured in these units is smaller by as much, the tolerance too.
         noise=count * (1.0 / sampling.chains + float(np.sum(held.shares**2))) / crowd,
         steps=Steps(inside.step_size),
-        problem=inside.fingerprint("sml"),
     )
     title = f"{TITLES['sml']}; rows held in {len(held.shares):,} chains"
-    return Fitted(outcome.state.parameters / units, title, outcome)
+    return Ascended(outcome.state.parameters / units, title, outcome)
 
 
 def _slope(problem: SampledProblem, weights: Floats, away: Floats) -> Floats:
@@ -157,15 +306,17 @@ def measure_held(
     scale = (
         "largest slope of the objective, a row" if problem.penalty is not None else f"largest difference of a {what}"
     )
-    certificate = Certificate(
-        float(np.abs(slope).max(initial=0.0)),
-        exact=False,
-        scale=scale + ("" if (units == 1.0).all() else ", in units of its spread"),
-        engine=f"stochastic: Gibbs sampling, {sampling.chains:,} chains free, {len(held.shares):,} held at rows",
-        monte_carlo=carlo,
-    )
     penalty = 0.0 if problem.penalty is None else problem.penalty.value(weights)
-    return Measured(certificate, likelihood, likelihood - penalty, doubt=against, likelihood_doubt=unsure)
+    return Measured(
+        float(np.abs(slope).max(initial=0.0)),
+        scale + ("" if (units == 1.0).all() else ", in units of its spread"),
+        f"stochastic: Gibbs sampling, {sampling.chains:,} chains free, {len(held.shares):,} held at rows",
+        likelihood,
+        likelihood - penalty,
+        carlo,
+        doubt=against,
+        likelihood_doubt=unsure,
+    )
 
 
 def row_masses(model: LogLinear, logs: Floats, rows: Rows) -> Floats:

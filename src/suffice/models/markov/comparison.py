@@ -1,0 +1,149 @@
+"""A fitted Markov network beside the saturated model: expected counts, deviance, Pearson's statistic, their chances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.answers import PatternTable
+from suffice.errors import EstimateError
+from suffice.models.em.rows import has_gaps
+from suffice.models.markov.contingency import joint_counts
+from suffice.models.markov.existence import find_face
+from suffice.models.markov.fitted import MarkovFitted
+from suffice.models.markov.learning import feature_bounds, largest_sum
+from suffice.solvers.rank import dimensions
+from suffice.solvers.scaling import likelihood_bound
+from suffice.statistics import Summary
+
+Floats = NDArray[np.float64]
+#: The joint states that occur (k, variables), codes in the order of the variables, and their counts (k,).
+Joint = tuple[NDArray[Any], Floats]
+
+#: Joint states up to which what was not observed is summed cell by cell, and not taken as the rest.
+SUMMED_CELLS = 2**20
+#: Weights that a text shows.
+SHOWN = 40
+
+
+def joint_of(summary: Summary, names: tuple[Hashable, ...]) -> Joint | None:
+    """The joint states of some variables and their counts, where a summary holds them and no value is missing."""
+    if not has_gaps(summary):
+        return joint_counts(summary, names)
+    patterns: PatternTable = summary[next(iter(summary.answers))]
+    return None if (patterns.rows < 0).any() else (patterns.rows.astype(np.intp), patterns.weights)
+
+
+def kept_joint(summary: Summary, names: tuple[Hashable, ...]) -> Joint:
+    """As `joint_of`; an error where the fit has not kept them."""
+    joint = joint_of(summary, names)
+    if joint is None:
+        raise EstimateError(
+            "The summary holds no joint counts of all variables, so there is no saturated model to compare with: the "
+            "fit was from margins alone or from rows with missing values, or the joint states are too many to be kept. "
+            "deviance(rows) counts the rows anew."
+        )
+    return joint
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A fitted value beside joint counts of the variables that are `observed`: all, or all that are not hidden."""
+
+    fitted: MarkovFitted
+    observed: tuple[Hashable, ...]
+
+    @property
+    def n_cells(self) -> int:
+        """Joint states of the observed variables."""
+        return math.prod(self.fitted.domain.shape(self.observed))
+
+    def expected(self, codes: NDArray[Any], counts: Floats) -> tuple[Floats, float]:
+        """Expected counts of these joint states (k,), and of all others together."""
+        fitted, total = self.fitted, math.fsum(counts)
+        if len(self.observed) < len(fitted.nodes):
+            columns = dict(zip(self.observed, codes.T.astype(np.int32), strict=True))
+            expected = total * np.exp(fitted.inference.log_likelihood(columns, len(codes), None))
+            return expected, max(0.0, total - math.fsum(expected))
+        expected = total * np.exp(fitted.log_cells(codes))
+        if self.n_cells > SUMMED_CELLS:
+            return expected, max(0.0, total - math.fsum(expected))
+        joint = np.exp(fitted.near.log_joint(fitted.finite, fitted.log_normaliser))
+        joint[tuple(codes.T)] = 0.0
+        return expected, total * float(joint.sum())
+
+    def deviance(self, codes: NDArray[Any], counts: Floats) -> float:
+        """G^2 = 2 sum (n log(n / expected) - n + expected).
+
+        The last two terms add up to 0 over all cells, and take away what rounding of the expected counts does at first
+        order.
+        """
+        expected, rest = self.expected(codes, counts)
+        if (expected == 0).any():
+            return math.inf
+        ratio = (expected - counts) / counts
+        return max(0.0, 2.0 * math.fsum([*(counts * (ratio - np.log1p(ratio))), rest]))
+
+    def chi2(self, codes: NDArray[Any], counts: Floats) -> float:
+        """Pearson's X^2 = sum (n - expected)^2 / expected; cells expected and observed 0 add nothing."""
+        expected, rest = self.expected(codes, counts)
+        if (expected == 0).any():
+            return math.inf
+        return math.fsum([*((counts - expected) ** 2 / expected), rest])
+
+
+def on_face(fitted: MarkovFitted, summary: Summary) -> tuple[int | None, int | None]:
+    """Parameters and degrees of freedom on the smallest face with the observed margins; None where they are unknown."""
+    if has_gaps(summary):
+        return None, None
+    margins = fitted.counts(summary) / summary.weight
+    return dimensions(find_face(fitted.model, margins, summary))
+
+
+def scaling_bound(fitted: MarkovFitted, summary: Summary, weights: ArrayLike) -> float:
+    """The bound of the log-likelihood that iterative scaling maximises, see `MarkovNetwork.gis_lower_bound`."""
+    family, model = fitted.family, fitted.model
+    observed = model.expected(fitted.counts(summary) / summary.weight)
+    lower = feature_bounds(model)
+    total = largest_sum(family, np.arange(model.n_weights)) - float(lower.sum())
+    anchor = (fitted.finite, *family.moments(fitted.finite))
+    return likelihood_bound(weights, anchor, observed, total=max(total, 1e-300), lower=lower)
+
+
+def chance(df: int, value: float) -> float:
+    """P(chi-squared with df degrees of freedom > value); 1 without any."""
+    from scipy.special import chdtrc
+
+    return float(chdtrc(df, value)) if df else 1.0
+
+
+def weights_text(fitted: MarkovFitted, errors: Floats) -> list[str]:
+    """The first weights with their errors, a line each; those that ran to infinity are marked."""
+    names = fitted.weight_names[:SHOWN]
+    width = max((len(name) for name in names), default=6)
+    lines = [f"{'weight':<{width}}{'estimate':>14}{'std. error':>14}"]
+    for name, weight, error, limit in zip(names, fitted.weights, errors, fitted.limits, strict=False):
+        lines.append(f"{name:<{width}}{weight:>14.6f}{error:>14.6f}{_mark(limit)}")
+    if len(fitted.finite) > SHOWN:
+        lines.append(f"... ({len(fitted.finite) - SHOWN} more weights)")
+    return lines
+
+
+def tests_text(df: int, attained_df: int, statistics: dict[str, float]) -> list[str]:
+    """Statistics that test the fit, with their chances, a line each."""
+    lines = [f"{'':<20}{'X^2':>14}{'df':>8}{'P(> X^2)':>12}"]
+    lines += [f"{label:<20}{value:>14.6f}{df:>8}{chance(df, value):>12.5f}" for label, value in statistics.items()]
+    if df != attained_df:
+        lines.append(f"(df on the face of the limit; {attained_df} if the maximum were attained)")
+    return [*lines, ""]
+
+
+def _mark(limit: float) -> str:
+    if math.isnan(limit):
+        return "  no limit of its own: runs to infinity together with others"
+    return "  ran to its limit" if limit else ""

@@ -1,0 +1,417 @@
+"""`MarkovNetwork`: log-linear models of discrete variables; the structure is known, the weights are learned."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suffice.errors import MissingValueError, NotFittedError, OptionError, require
+from suffice.fitting.contract import Inputs, Judgement
+from suffice.fitting.control import Control
+from suffice.fitting.driver import Fit
+from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
+from suffice.fitting.portrait import Portrait
+from suffice.models.em.rows import has_gaps
+from suffice.models.markov import builders
+from suffice.models.markov.approximate.estimates import Estimate, estimate_log_partition, estimate_score
+from suffice.models.markov.comparison import (
+    Comparison,
+    chance,
+    joint_of,
+    kept_joint,
+    on_face,
+    scaling_bound,
+    tests_text,
+    weights_text,
+)
+from suffice.models.markov.feature import Feature
+from suffice.models.markov.fitted import MarkovFitted
+from suffice.models.markov.options import check_options
+from suffice.models.markov.portrait import network_portrait
+from suffice.models.markov.structure import Term, grid_edges, read_terms, term_edges, term_variables
+from suffice.models.markov.task import TOLERANCE, MarkovTask
+from suffice.options import own_options
+from suffice.table import Table
+
+Floats = NDArray[np.float64]
+
+
+class MarkovNetwork(SummaryEstimator):
+    """p(x) = exp(sum_k weight_k f_k(x)) / Z over discrete variables; the structure is given, the weights are learned.
+
+    A clique is a table: one weight for each joint state of its variables, and exp(weight) is its potential. A `Feature`
+    has one weight. Maximum likelihood makes expected and observed features agree. A variable that no term names, but
+    that ``states=`` declares, is uniform.
+
+    Data are rows, a contingency table, margins by clique, or a `Summary`; `contingency` says what counts as a table.
+    Hidden variables and missing values (None, NaN, NA) are learned by EM with exact expectations: the statistics are
+    then the distinct rows, and `partial_fit` and `unlearn` run EM anew.
+
+    Args:
+        structure: a list of cliques (tuples of variables) and features; a networkx graph, whose edges are the cliques:
+            pairwise tables, and tables of single nodes for nodes without edges; another Markov network; or a Bayesian
+            network, whose families are the cliques.
+        states: declared states by variable; a declared state that never occurs keeps its place.
+        hidden: number of states, or list of states, of variables that are never observed; columns of their names are
+            not read. `states` may name the states that `hidden` counts.
+        missing: what missing values in the rows do: ``"em"`` or ``"raise"``.
+        prior: on the weights, in the order of `weight_names_`: ``Normal(mean, variance)`` with numbers or arrays,
+            ``MultivariateNormal(mean, covariance)`` or ``Laplace(scale)``. The log prior is added to the SUM of the
+            log-likelihood over rows.
+        solver: ``"auto"``, ``"closed-form"``, ``"ipf"``, ``"gis"``, ``"gis-cyclic"``, ``"lbfgs"``, ``"newton"``,
+            ``"newton-cg"``, ``"cg"``, ``"ascent"``, ``"ascent-potentials"`` or ``"owlqn"`` (for a Laplace prior). All
+            reach the same distribution. Where exact inference does not fit: ``"sml"`` (stochastic maximum likelihood),
+            ``"pseudolikelihood"``, ``"cd"`` (contrastive divergence) or ``"loopy-bp"``. Under EM it makes the M-step.
+        start: weights to begin with; zeros by default, and random ones for the terms of hidden variables.
+        m_steps: most iterations of the solver in an M-step, 1 or more (generalised EM); None goes to its maximum: until
+            its slope is a tenth of `tolerance`, or for 10,000 iterations.
+        n_init: number of EM runs from random starts where variables are hidden; the best is kept. The first begins at
+            `start` where it is given.
+        acceleration: of EM: None, ``"squarem"``, or ``"lbfgs"``, which after some steps follows the slope that E-steps
+            give: fewer steps where much is missing. The objective never falls either way.
+        on_inconsistent: what margins do that no table has, two at odds or all together: ``"raise"``, or ``"warn"``,
+            which warns with the same words and fits them as far as it goes.
+        check_existence: whether to decide if the maximum exists also where margins are positive, by a linear programme.
+        sampling: how the chains of approximate solvers and answers run, a `GibbsSampling`.
+        batch_size: rows of one update of ``"sml"`` (all by default) or ``"cd"`` (as many as chains by default).
+        step_size: of ``"sml"`` and ``"cd"``: the first step, or a function of the number of the update; adaptive by
+            default. A step of 1 is one over the variance of each feature.
+        random_state: seed of the chains, and of random starts; the global generator is never touched.
+        memory_limit: most memory of the junction tree in bytes; half of that of the machine by default.
+        max_iter: most iterations.
+        tolerance: the fit stops when no mean of a feature is further than this from its expectation (with a prior: when
+            no slope of the objective a row is larger), in units of the spread of the feature. Cells of tables have the
+            unit 1. By default 1e-10, and 1e-7 for EM, where it is the slope of the observed log-likelihood.
+        max_seconds: most seconds, including those of the certificate, about.
+        progress: show a bar.
+        callback: called with the state after each iteration, objective in nats a row; True stops.
+        checkpoint: file from which an interrupted fit goes on.
+
+    >>> rows = {"A": [0, 0, 1, 1, 1, 0], "B": [0, 1, 1, 1, 0, 0], "C": [0, 0, 1, 0, 1, 1]}
+    >>> mrf = MarkovNetwork([("A", "B"), ("B", "C"), ("C", "A")]).fit(rows)
+    >>> mrf.marginal(("A", "B")).at(A=1, B=1).__round__(6)
+    0.333333
+    """
+
+    def __init__(
+        self,
+        structure: Any,
+        *,
+        states: Mapping[Any, Any] | None = None,
+        hidden: Mapping[Any, Any] | None = None,
+        missing: str = "em",
+        prior: Any = None,
+        solver: str = "auto",
+        start: Any = None,
+        m_steps: int | None = None,
+        n_init: int = 1,
+        acceleration: str | None = None,
+        on_inconsistent: str = "raise",
+        check_existence: bool = True,
+        sampling: Any = None,
+        batch_size: int | None = None,
+        step_size: Any = None,
+        random_state: Any = 0,
+        memory_limit: int | None = None,
+        max_iter: int = 10_000,
+        tolerance: float | None = None,
+        max_seconds: float | None = None,
+        progress: bool = False,
+        callback: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        """See the class."""
+        super().__init__(**own_options(locals()))
+        self._terms = read_terms(structure)
+        self._names = tuple(dict.fromkeys([*term_variables(self._terms), *(states or ())]))
+        check_options(self._options)
+        if not self._names:
+            raise OptionError("The network has no variables. Give cliques, features or states=.")
+        self._task().check_hidden()
+
+    # -- structure ---------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The variables, in the order in which the structure names them."""
+        return self._names
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Cliques and features, in order."""
+        return self._terms
+
+    @property
+    def cliques(self) -> tuple[tuple[Hashable, ...], ...]:
+        """The cliques that have tables, in order."""
+        return tuple(term for term in self._terms if not isinstance(term, Feature))
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features, in order."""
+        return tuple(term for term in self._terms if isinstance(term, Feature))
+
+    @property
+    def edges(self) -> tuple[tuple[Hashable, Hashable], ...]:
+        """Pairs of variables that some term joins."""
+        return term_edges(self._terms)
+
+    def states(self, node: Hashable) -> tuple[Hashable, ...]:
+        """The states of a variable."""
+        return tuple(self.fitted_.domain[node].states)
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        return network_portrait(self, fitted=self._fit is not None)
+
+    def to_networkx(self) -> Any:
+        """The structure as a networkx Graph."""
+        graph = require("networkx", extra="graphs", purpose="to_networkx").Graph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(self.edges)
+        return graph
+
+    grid_edges = staticmethod(grid_edges)
+    grid = builders.constructor(builders.grid)
+    ising = builders.constructor(builders.ising)
+    potts = builders.constructor(builders.potts)
+    from_potentials = builders.constructor(builders.from_potentials)
+    from_bayesian_network = builders.constructor(builders.from_bayesian_network)
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def _task(self) -> MarkovTask:
+        by_rows = self._fit is not None and self._fit.data is not None and has_gaps(self.statistics_)
+        return MarkovTask(self._options, self._terms, self._names, by_rows)
+
+    def _control(self) -> Control:
+        names = ("max_iter", "max_seconds", "progress", "callback", "checkpoint")
+        given = self._options["tolerance"]
+        return Control(**{name: self._options[name] for name in names}, tolerance=TOLERANCE if given is None else given)
+
+    def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
+        """Mean log-likelihood of a row (weighted), natural logarithm; data as in `fit`, with the states of the fit."""
+        try:
+            return super().score(data, sample_weight, columns=columns)
+        except MissingValueError as error:
+            raise MissingValueError(f"{error} score needs whole rows; score_samples sums missing values out.") from None
+
+    def with_weights(self, weights: ArrayLike) -> Self:
+        """An unfitted copy with these weights given, so that it answers questions.
+
+        The states are those of the fit; where there was none, all have to be declared.
+
+        A weight of minus infinity rules out all joint states where its feature (or cell) is not at its least value, one
+        of plus infinity all where it is not at its largest: the limits of distributions with finite weights. So
+        `weights_` of a fit give its distribution also where they are infinite. NaN stands for weights that run to
+        infinity only together, in proportions that no single weights tell, and is an error.
+        """
+        domain = None if self._fit is None else self.fitted_.domain
+        return self.clone()._adopt(Fit(self._task().given(weights, domain)))
+
+    def _judgement(self) -> Judgement:
+        """What was measured at the weights; what a file says about them is not measured anew."""
+        fit = self._fit
+        if fit is None or fit.judgement is not None or fit.data is None or fit.report is None:
+            return super()._judgement()
+        return self._task().problem(fit.data, None).again(fit.fitted, fit.report)
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    weights_ = delegated_property(MarkovFitted.weights)
+    weight_names_ = delegated_property(MarkovFitted.weight_names)
+    log_partition_ = delegated_property(MarkovFitted.log_partition)
+    information_ = delegated_property(MarkovFitted.information)
+    plan_ = delegated_property(MarkovFitted.plan)
+    potential = delegated(MarkovFitted.potential)
+    factors = delegated(MarkovFitted.factors)
+    log_partition = delegated(MarkovFitted.log_partition_of)
+
+    @property
+    def scores_(self) -> tuple[float, ...]:
+        """Objective of each EM run."""
+        if not self.fitted_.scores:
+            raise NotFittedError("This MarkovNetwork was not learned by EM, so there are no scores_ of its runs.")
+        return tuple(self.fitted_.scores)
+
+    @property
+    def n_expectations_(self) -> int:
+        """How often expected statistics were computed, in all EM runs together."""
+        return int(self.fitted_.n_expectations)
+
+    @property
+    def n_params_(self) -> int:
+        """Free parameters: the rank of the features, constants aside. Tables have more weights than that.
+
+        With a Laplace prior at most the weights that are not at its centre; less what rows with hidden variables leave
+        open.
+        """
+        report = self._bare_report() if self.fitted_.scores else None
+        return self.fitted_.n_params if report is None else report.n_params
+
+    @property
+    def standard_errors_(self) -> Floats:
+        """Standard errors of the weights (n_weights,).
+
+        The square roots of the diagonal of the inverse of the information of all rows, where that is definite. A weight
+        that the data do not tell has an infinite error: one that ran to infinity, that of a feature which does not vary
+        under the model, and those of features of which one is a sum of others. Tables have more weights than free
+        parameters; along the directions that change no distribution the error is that of the shortest of all weights
+        with the same one, by the pseudo-inverse, and the variance of a contrast c of weights that is identified is
+        ``c' pinv(information) c``. With a normal prior: standard deviations of the normal distribution that has the
+        curvature of the posterior at its mode. With a Laplace prior a weight that was set to the centre of the prior
+        has no error (NaN), and the others have the error of a fit without it. Where variables are hidden or values
+        missing, the information is the observed one, by differences of exact slopes.
+        """
+        problem = self._task().problem(self._learned_data(), None)
+        return problem.standard_errors(self.fitted_, self._judgement())
+
+    @property
+    def fields_(self) -> dict[Hashable, Any]:
+        """The fields by node: u, the weight of a feature f(x) = x; of a Potts model a dict from states to h.
+
+        Plus or minus infinity where a field ran there.
+        """
+        return builders.fields_of(self.fitted_)
+
+    @property
+    def couplings_(self) -> dict[tuple[Hashable, ...], float]:
+        """The couplings w by edge: the weights of features f(x, y) = x y, or 1{x = y} in a Potts model.
+
+        Edges that share a weight all have it.
+        """
+        return builders.couplings_of(self.fitted_)
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    query = delegated(MarkovFitted.query)
+    marginal = delegated(MarkovFitted.marginal)
+    marginals = delegated(MarkovFitted.marginals)
+    map_query = delegated(MarkovFitted.map_query)
+    log_probability = delegated(MarkovFitted.log_probability)
+    score_samples = delegated(MarkovFitted.score_samples)
+    predict_proba = delegated(MarkovFitted.predict_proba)
+    predict = delegated(MarkovFitted.predict)
+    sample = delegated(MarkovFitted.sample)
+    to_joint = delegated(MarkovFitted.to_joint)
+    estimate_log_partition = delegated(estimate_log_partition)
+
+    def gis_lower_bound(self, weights: ArrayLike) -> float:
+        """The lower bound Q of the log-likelihood at other weights that iterative scaling maximises, in nats a row.
+
+        It is equal to the mean log-likelihood at the weights of this network, and nowhere above it. With changes d of
+        the weights, features f, negative ones less their least values, and their largest sum C it is
+        ``l + sum_k (d_k observed_k - (exp(C d_k) - 1) expected_k / C)``. See `suffice.solvers.scaling`.
+        """
+        return scaling_bound(self.fitted_, self.statistics_, weights)
+
+    def estimate_score(
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        *,
+        columns: Any = None,
+        steps: int | None = None,
+        random_state: Any = None,
+    ) -> Estimate:
+        """Mean log-likelihood of a row with its standard error, that of `estimate_log_partition`.
+
+        What the row says is summed exactly over what it does not show; log Z is estimated.
+        """
+        read = self._read("compare", data, sample_weight=sample_weight, columns=columns).statistics
+        return estimate_score(self.fitted_, read, steps, random_state)
+
+    # -- against the saturated model ---------------------------------------------------------------------------------
+
+    def _comparison(self) -> Comparison:
+        return Comparison(self.fitted_, self._task().observed)
+
+    @property
+    def n_cells_(self) -> int:
+        """Joint states of all variables that are not hidden."""
+        return self._comparison().n_cells
+
+    @property
+    def df_(self) -> int:
+        """Degrees of freedom against the saturated model: cells - 1 - parameters."""
+        return self.n_cells_ - 1 - self.n_params_
+
+    @property
+    def deviance_(self) -> float:
+        """G^2 = 2 sum (n log(n / expected) - n + expected): twice the log-likelihood that the saturated model gains.
+
+        Where the joint counts are too many to be kept it is 2 N KL(data || model); of more variables than are counted
+        together it is asked for by `deviance`.
+        """
+        comparison, known = self._comparison(), self.report_.kl_divergence
+        if known is not None and joint_of(self.statistics_, comparison.observed) is None:
+            return 2.0 * self.report_.weight * known
+        return comparison.deviance(*kept_joint(self.statistics_, comparison.observed))
+
+    def deviance(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
+        """G^2 of these rows against the saturated model, from the joint states that occur in them.
+
+        For networks of many variables, whose fit does not count them together. Rows other than those of the fit are
+        compared with the distribution as it is.
+        """
+        given = Inputs(data, {"sample_weight": sample_weight, "columns": columns})
+        return self._comparison().deviance(*self._task().read_joint(given, self.fitted_))
+
+    @property
+    def chi2_(self) -> float:
+        """Pearson's X^2 = sum (n - expected)^2 / expected over all cells; cells expected and observed 0 add nothing."""
+        comparison = self._comparison()
+        return comparison.chi2(*kept_joint(self.statistics_, comparison.observed))
+
+    @property
+    def adjusted_n_params_(self) -> int | None:
+        """Parameters that the data can tell: where the maximum is not attained, those of the distributions on its face.
+
+        Equal to `n_params_` where it is attained; None where the face is too large to be found.
+        """
+        return on_face(self.fitted_, self.statistics_)[0]
+
+    @property
+    def adjusted_df_(self) -> int | None:
+        """Degrees of freedom on the face of an extended maximum: joint states left - 1 - parameters left."""
+        return on_face(self.fitted_, self.statistics_)[1]
+
+    def _test_df(self) -> int:
+        adjusted = self.adjusted_df_ if self.report_.certificate.exists is False else None
+        return self.df_ if adjusted is None else adjusted
+
+    @property
+    def p_value_(self) -> float:
+        """Chance of a larger deviance if the model is true, by the chi-squared distribution.
+
+        Its degrees of freedom are `df_`, or `adjusted_df_` where the maximum is not attained and that is known.
+        """
+        return chance(self._test_df(), self.deviance_)
+
+    @property
+    def fitted_counts_(self) -> Table:
+        """Expected counts N p(x) of every joint state, axes in the order of `nodes`."""
+        return self.to_joint() * self.report_.weight
+
+    def summary(self) -> str:
+        """Goodness of fit and weights with their errors, as text; weights that ran to infinity are marked."""
+        tests: list[str] = []
+        if joint_of(self.statistics_, self._task().observed) is not None:
+            statistics = {"Likelihood ratio": self.deviance_, "Pearson": self.chi2_}
+            tests = tests_text(self._test_df(), self.df_, statistics)
+        return "\n".join([str(self.report_), "", *tests, *weights_text(self.fitted_, self.standard_errors_)])
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """Options, weights, statistics and report as plain data; functions are written as their tables."""
+        plain = super().to_plain()
+        plain["options"]["structure"] = self._task().tabulated(self._known())
+        return plain
+
+    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> MarkovFitted:
+        return self._task().fitted_from(plain)

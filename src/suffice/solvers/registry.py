@@ -1,0 +1,136 @@
+"""Solvers by name, for every model that has an objective: what they see is a vector and a function, never a model.
+
+A model states its `Objective`; which of the registered solvers can maximise it follows from what the objective offers
+and what the solver uses. A solver of somebody else is offered by all of them after one call::
+
+    register(Solver("trust-region", "Newton within a trust region", my_function, uses="information"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import OptionError, listing
+from suffice.fitting.control import Control, Outcome
+from suffice.solvers import gradient
+from suffice.solvers.newton import damped_newton, newton_cg
+
+Floats = NDArray[np.float64]
+#: A guess of the diagonal of the inverse of the information (k,), from parameters and slope.
+Scale = Callable[[Floats, Floats], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """What is maximised, from where, and until when.
+
+    `evaluate` gives the value of the smooth part and its slope (k,) at parameters (k,); `scale` makes a guess of the
+    diagonal of the inverse information, when a solver asks. `information` gives minus the Hessian (k, k), and
+    `products` a function that multiplies it by a vector; None where the model has none. With a `rate` (k,) the penalty
+    ``sum_k rate_k |x_k - centre_k|`` is taken off.
+    """
+
+    evaluate: Callable[[Floats], tuple[float, Floats]]
+    start: Floats
+    control: Control
+    scale: Callable[[], Scale]
+    information: Callable[[Floats], Floats] | None = None
+    products: Callable[[Floats], Callable[[Floats], Floats]] | None = None
+    rate: Floats | None = None
+    centre: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A way to maximise an objective.
+
+    `uses` is what it needs beside the slope; `corners` says that it is for objectives with an L1 penalty, and for no
+    others. `title` is what reports call it.
+    """
+
+    name: str
+    title: str
+    solve: Callable[[Objective], Outcome]
+    uses: Literal["slope", "information", "products"] = "slope"
+    corners: bool = False
+
+    def applies(self, objective: Objective) -> bool:
+        """Whether the objective offers what the solver uses."""
+        offered = {"slope": True, "information": objective.information, "products": objective.products}[self.uses]
+        return offered is not None and self.corners == (objective.rate is not None)
+
+
+_solvers: dict[str, Solver] = {}
+
+
+def register(solver: Solver) -> None:
+    """Offer a solver under its name, which no other may have."""
+    if solver.name in _solvers or solver.name == "auto":
+        raise OptionError(f"There is a solver {solver.name!r} already; give another name.")
+    _solvers[solver.name] = solver
+
+
+def unregister(name: str) -> None:
+    """Take a solver out again."""
+    del _solvers[named(name).name]
+
+
+def registered() -> Mapping[str, Solver]:
+    """All solvers by name, in the order in which they were registered."""
+    return MappingProxyType(_solvers)
+
+
+def named(name: str) -> Solver:
+    """The solver of this name."""
+    if name not in _solvers:
+        raise OptionError(f"There is no solver {name!r}; there are {listing(list(_solvers), 20)}.")
+    return _solvers[name]
+
+
+# -- those of the house ------------------------------------------------------------------------------------------------
+
+
+def _by_slope(function: Callable[..., Outcome]) -> Callable[[Objective], Outcome]:
+    def solve(objective: Objective) -> Outcome:
+        return function(objective.evaluate, objective.start, objective.control, scale=objective.scale())
+
+    return solve
+
+
+def _newton(objective: Objective) -> Outcome:
+    assert objective.information is not None
+    return damped_newton(objective.evaluate, objective.information, objective.start, objective.control)
+
+
+def _newton_cg(objective: Objective) -> Outcome:
+    assert objective.products is not None
+    start, control = objective.start, objective.control
+    return newton_cg(objective.evaluate, objective.products, start, control, scale=objective.scale())
+
+
+def _owlqn(objective: Objective) -> Outcome:
+    """In the distance from the centre of the penalty, where it has its corners."""
+    assert objective.rate is not None
+    centre = np.zeros_like(objective.start) if objective.centre is None else objective.centre
+    outcome = gradient.owlqn(
+        lambda distance: objective.evaluate(centre + distance),
+        objective.rate,
+        objective.start - centre,
+        objective.control,
+        scale=objective.scale(),
+    )
+    return replace(outcome, state=replace(outcome.state, parameters=centre + outcome.state.parameters))
+
+
+register(Solver("lbfgs", "L-BFGS", _by_slope(gradient.lbfgs)))
+register(Solver("newton", "Newton", _newton, uses="information"))
+register(Solver("newton-cg", "Newton with conjugate gradients", _newton_cg, uses="products"))
+register(Solver("cg", "conjugate gradient", _by_slope(gradient.conjugate_gradient)))
+register(Solver("ascent", "gradient ascent", _by_slope(gradient.ascent)))
+register(Solver("owlqn", "orthant-wise L-BFGS", _owlqn, corners=True))
