@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
     from suffice.models.chain_crf.declaration import ChainCRF as ChainCRF
     from suffice.models.gaussian_graph.declaration import GaussianGraph as GaussianGraph
-    from suffice.models.glm.model import GLM as GLM
+    from suffice.models.glm.declaration import GLM as GLM
     from suffice.models.graph_crf.declaration import GraphCRF as GraphCRF
     from suffice.models.graph_crf.example import GraphExample as GraphExample
     from suffice.models.hidden_markov.declaration import HiddenMarkovModel as HiddenMarkovModel
@@ -92,7 +92,7 @@ _EXPORTS: dict[str, str] = {
     "BayesianNetwork": "suffice.models.bayesian.network",
     "ChainCRF": "suffice.models.chain_crf.declaration",
     "Feature": "suffice.models.markov.feature",
-    "GLM": "suffice.models.glm.model",
+    "GLM": "suffice.models.glm.declaration",
     "MarkovChain": "suffice.models.markov_chain.declaration",
     "GaussianGraph": "suffice.models.gaussian_graph.declaration",
     "GraphCRF": "suffice.models.graph_crf.declaration",

@@ -164,7 +164,7 @@ def _uai() -> Format:
         return from_table_network(found) if isinstance(found, TableNetwork) else found
 
     def save(path: FilePath, model: Any) -> None:
-        from suffice.models.markov.network import MarkovNetwork
+        from suffice.models.markov.declaration import MarkovNetwork
 
         factors = isinstance(model, MarkovNetwork)
         uai.save(path, to_factor_network(model) if factors else to_table_network(model))

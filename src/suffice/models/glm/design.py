@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -279,6 +280,11 @@ class Parameters(Placed):
         """Where each parameter of the engine's layout stands among the names."""
         held = len(self.ahead)
         return np.concatenate((np.arange(held, dtype=np.intp), held + self.design.places))
+
+
+def threshold_names(labels: Sequence[Hashable]) -> tuple[str, ...]:
+    """Each threshold between ordered labels, by the labels on its two sides."""
+    return tuple(f"{low}|{high}" for low, high in pairwise(labels))
 
 
 def _moved(codes: Codes, factor: Factor) -> Codes:

@@ -1,4 +1,4 @@
-"""Response laws of generalised linear models: variance, deviance, likelihood and dispersion of each family.
+"""Families of one linear predictor: variance, deviance, likelihood and dispersion of each.
 
 A family with dispersion phi has the density ``h(y, phi) exp((theta y - A(theta)) / phi)``, the mean ``A'(theta)`` and
 the variance ``phi V(mean)``. All arrays have one entry a row; a weight is the number of rows that a row stands for.
@@ -7,13 +7,21 @@ the variance ``phi V(mean)``. All arrays have one entry a row; a weight is the n
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import DataError
+from suffice.engines.linear_predictor import logistic_rows
+from suffice.errors import DataError, OptionError
+from suffice.families.base import take_states
+from suffice.models.glm.coefficients import Coefficients
+from suffice.models.glm.design import Table
+from suffice.models.glm.links import Link, find_link
+from suffice.models.glm.response import log_choices
+from suffice.models.glm.response_family import ResponseFamily, ResponseKind
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -40,16 +48,10 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Family:
-    """A law of the response; one `link` of `links` maps its mean to the linear predictor."""
+class Family(ResponseFamily):
+    """A distribution of the response; one `link` of `links` maps its mean to the linear predictor."""
 
-    name: ClassVar[str] = ""
-    canonical: ClassVar[str] = "identity"
-    links: ClassVar[tuple[str, ...]] = ()
-    #: Whether phi is to be estimated.
-    free_dispersion: ClassVar[bool] = False
-    #: Values that y may take, in words.
-    support: ClassVar[str] = "finite numbers"
+    response: ClassVar[ResponseKind] = "numbers"
 
     def allowed(self, y: Floats) -> Bools:
         """Whether each y lies in the support."""
@@ -69,13 +71,13 @@ class Family:
         """Whether every mean is one that the family has."""
         return bool(np.isfinite(mean).all())
 
+    @abstractmethod
     def variance(self, mean: Floats) -> Floats:
         """V(mean)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def deviance(self, y: Floats, mean: Floats) -> Floats:
         """Twice the log-likelihood that the mean loses against y itself, at phi = 1."""
-        raise NotImplementedError
 
     def value(self, y: Floats, mean: Floats) -> Floats:
         """Log-likelihood at phi = 1 up to a term of y alone."""
@@ -101,9 +103,61 @@ class Family:
         """Log density of each row."""
         return self.value(y, mean) + self.base(y)
 
+    @abstractmethod
     def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
         """One draw for each mean."""
-        raise NotImplementedError
+
+    def sized(self, size: float | None) -> Family:
+        """The same family at a size, where it has one."""
+        return self
+
+    def rows(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Log-likelihood of each row up to a term of y, its slope in eta, and the expected information, at phi = 1.
+
+        With the mean m = f(eta): ``(y - m) f' / V`` and ``f'^2 / V``. The value is -inf where eta is outside.
+        """
+        if not link.inside(eta):
+            return np.full_like(eta, -np.inf), np.zeros_like(eta), np.zeros_like(eta)
+        mean, slope = link.mean(eta), link.slope(eta)
+        if not self.inside(mean):
+            return np.full_like(eta, -np.inf), np.zeros_like(eta), np.zeros_like(eta)
+        share = slope / self.variance(mean)
+        return self.value(y, mean), (y - mean) * share, slope * share
+
+    # -- rows of a fitted regression -----------------------------------------------------------------------------------
+
+    def linear(self, fitted: Coefficients, table: Table, offset: Floats | None) -> Floats:
+        """The linear predictor (n, 1); infinite where a separating direction decides it."""
+        eta = fitted.design.eta(table, fitted.beta)
+        if offset is not None:
+            eta += offset[:, None]
+        if fitted.direction is None:
+            return eta
+        along = fitted.design.eta(table, fitted.direction)
+        size = np.abs(along).max(initial=0.0)
+        return np.where(np.abs(along) > 1e-7 * size, np.where(along > 0.0, np.inf, -np.inf), eta)
+
+    def predict(self, fitted: Coefficients, eta: Floats, kind: str) -> Any:
+        """The mean, the linear predictor, or the likeliest label."""
+        if kind == "link":
+            return eta[:, 0]
+        with np.errstate(over="ignore"):
+            mean = find_link(fitted.link).mean(eta[:, 0])
+        if kind == "response":
+            return mean
+        if fitted.classes is None:
+            raise OptionError(f"The {self.name} response has no labels; use kind='response'.")
+        return take_states(fitted.classes, (mean > 0.5).astype(np.intp))
+
+    def log_prob_of_rows(self, fitted: Coefficients, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
+        """Log density or probability of each row (n,)."""
+        with np.errstate(all="ignore"):
+            return self.sized(fitted.size).log_prob(y, find_link(fitted.link).mean(eta[:, 0]), fitted.dispersion)
+
+    def draw(self, fitted: Coefficients, mean: Floats, rng: np.random.Generator) -> Any:
+        """Numbers, or labels where the response came as such."""
+        drawn = self.sized(fitted.size).sample(mean, fitted.dispersion, rng)
+        return drawn if fitted.classes is None else take_states(fitted.classes, drawn.astype(np.intp))
 
 
 def _positive(y: Floats) -> Bools:
@@ -193,6 +247,13 @@ class PoissonFamily(Family):
         """Poisson draws."""
         return rng.poisson(mean).astype(np.float64)
 
+    def rows(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """With the log link ``y eta - exp(eta)``, without a detour by the mean."""
+        if link.name != "log":
+            return super().rows(link, eta, y)
+        mean = np.exp(eta)
+        return y * eta - mean, y - mean, mean
+
 
 @dataclass(frozen=True)
 class NegativeBinomialFamily(Family):
@@ -207,6 +268,10 @@ class NegativeBinomialFamily(Family):
     allowed = PoissonFamily.allowed
     inside = PoissonFamily.inside
     first_mean = PoissonFamily.first_mean
+
+    def sized(self, size: float | None) -> Family:
+        """The family at another size."""
+        return self if size is None else NegativeBinomialFamily(size)
 
     def variance(self, mean: Floats) -> Floats:
         """Mean + mean^2 / size."""
@@ -368,6 +433,7 @@ class BinomialFamily(Family):
     """V = mean (1 - mean) for the share of successes; the number of trials is part of the weight of a row."""
 
     name = "binomial"
+    response = "shares"
     canonical = "logit"
     links = ("logit", "probit", "cloglog", "loglog", "log", "identity")
     support = "0 and 1, two labels, or successes and failures"
@@ -403,15 +469,25 @@ class BinomialFamily(Family):
         """Bernoulli draws."""
         return (rng.random(len(mean)) < mean).astype(np.float64)
 
+    def rows(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """From logarithms of the mean and of one less it, which keep the digits of shares near 0 and 1."""
+        if link.name == "logit":
+            return logistic_rows(eta, y)
+        up, down, slope = link.log_mean(eta), link.log_rest(eta), link.log_slope(eta)
+        outside = np.isnan(up) | np.isnan(down) | (up > 0.0) | (down > 0.0)
+        value = np.where(y > 0.0, y * up, 0.0) + np.where(y < 1.0, (1.0 - y) * down, 0.0)
+        score = np.where(y > 0.0, y * np.exp(slope - up), 0.0)
+        score -= np.where(y < 1.0, (1.0 - y) * np.exp(slope - down), 0.0)
+        weight = np.exp(2.0 * slope - up - down)
+        weight = np.where(np.isfinite(weight), weight, 0.0)
+        return np.where(outside, -np.inf, value), score, weight
 
-FAMILIES: dict[str, type[Family]] = {
-    family.name: family
-    for family in (
-        GaussianFamily,
-        BinomialFamily,
-        PoissonFamily,
-        GammaFamily,
-        InverseGaussianFamily,
-        NegativeBinomialFamily,
-    )
-}
+    def log_prob_of_rows(self, fitted: Coefficients, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
+        """Of successes out of trials; rows that a direction decides are certain or impossible."""
+        n = np.ones_like(y) if trials is None else trials
+        with np.errstate(all="ignore"):
+            limits = np.where(np.isinf(eta[:, 0]), np.sign(eta[:, 0]) * 1e5, eta[:, 0])
+            value = self.rows(find_link(fitted.link), limits, y)[0]
+            certain = np.where((eta[:, 0] > 0) == (y > 0.5), 0.0, -np.inf)
+            value = np.where(np.isinf(eta[:, 0]), certain, value)
+        return n * value + log_choices(y * n, n)

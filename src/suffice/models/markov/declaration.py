@@ -413,5 +413,5 @@ class MarkovNetwork(SummaryEstimator):
         plain["options"]["structure"] = self._task().tabulated(self._known())
         return plain
 
-    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> MarkovFitted:
+    def _fitted_from(self, plain: Mapping[str, Any]) -> MarkovFitted:
         return self._task().fitted_from(plain)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing
-from suffice.fitting.template import TemplateEstimator
+from suffice.fitting.estimator import Estimator
 from suffice.models.bayesian.labelled_values import by_label
 from suffice.models.bayesian.nodes.contract import Learner, Node
 from suffice.models.bayesian.nodes.glm import GLMNode
@@ -247,8 +247,11 @@ def read_kind(node: Hashable, given: Any) -> NodeKind:
     """The kind that a user names: by its name, or as an object with options."""
     if isinstance(given, str) and given in KINDS:
         return KINDS[given]
-    if isinstance(given, TemplateEstimator) and hasattr(given, "_law_name"):
-        return GLMKind(given)
+    if isinstance(given, Estimator):
+        from suffice.models.glm.declaration import GLM
+
+        if isinstance(given, GLM):
+            return GLMKind(given)
     if not isinstance(given, str | type) and getattr(given, "kind", None) in KINDS and hasattr(given, "learner"):
         found: NodeKind = given
         return found

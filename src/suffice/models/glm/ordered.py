@@ -1,28 +1,28 @@
-"""The fit of ordered labels: thresholds and coefficients, existence of the maximum, errors from the Hessian."""
+"""Ordered labels: thresholds and coefficients together, existence of the maximum, errors from the Hessian."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import Block, linear_predictor
-from suffice.errors import EstimateError, OptionError, listing
+from suffice.errors import EstimateError, listing
 from suffice.fitting.control import Control
-from suffice.models.glm.cumulative import CumulativeLaw, CumulativeProblem
-from suffice.models.glm.design import Parameters
+from suffice.models.glm.certificate import measured
+from suffice.models.glm.cumulative import CumulativeProblem, cumulative_problem
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.figures import Known, Wishes, certify, cross_checked, measured, not_flat, rooted, rounding_of
-from suffice.models.glm.fit import Fitter
+from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.learned import Learned
-from suffice.models.glm.links import Identity, Link
-from suffice.models.glm.priors import Penalties
+from suffice.models.glm.links import Identity
+from suffice.models.glm.priors import Penalties, ahead_of
 from suffice.models.glm.problem import Average, Largest, Problem
-from suffice.models.glm.rows import Read
+from suffice.models.glm.rank import checked_average, column_rank
+from suffice.models.glm.regression import Ended, Factory, IteratedRegression
+from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.separation import (
     MOST_NUMBERS,
     MOVED,
@@ -34,12 +34,10 @@ from suffice.models.glm.separation import (
     likely_rays,
     newton_step,
     programme,
-    sentences,
     without_rounding,
 )
-from suffice.models.glm.solve import Result, choose, joined, solve
+from suffice.models.glm.solve import Result
 from suffice.solvers.irls import irls
-from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 
 Floats = NDArray[np.float64]
 
@@ -47,71 +45,36 @@ Floats = NDArray[np.float64]
 MOST_LABELS = 1_000
 
 
-def ahead_of(penalties: Penalties, thresholds: int) -> Penalties:
-    """Priors on the coefficients alone: the thresholds before them have none."""
-    if penalties.conjugate is not None:
-        raise OptionError("The prior on coefficients and variance is for a Gaussian response; use Normal(variance=).")
-    none = np.zeros(thresholds)
-    gaussian, laplace = penalties.gaussian, penalties.laplace
-    if gaussian is not None:
-        precision = np.concatenate((none, gaussian.precision)) if gaussian.precision.ndim == 1 else None
-        if precision is None:
-            precision = np.pad(gaussian.precision, (thresholds, 0))
-        gaussian = GaussianPenalty(np.concatenate((none, gaussian.mean)), precision)
-    if laplace is not None:
-        laplace = LaplacePenalty(np.concatenate((none, laplace.mean)), np.concatenate((none, laplace.rate)))
-    return Penalties(gaussian, laplace)
+class OrderedRegression(IteratedRegression):
+    """Cumulative links; the parameters are ``[thresholds][coefficients]``."""
 
+    def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
+        """Count the labels."""
+        super().__init__(options, data, factory)
+        assert data.classes is not None
+        self.classes = data.classes
+        self.counts = self._counts()
 
-def problem_of(read: Read, link: Link, penalties: Penalties) -> CumulativeProblem:
-    """What solvers see; the penalties have the thresholds first."""
-    assert read.classes is not None
-    law: Any = CumulativeLaw(link)
-    return CumulativeProblem(read.rows, read.design.layout, law, penalties.gaussian, classes=len(read.classes))
-
-
-@dataclass(frozen=True, eq=False)
-class OrdinalFit:
-    """A fit in steps; the options and the data are its fields."""
-
-    read: Read
-    link: Link
-    penalties: Penalties
-    wishes: Wishes
-    control: Control
-    covariance: str = "expected"
+    def _penalties(self) -> Penalties:
+        return ahead_of(super()._penalties(), len(self.data.ahead))
 
     @property
-    def parameters(self) -> Parameters:
-        """Thresholds and coefficients."""
-        return self.read.parameters
-
-    def learned(self) -> Learned:
-        """Fit, and all figures of it."""
-        counts = self._counts()
-        warnings: list[str] = []
-        problem, dropped = self._full_rank(problem_of(self.read, self.link, self.penalties), warnings)
-        assert isinstance(problem, CumulativeProblem)
-        start = self._start(problem, counts)
-        result = measured(problem, self._solve(problem, start))
-        separation = self._separation(problem, result)
-        exact = rooted(problem, result, separation, self.penalties)
-        if exact is not None:
-            assert isinstance(exact, CumulativeProblem)
-            problem, result = exact, measured(exact, joined(result, self._solve(exact, result.beta)))
-            separation = self._separation(problem, result)
-        value = result.last.value + self._log_prior(problem.whole(result.beta), laplace=False)
-        if separation.exists is False and separation.decided is not None:
-            problem, result = self._limit(problem, start, separation)
-            value = result.last.value
-        return self._figures(problem, result, separation, (value, self._null(problem, counts)), dropped, warnings)
+    def warm(self) -> bool:
+        """Never: the fit of some rows is about one linear predictor without thresholds."""
+        return False
 
     # -- before ------------------------------------------------------------------------------------------------------
 
+    def problem(self) -> Problem:
+        """What solvers see; the penalties have the thresholds first."""
+        data = self.data
+        return cumulative_problem(
+            data.blocks, data.design.layout, self.options.link, len(self.classes), self.penalties.gaussian
+        )
+
     def _counts(self) -> Floats:
         """Weight of each label (K,); a label without any has no threshold that the rows could tell."""
-        classes = self.read.classes
-        assert classes is not None
+        classes = self.classes
         if len(classes) > MOST_LABELS:
             raise EstimateError(
                 f"The response has {len(classes):,} labels, and each has a threshold; at most {MOST_LABELS:,} are "
@@ -122,7 +85,7 @@ class OrdinalFit:
             found = np.bincount(block.y.astype(np.intp), block.weights, minlength=len(classes))
             return Average(0.0, found.astype(np.float64))
 
-        counts: Floats = self.read.rows.reduce(task).total
+        counts: Floats = self.data.blocks.reduce(task).total
         empty = [classes[at] for at in np.flatnonzero(counts == 0.0).tolist()]
         if empty:
             raise EstimateError(
@@ -132,161 +95,126 @@ class OrdinalFit:
             )
         return counts
 
-    def _full_rank(self, problem: Problem, warnings: list[str]) -> tuple[Problem, tuple[int, ...]]:
+    def full_rank(self, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
         """Columns that say the same as others, or as the thresholds, which are a constant for the coefficients."""
         if self.penalties.any:
             return problem, ()
-        design = replace(self.read.design, constant=True)
-        fitter = Fitter(self.read.rows, design, GaussianFamily(), Identity(), Penalties(), self.wishes, self.control)
-        flat = Problem(self.read.rows, design.layout, RowLaw(GaussianFamily(), Identity()))
-        dropped = fitter._full_rank(flat)[1]
-        if not dropped:
+        design, rows = replace(self.data.design, constant=True), self.data.blocks
+        law, sums = RowLaw(GaussianFamily(), Identity()), checked_average(rows, GaussianFamily())
+        rank = column_rank(Problem(rows, design.layout, law), design, law, sums, self.options.given["collinear"])
+        self.notes += rank.notes
+        if not rank.dropped:
             return problem, ()
-        warnings += fitter.warnings
-        held = len(self.parameters.ahead)
         # The constant of that design stands where the last threshold does.
-        places = tuple(held - 1 + at for at in dropped)
+        places = tuple(len(self.data.ahead) - 1 + at for at in rank.dropped)
         kept = np.setdiff1d(np.arange(problem.width), np.array(places))
         return problem.holding(kept, np.zeros(problem.width)), places
 
-    def _start(self, problem: CumulativeProblem, counts: Floats) -> Floats:
+    def start(self, problem: Problem) -> Floats:
         """The parameters asked for, else the thresholds of the shares of the labels, and no effects."""
-        size = self.parameters.size
-        if self.wishes.start is not None:
-            given = np.asarray(self.wishes.start, dtype=np.float64).ravel()
-            if given.shape != (size,):
+        parameters, held = self.data.parameters, len(self.classes) - 1
+        if self.begin is not None:
+            given = np.asarray(self.begin, dtype=np.float64).ravel()
+            if given.shape != (parameters.size,):
                 raise EstimateError(
-                    f"start has {len(given)} numbers for {size} parameters: the {problem.classes - 1} thresholds, "
+                    f"start has {len(given)} numbers for {parameters.size} parameters: the {held} thresholds, "
                     "then the coefficients."
                 )
-            if not (np.diff(given[: problem.classes - 1]) > 0.0).all():
+            if not (np.diff(given[:held]) > 0.0).all():
                 raise EstimateError(
-                    f"start begins with the thresholds {given[: problem.classes - 1].tolist()}; expected increasing "
-                    "numbers."
+                    f"start begins with the thresholds {given[:held].tolist()}; expected increasing numbers."
                 )
-            whole = self.parameters.internal(given)
+            whole = parameters.internal(given)
         else:
-            shares = counts.cumsum()[:-1] / counts.sum()
-            whole = np.concatenate((self.link.eta(shares), np.zeros(self.read.design.size)))
+            whole = np.concatenate((self._flat_thresholds(), np.zeros(self.data.design.size)))
         return whole if problem.kept is None else whole[problem.kept]
+
+    def _flat_thresholds(self) -> Floats:
+        """The thresholds of the shares of the labels."""
+        return self.options.link.eta(self.counts.cumsum()[:-1] / self.counts.sum())
 
     # -- the maximum -------------------------------------------------------------------------------------------------
 
-    def _solve(self, problem: Problem, start: Floats) -> Result:
-        keeper = self.wishes.keeper
-        return solve(
-            problem if keeper is None else replace(problem, record=keeper.note),
-            start,
-            self.control,
-            solver=choose(self.wishes.solver, problem, self.penalties.laplace),
-            laplace=self.penalties.laplace,
-            keep=self.wishes.keep_iterates,
-            seed=self.wishes.seed,
-        )
-
-    def _log_prior(self, whole: Floats, *, laplace: bool) -> float:
-        parts = (self.penalties.gaussian, self.penalties.laplace if laplace else None)
-        return sum(part.value(whole) for part in parts if part is not None)
-
-    def _separation(self, problem: CumulativeProblem, result: Result) -> Separation:
+    def separation(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
         """Whether the maximum is attained; every label has rows, so that a prior on all coefficients settles it."""
+        assert isinstance(problem, CumulativeProblem)
         if self.penalties.any:
-            return Separation(True if self._all_penalised(problem.classes - 1) else None)
+            return result, Separation(True if self._all_penalised() else None)
         last = result.last
         if len(last.information.body) != problem.size:
-            return Separation(None)
+            return result, Separation(None)
         found = find_ordered(problem, result)
         if found.exists is None and not _is_small(problem):
             others = (_ray(problem, one) for one in likely_rays(problem, last.information, result.beta))
             found = next((one for one in others if one.exists is False), found)
-        return found
+        return result, found
 
-    def _all_penalised(self, thresholds: int) -> bool:
-        held = np.zeros(thresholds + self.read.design.size, dtype=np.bool_)
+    def _all_penalised(self) -> bool:
+        held = np.zeros(self.data.parameters.size, dtype=np.bool_)
         if self.penalties.gaussian is not None:
             held |= self.penalties.gaussian.diagonal() > 0.0
         if self.penalties.laplace is not None:
             held |= self.penalties.laplace.rate > 0.0
-        return bool(held[thresholds:].all())
+        return bool(held[len(self.classes) - 1 :].all())
 
-    def _limit(
-        self, problem: CumulativeProblem, start: Floats, separation: Separation
-    ) -> tuple[CumulativeProblem, Result]:
+    def limit(self, problem: Problem, result: Result, separation: Separation, start: Floats) -> tuple[Problem, Result]:
         """The law that the likelihood runs to: ends that the direction moves away leave the fit of the others."""
+        if separation.decided is None:
+            return problem, result
         assert isinstance(problem.rows, Rows)
-        assert separation.decided is not None
         block = problem.rows.block
         lost = separation.decided[0] + 2 * separation.decided[1]
-        opened = replace(block, y=block.y + problem.classes * lost)
+        opened = replace(block, y=block.y + len(self.classes) * lost)
         rest = replace(problem, rows=Rows(opened), record=None, rooted=False)
-        return rest, measured(rest, solve(rest, start, self.control, solver="irls"))
+        return rest, measured(rest, self.run_solver(rest, start, "irls"))
 
-    def _null(self, problem: CumulativeProblem, counts: Floats) -> float:
+    def _null(self, problem: Problem) -> float:
         """Log-likelihood of the thresholds alone (and the offset)."""
-        if not self.read.has_offset:
-            return float(counts @ np.log(counts / counts.sum()))
-        bare = replace(problem, rows=self.read.rows, penalty=None, record=None)
-        alone = bare.holding(np.arange(problem.classes - 1), np.zeros(problem.width))
-        start = self.link.eta(counts.cumsum()[:-1] / counts.sum())
-        return float(irls(alone.evaluate, start, Control(tolerance=1e-9)).outcome.state.objective)
+        if not self.data.has_offset:
+            return float(self.counts @ np.log(self.counts / self.counts.sum()))
+        bare = replace(problem, rows=self.data.blocks, penalty=None, record=None)
+        alone = bare.holding(np.arange(len(self.classes) - 1), np.zeros(problem.width))
+        return float(irls(alone.evaluate, self._flat_thresholds(), Control(tolerance=1e-9)).outcome.state.objective)
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
-    def _figures(
-        self,
-        problem: CumulativeProblem,
-        result: Result,
-        separation: Separation,
-        values: tuple[float, float],
-        dropped: tuple[int, ...],
-        warnings: list[str],
-    ) -> Learned:
-        read, (value, null) = self.read, values
-        whole = problem.whole(result.beta)
-        found = self.parameters.public(whole)
-        held = problem.classes - 1
-        certificate = certify(problem, result, self.penalties, separation, Known(True, 0.0), weight=read.weight)
-        outcome = cross_checked(result.outcome, certificate, self.control.tolerance, rounding_of(result))
-        outcome = not_flat(outcome, result, separation, self.penalties, certificate)
-        direction = None
-        if separation.exists is False and separation.direction is not None:
-            direction = self.parameters.public(separation.direction)[:, None]
-            certificate = replace(certificate, directions=sentences(self.parameters, direction))
-        free = problem.size
-        return Learned(
-            read.design,
-            "ordinal",
-            self.link.name,
-            found[held:, None],
-            result.last.information,
-            log_likelihood=value,
-            objective=value - self._log_prior(whole, laplace=True),
-            deviance=-2.0 * value,
-            null_deviance=-2.0 * null,
-            weight=read.weight,
-            df_resid=read.weight - free,
-            n_params=free,
-            classes=read.classes,
-            direction=direction,
-            dropped=dropped,
-            sandwich=self._sandwich(problem, result) if self.covariance == "robust" and direction is None else None,
-            precision=None if self.penalties.gaussian is None else self.penalties.gaussian.diagonal(),
-            certificate=certificate,
-            outcome=outcome,
-            iterates=tuple(self.parameters.public(problem.whole(one)) for one in result.iterates),
-            method=result.method,
-            warnings=tuple(warnings),
-            thresholds=found[:held],
+    def values(self, ended: Ended, fitted: GLMFitted) -> tuple[float, float]:
+        """The objective of the solver has the Gaussian prior taken off."""
+        value = self._value(ended)
+        return value, value - self.log_prior(ended.problem.whole(ended.result.beta))
+
+    def _value(self, ended: Ended) -> float:
+        gaussian = self.penalties.gaussian
+        taken = 0.0 if gaussian is None else gaussian.value(ended.problem.whole(ended.result.beta))
+        return ended.result.last.value + taken
+
+    def fitted(self, ended: Ended) -> GLMFitted:
+        """Thresholds and coefficients."""
+        problem, result, parameters = ended.problem, ended.result, self.data.parameters
+        whole, held = parameters.public(problem.whole(result.beta)), len(self.classes) - 1
+        robust = self.options.given["covariance"] == "robust" and ended.direction is None
+        return GLMFitted(
+            **self.shared_figures(ended),
+            beta=whole[held:, None],
+            thresholds=whole[:held],
+            deviance=-2.0 * self._value(ended),
+            null_deviance=-2.0 * self._null(problem),
+            df_resid=self.data.weight - problem.size,
+            n_params=problem.size,
+            sandwich=self._sandwich(ended) if robust else None,
+            iterates=tuple(parameters.public(problem.whole(one)) for one in result.iterates),
         )
 
-    def _sandwich(self, problem: CumulativeProblem, result: Result) -> Floats:
+    def _sandwich(self, ended: Ended) -> Floats:
         """I^-1 (sum over rows of squared scores) I^-1."""
+        problem, result = ended.problem, ended.result
+        assert isinstance(problem, CumulativeProblem)
         kept = np.arange(problem.width) if problem.kept is None else problem.kept
         middle = problem.score_squares(problem.whole(result.beta))[np.ix_(kept, kept)]
         bread = result.last.information.inverse()
         whole = np.zeros((problem.width, problem.width))
         whole[np.ix_(kept, kept)] = bread @ middle @ bread
-        return self.parameters.public_matrix(whole)
+        return self.data.parameters.public_matrix(whole)
 
 
 # -- separation --------------------------------------------------------------------------------------------------------

@@ -1,26 +1,21 @@
-"""The options that a fit heeds, what it returns, and the certificate of its result."""
+"""How far the coefficients of a regression are from the optimum, by what is measured there."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import ConvergenceWarning
-from suffice.fitting.control import Outcome
-from suffice.fitting.report import DENIED, Certificate, is_denied
+from suffice.fitting.report import Certificate
 from suffice.models.glm.duality import duality_gap
 from suffice.models.glm.families import Family, Totals
 from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Average, Problem
+from suffice.models.glm.problem import Problem
 from suffice.models.glm.separation import Separation
 from suffice.models.glm.solve import Result, told_to_stop
 from suffice.solvers.gradient import pseudo_gradient
-from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, Last
 
 Floats = NDArray[np.float64]
@@ -34,48 +29,6 @@ CONCAVE = {
 }
 #: How many times the rounding of the coefficients a slope may be.
 FAR = 100.0
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """The options of a model that a fit heeds."""
-
-    solver: str = "auto"
-    dispersion: Any = "pearson"
-    collinear: str = "raise"
-    start: Any = None
-    keep_iterates: bool = False
-    free_size: bool = False
-    seed: Any = None
-    keeper: Any = None
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """What was learned, in the engine's layout.
-
-    `information` is that of the objective at the dispersion reported; `gap` and `value_gap` are measured at `beta`.
-    """
-
-    family: Family
-    beta: Floats
-    information: Information
-    totals: Totals
-    average: Average
-    dispersion: float
-    ml_dispersion: float
-    log_likelihood: float
-    objective: float
-    certificate: Certificate
-    outcome: Outcome
-    method: str
-    separation: Separation
-    dropped: tuple[int, ...] = ()
-    iterates: tuple[Floats, ...] = ()
-    warnings: tuple[str, ...] = ()
-    posterior: tuple[Floats, Information, float, float] | None = None
-    size_estimated: bool = False
-    dispersion_known: bool = False
 
 
 def measured(problem: Problem, result: Result) -> Result:
@@ -192,37 +145,22 @@ def rounding_of(result: Result, phi: float = 1.0) -> float:
     return ROUNDING * math.sqrt(information.magnitude(result.beta) / phi)
 
 
-def cross_checked(outcome: Outcome, certificate: Certificate, tolerance: float, rounding: float = 0.0) -> Outcome:
-    """The outcome, not converged where what was measured at the result denies what the solver has said."""
-    if not outcome.converged or not is_denied(certificate.moment_gap, tolerance, FAR * rounding):
-        return outcome
-    return replace(outcome, converged=False, stop_reason=DENIED)
-
-
-def not_flat(
-    outcome: Outcome, result: Result, separation: Separation, penalties: Penalties, certificate: Certificate
-) -> Outcome:
-    """The outcome, not converged where the slope is small only because the likelihood is flat, as far as it is told.
+def flat_verdict(result: Result, separation: Separation, penalties: Penalties, certificate: Certificate) -> str:
+    """Why a fit has not converged whose slope is small only because the likelihood is flat; "" where it is not.
 
     An information that is not definite has directions along which neither the slope nor a Newton step is known. A
     prior may bound what is left all the same, and the corners of a Laplace prior hold coefficients without any.
     """
     information = result.last.information
-    if not outcome.converged or separation.exists is False or penalties.laplace is not None:
-        return outcome
+    if separation.exists is False or penalties.laplace is not None:
+        return ""
     if certificate.value_gap is not None or not information.size or information.definite:
-        return outcome
+        return ""
     words = (
         "some columns nearly say the same as others or as a constant there, and the maximum may be far. Take its mean "
-        "off each column, leave columns out, or give a prior."
+        "off each column, leave columns out, or give a prior"
         if separation.exists
         else "the rows say nothing about some coefficients there, and whether there is a maximum is not known. Give a "
-        "prior, or another link."
+        "prior, or another link"
     )
-    warnings.warn(f"The likelihood is flat where the fit has come to rest: {words}", ConvergenceWarning, stacklevel=2)
-    return replace(outcome, converged=False, stop_reason="flat")
-
-
-def is_number(value: Any) -> bool:
-    """Whether an option is a number rather than a word."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return f"flat: the likelihood is flat where the fit has come to rest: {words}"

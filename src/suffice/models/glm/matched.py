@@ -8,8 +8,6 @@ two sides are what pulls a parameter up and what pulls it down.
 from __future__ import annotations
 
 import contextlib
-import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +18,14 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import Block, linear_predictor, transpose_product, weighted
 from suffice.errors import EstimateError, FileFormatError, SufficeError
 from suffice.families.normal_wishart import NormalWishart
-from suffice.models.glm.cumulative import CumulativeProblem
-from suffice.models.glm.learned import Learned
+from suffice.fitting.report import MatchedStatistics
+from suffice.models.glm.cumulative import cumulative_problem
+from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.links import find_link
-from suffice.models.glm.ordinal import ahead_of, problem_of
-from suffice.models.glm.priors import Penalties
+from suffice.models.glm.priors import ahead_of
 from suffice.models.glm.problem import totals
-from suffice.models.glm.rows import Read
+from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.solvers.penalties import pull_of
 
@@ -53,7 +52,7 @@ class Pairs:
     pull: Floats | None = None
 
 
-class Later:
+class MatchedRows:
     """The pairs of a fit, and its coefficients (k, m) without the prior, made when first asked for.
 
     Copies and files hold the pairs made, unless that would read a file again.
@@ -71,6 +70,13 @@ class Later:
         self._pairs: Pairs | None = None
         self._likelihood: Floats | None = None
 
+    @classmethod
+    def later(
+        cls, options: FitOptions, data: RegressionData, fitted: GLMFitted, fit: Callable[[], Floats | None] | None
+    ) -> MatchedRows:
+        """What makes the pairs of a fit, and its likelihood estimate by `fit`; both hold the rows."""
+        return cls(lambda: _made(options, data, fitted), fit, in_memory=data.blocks.in_memory)
+
     @property
     def pairs(self) -> Pairs | None:
         """The pairs; an error where the rows are no longer those of the fit."""
@@ -87,6 +93,15 @@ class Later:
             self._fit = None
         return self._likelihood
 
+    def statistics(self, fitted: GLMFitted) -> MatchedStatistics | None:
+        """The pairs by name, predictors first; None where the rows are gone."""
+        pairs = self.pairs
+        if pairs is None:
+            return None
+        pull = None if pairs.pull is None else pairs.pull.T.ravel()
+        both = (pairs.observed.T.ravel(), pairs.expected.T.ravel())
+        return MatchedStatistics(tuple(fitted.flat_names()), *both, pull, about=about(fitted.family, fitted.link))
+
     def __getstate__(self) -> dict[str, Any]:
         """As the pairs that they are; None where the rows are gone or others."""
         if self._in_memory:
@@ -100,7 +115,7 @@ class Later:
         return None if held["_pairs"] is None else {**vars(held["_pairs"]), "likelihood": held["_likelihood"]}
 
     @classmethod
-    def from_plain(cls, plain: Any, shape: tuple[int, ...]) -> Later:
+    def from_plain(cls, plain: Any, shape: tuple[int, ...]) -> MatchedRows:
         """Rebuild from plain data; arrays of another shape are an error."""
         found = cls()
         if plain is None:
@@ -114,16 +129,6 @@ class Later:
         found._likelihood = arrays.pop("likelihood")
         found._pairs = Pairs(**arrays)
         return found
-
-
-def later(model: Any, read: Read, learned: Learned) -> Later:
-    """What makes the pairs of a fit, and its likelihood estimate; both hold the rows."""
-    # Only the options: the model itself may hold the rows of an earlier fit.
-    asked = object.__new__(type(model))
-    asked.__dict__["_options"] = dict(model._options)
-    free = model._options["prior"] is None
-    fit = None if free else lambda: _without_prior(asked, read, learned)
-    return Later(lambda: _made(asked, read, learned), fit, in_memory=read.rows.in_memory)
 
 
 def about(family: str, link: str) -> str:
@@ -144,18 +149,18 @@ def about(family: str, link: str) -> str:
 # -- both sides --------------------------------------------------------------------------------------------------------
 
 
-def _made(model: Any, read: Read, learned: Learned) -> Pairs:
-    observed, expected = _ordinal_sides(read, learned) if learned.family == "ordinal" else _sides(read, learned)
-    weight = read.weight
-    pull = prior_pull(model, learned, observed - expected)
+def _made(options: FitOptions, data: RegressionData, fitted: GLMFitted) -> Pairs:
+    observed, expected = _ordinal_sides(data, fitted) if fitted.family == "ordinal" else _sides(data, fitted)
+    weight = data.weight
+    pull = prior_pull(options, fitted, observed - expected)
     return Pairs(observed / weight, expected / weight, None if pull is None else pull / weight)
 
 
-def _sides(read: Read, learned: Learned) -> tuple[Floats, Floats]:
-    design = learned.design
-    layout, beta = design.layout, np.asarray(design.internal(learned.beta))
+def _sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Floats]:
+    design = fitted.design
+    layout, beta = design.layout, np.asarray(design.internal(fitted.beta))
     m = beta.shape[1]
-    sides = _of_rows(read, learned, beta)
+    sides = _of_rows(data, fitted, beta)
 
     def task(block: Block) -> Floats:
         found = np.zeros((2, m, layout.size))
@@ -165,15 +170,15 @@ def _sides(read: Read, learned: Learned) -> tuple[Floats, Floats]:
                 found[place] += [transpose_product(layout, part, np.ascontiguousarray(one)) for one in values.T]
         return found
 
-    both = np.asarray(read.rows.reduce(task))
+    both = np.asarray(data.blocks.reduce(task))
     return design.public(both[0].T), design.public(both[1].T)
 
 
-def _of_rows(read: Read, learned: Learned, beta: Floats) -> Sides:
+def _of_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> Sides:
     """The sides of each row, which a direction of separation settles where it moves."""
-    layout, m = learned.design.layout, beta.shape[1]
-    direction = None if learned.direction is None else np.asarray(learned.design.internal(learned.direction))
-    if learned.family == "multinomial":
+    layout, m = fitted.design.layout, beta.shape[1]
+    direction = None if fitted.direction is None else np.asarray(fitted.design.internal(fitted.direction))
+    if fitted.family == "multinomial":
         labels = SoftmaxLaw(m + 1)
 
         def softmax_sides(part: Block) -> tuple[Floats, Floats]:
@@ -183,27 +188,27 @@ def _of_rows(read: Read, learned: Learned, beta: Floats) -> Sides:
             return seen, seen - np.where(_moves(layout, part, direction), 0.0, score)
 
         return softmax_sides
-    if learned.family == "multivariate_gaussian":
+    if fitted.family == "multivariate_gaussian":
         return lambda part: (part.y, linear_predictor(layout, part, beta))
     if direction is None:
-        _check_rows(read, learned, beta[:, 0])
+        _check_rows(data, fitted, beta[:, 0])
 
     def one_side(part: Block) -> tuple[Floats, Floats]:
         eta = linear_predictor(layout, part, beta[:, 0])
-        return sides_of_numbers(learned, eta, part.y, _moves(layout, part, direction)[:, 0])
+        return sides_of_numbers(fitted, eta, part.y, _moves(layout, part, direction)[:, 0])
 
     return one_side
 
 
-def sides_of_numbers(learned: Learned, eta: Floats, y: Floats, decided: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def sides_of_numbers(fitted: GLMFitted, eta: Floats, y: Floats, decided: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Both sides (n, 1) of rows with one linear predictor (n,); those that are decided have their response as mean."""
-    law = learned.row_law()
+    law = fitted.row_law()
     with np.errstate(all="ignore"):
         _, score, information = law(eta, y)
         slope = law.link.slope(eta)
         share = np.where(slope != 0.0, information / slope, 0.0)
     share, score = np.where(decided, 0.0, share), np.where(decided, 0.0, score)
-    if (learned.family, learned.link) in CANONICAL:
+    if (fitted.family, fitted.link) in CANONICAL:
         left = y - np.divide(score, share, out=np.zeros_like(score), where=share != 0.0)
         return y[:, None], left[:, None]
     seen = np.abs(share) * y
@@ -219,21 +224,23 @@ def _moves(layout: Any, part: Block, direction: Floats | None) -> NDArray[np.boo
     return np.asarray(along > MOVES * max(float(np.abs(direction).max(initial=0.0)), 1e-300))
 
 
-def _check_rows(read: Read, learned: Learned, beta: Floats) -> None:
+def _check_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> None:
     """The rows are those of the fit, or that is an error: arrays and files may have been written to."""
-    found = totals(read.rows, learned.design.layout, learned.row_law(), beta).deviance
-    if not abs(found - learned.deviance) <= CHANGED * max(abs(learned.deviance), 1e-300):
+    found = totals(data.blocks, fitted.design.layout, fitted.row_law(), beta).deviance
+    if not abs(found - fitted.deviance) <= CHANGED * max(abs(fitted.deviance), 1e-300):
         raise EstimateError(
             "The rows have changed since the fit, so that what they hold cannot be compared with what it expects. Fit "
             "again, or read matched_statistics before the arrays are written to."
         )
 
 
-def _ordinal_sides(read: Read, learned: Learned) -> tuple[Floats, Floats]:
+def _ordinal_sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Floats]:
     """What pulls up and what pulls down: slopes of a row's log probability in its two ends have opposite signs."""
-    parameters, held = learned.parameters, len(learned.thresholds)
-    whole = parameters.internal(learned.values[:, 0])
-    problem: CumulativeProblem = problem_of(read, find_link(learned.link), Penalties())
+    parameters, held = fitted.parameters, len(fitted.thresholds)
+    whole = parameters.internal(fitted.values[:, 0])
+    assert fitted.classes is not None
+    link = find_link(fitted.link)
+    problem = cumulative_problem(data.blocks, fitted.design.layout, link, len(fitted.classes))
     theta, beta = whole[:held], whole[held:]
 
     def task(block: Block) -> Floats:
@@ -248,74 +255,46 @@ def _ordinal_sides(read: Read, learned: Learned) -> tuple[Floats, Floats]:
             found[1] -= np.concatenate((below[:held], above[held:]))
         return found
 
-    both = np.asarray(read.rows.reduce(task))
+    both = np.asarray(data.blocks.reduce(task))
     return parameters.public(both[0])[:, None], parameters.public(both[1])[:, None]
 
 
 # -- the prior ---------------------------------------------------------------------------------------------------------
 
 
-def prior_pull(model: Any, learned: Learned, slope: Floats) -> Floats | None:
+def prior_pull(options: FitOptions, fitted: GLMFitted, slope: Floats) -> Floats | None:
     """The slope of the log prior (k, m), in units of the score equations; None without a prior."""
-    if model._options["prior"] is None:
+    if options.given["prior"] is None:
         return None
-    m, held = learned.beta.shape[1], len(learned.thresholds)
-    if learned.family == "multivariate_gaussian":
-        return _pull_of_vectors(model, learned)
-    penalties = model._penalties(learned.design, m)
+    m, held = fitted.beta.shape[1], len(fitted.thresholds)
+    if fitted.family == "multivariate_gaussian":
+        return _pull_of_vectors(options, fitted)
+    penalties = options.penalties(fitted.design, m)
     if held:
         penalties = ahead_of(penalties, held)
-    phi = learned.dispersion if learned.free_dispersion else 1.0
-    inner = np.asarray(learned.parameters.internal(learned.values)).T.ravel()
-    left = np.asarray(learned.parameters.internal(slope)).T.ravel() / phi
+    phi = fitted.dispersion if fitted.free_dispersion else 1.0
+    inner = np.asarray(fitted.parameters.internal(fitted.values)).T.ravel()
+    left = np.asarray(fitted.parameters.internal(slope)).T.ravel() / phi
     found = np.zeros_like(inner)
     if penalties.conjugate is not None:
         own = penalties.conjugate
-        found -= learned.design.internal(own.strength) * (inner - learned.design.internal(own.mean)) / phi
+        found -= fitted.design.internal(own.strength) * (inner - fitted.design.internal(own.mean)) / phi
     for penalty in (penalties.gaussian, penalties.laplace):
         if penalty is not None:
             found += pull_of(penalty, inner, left + found)
-    return phi * np.asarray(learned.parameters.public(found.reshape(m, -1).T))
+    return phi * np.asarray(fitted.parameters.public(found.reshape(m, -1).T))
 
 
-def _pull_of_vectors(model: Any, learned: Learned) -> Floats:
+def _pull_of_vectors(options: FitOptions, fitted: GLMFitted) -> Floats:
     """A Gaussian prior on coefficients acts through the covariance of the residuals, a conjugate one does not."""
-    prior, inner = model._options["prior"], np.asarray(learned.design.internal(learned.beta))
+    prior, inner = options.given["prior"], np.asarray(fitted.design.internal(fitted.beta))
     if isinstance(prior, NormalWishart):
         away = inner - np.asarray(prior.mean_, dtype=np.float64)
-        if learned.design.constant and not model._options["penalize_intercept"]:
+        if fitted.design.constant and not options.given["penalize_intercept"]:
             away[0] = 0.0
-        return np.asarray(learned.design.public(-float(prior.strength_) * away))
-    penalty, covariance = model._penalties(learned.design, 1).gaussian, learned.residual_covariance
+        return np.asarray(fitted.design.public(-float(prior.strength_) * away))
+    penalty, covariance = options.penalties(fitted.design, 1).gaussian, fitted.residual_covariance
+    assert penalty is not None
+    assert covariance is not None
     slopes = np.stack([penalty.slope(column) for column in inner.T], axis=1)
-    return np.asarray(learned.design.public(-slopes @ covariance))
-
-
-def _without_prior(model: Any, read: Read, learned: Learned) -> Floats | None:
-    """The coefficients (k, m) of maximum likelihood; None where the likelihood has no maximum."""
-    from suffice.fitting.control import Control
-    from suffice.models.glm.figures import Wishes
-    from suffice.models.glm.fit import Fitter
-    from suffice.models.glm.ordinal import OrdinalFit
-    from suffice.models.glm.several import fit_labels, fit_vectors
-
-    control, wishes = Control(max_iter=100, tolerance=1e-8), Wishes(dispersion=model._known_dispersion())
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if learned.family == "ordinal":
-                fit: Any = OrdinalFit(read, find_link(learned.link), Penalties(), wishes, control).learned()
-                return None if fit.certificate.exists is False else np.asarray(fit.values)
-            if learned.family == "multinomial":
-                fit = fit_labels(read.rows, read.design, learned.beta.shape[1] + 1, Penalties(), wishes, control)
-            elif learned.family == "multivariate_gaussian":
-                fit = fit_vectors(read.rows, read.design, wishes, control)
-            else:
-                law = learned.row_law()
-                fit = Fitter(read.rows, read.design, law.family, law.link, Penalties(), wishes, control).fit()
-    except SufficeError:
-        return None
-    found = np.asarray(read.design.public(fit.beta))
-    if fit.separation.exists is False or not np.isfinite(found).all() or not math.isfinite(fit.log_likelihood):
-        return None
-    return found[:, None] if found.ndim == 1 else found
+    return np.asarray(fitted.design.public(-slopes @ covariance))
