@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from suffice.families.base import generator, take_states
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import Estimator
+from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
 from suffice.models.glm import rowwise
 from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
@@ -36,9 +37,6 @@ from suffice.models.glm.results import (
 )
 from suffice.models.glm.task import GLMTask
 from suffice.options import own_options
-
-if TYPE_CHECKING:
-    from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
 
@@ -349,8 +347,8 @@ class GLM(Estimator):
     def posterior_(self) -> Any:
         """The posterior of the coefficients: exact where the prior is conjugate, else Laplace's approximation.
 
-        The exact one is the joint law with the variance or, of vectors, with the covariance of the residuals.
-        Laplace's approximation is the normal law at the mode whose precision is the information there, prior included.
+        The exact one is joint with the variance or, of vectors, with the covariance of the residuals. Laplace's is the
+        normal distribution at the mode whose precision is the information there, the prior included.
         """
         return posterior_of(self.fitted_)
 
@@ -389,20 +387,16 @@ class GLM(Estimator):
 
     anova = likelihood_ratio_test
 
-    def _matched(self) -> MatchedRows:
-        matched: MatchedRows = self._judgement().kept
-        return matched
-
     def matched_statistics(self) -> MatchedStatistics | None:
         """Both sides of the score equations, a row: X'y and X'mu with the canonical link, else weighted by row.
 
         They are worked out from the rows of the fit when first asked for; None where these are gone.
         """
-        return self._matched().statistics(self.fitted_)
+        return self._judgement().kept.statistics(self.fitted_)
 
     def likelihood_estimate(self) -> Floats | None:
         """The coefficients without the prior, in the order of the rows of `summary`; None where there are none."""
-        likelihood = self._matched().likelihood
+        likelihood = self._judgement().kept.likelihood
         return None if likelihood is None else likelihood.T.ravel()
 
     def summary(self, level: float = 0.95) -> RegressionTable:
@@ -491,7 +485,7 @@ class GLM(Estimator):
         """Options, what was learned, both sides of its score equations, and the report as plain data."""
         plain = super().to_plain()
         if plain["fitted"] is not None:
-            plain["matched"] = self._matched().to_plain()
+            plain["matched"] = self._judgement().kept.to_plain()
         return plain
 
     @classmethod
