@@ -6,10 +6,14 @@ exactly; minus its derivative is the information.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from suffice.fitting.report import Curvature
+from suffice.models.em.identifiability import Spectrum, curvature, spectrum
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +21,34 @@ Floats = NDArray[np.float64]
 STEP = 1e-4
 #: An eigenvalue of the information, scaled to a unit diagonal, below which the rows do not determine a direction.
 FLAT = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Information:
+    """What the observed rows say about k coordinates of the parameters, where EM has stopped.
+
+    `observed` (k, k) is minus the Hessian of the log-likelihood and `objective` (k, k) that of the objective, which is
+    the same without a prior. `complete` and `complete_objective` (k,) are what complete rows would say about each
+    coordinate. `names` (k) call the coordinates in words.
+    """
+
+    names: Sequence[str]
+    observed: Floats
+    objective: Floats
+    complete: Floats
+    complete_objective: Floats
+
+    def spectrum(self, step: float = 0.0) -> Spectrum:
+        """For standard errors: eigenvalues in units of the complete information, without the prior.
+
+        step: the largest change of a coordinate by one more step of EM.
+        """
+        return spectrum(self.observed, complete=self.complete, step=step)
+
+    def curvature(self, step: float, scores: Sequence[float]) -> Curvature:
+        """For the certificate: rank and kind of point of the objective; scores: the objectives of all runs."""
+        found = spectrum(self.objective, complete=self.complete_objective, step=step)
+        return curvature(found, self.names, scores)
 
 
 def score_differences(score: Callable[[Floats], Floats], size: int) -> Floats:
