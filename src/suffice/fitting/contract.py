@@ -92,7 +92,8 @@ class Judgement:
     solver's tolerance, where the certificate's own gap has another one, and `slope` the norm of the gradient in a unit
     of the model's. `matched` gives both sides of what the fit makes equal, worked out when someone asks; `kept` is
     what a model keeps of the measurement in a form of its own. `verdict` is why the fit cannot be called converged
-    whatever its solver says; empty where nothing speaks against it.
+    whatever its solver says; empty where nothing speaks against it. `undetermined` are directions of the parameters of
+    which the data say nothing, where that was found out: they are not counted as parameters.
     """
 
     log_likelihood: float
@@ -106,6 +107,7 @@ class Judgement:
     empirical_entropy: float | None = None
     verdict: str = ""
     notes: tuple[str, ...] = ()
+    undetermined: int = 0
 
 
 class Problem(Protocol[F]):
