@@ -75,8 +75,8 @@ def law_of(solver: str, data: Any) -> Any:
 def test_approximate_markov_networks(solver: str, form: Any, tmp_path: Path) -> None:
     frame = late_states()
     streamed, here = law_of(solver, form(frame, tmp_path)), law_of(solver, frame)
-    assert streamed.summary_.domain["v5"].states == ("a", "b", "c")
-    assert streamed.summary_ == here.summary_
+    assert streamed.statistics_.domain["v5"].states == ("a", "b", "c")
+    assert streamed.statistics_ == here.statistics_
     np.testing.assert_allclose(streamed.weights_, here.weights_, rtol=0.0, atol=1e-12)
 
 

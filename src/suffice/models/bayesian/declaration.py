@@ -1,4 +1,4 @@
-"""Bayesian networks of known structure: one fit for every kind of node, one pass for all closed forms."""
+"""`BayesianNetwork`: P(x) as a product over nodes given their parents, the structure known, the numbers learned."""
 
 from __future__ import annotations
 
@@ -9,62 +9,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, declare
-from suffice.errors import (
-    EstimateError,
-    FileFormatError,
-    MissingColumnError,
-    MissingValueError,
-    OptionError,
-    listing,
-    require,
-)
-from suffice.fitting.template import Solution, TemplateEstimator
-from suffice.models.bayesian.gaps import NetworkGaps
-from suffice.models.bayesian.learning import check_range, plain_fixed, read_fixed
+from suffice.errors import MissingColumnError, NotFittedError, listing, require
+from suffice.fitting.estimator import SummaryEstimator
+from suffice.fitting.fit import Fit
+from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
-from suffice.models.bayesian.options import check_mappings, check_options
-from suffice.models.bayesian.posterior import NetworkPosterior
-from suffice.models.bayesian.queries.answers import NetworkAnswers
-from suffice.models.bayesian.reading import NetworkReading
-from suffice.models.bayesian.structure import declared_states, open_structure, read_structure
-from suffice.records import replace
+from suffice.models.bayesian.options import check_mappings, check_options, check_start
+from suffice.models.bayesian.structure import open_structure, read_structure
+from suffice.options import own_options
 from suffice.table import Table
 
 # What learning needs is loaded by the first fit: a network that is read from a file may never have one.
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.fitting.control import Outcome
-    from suffice.fitting.report import Certificate, MatchedStatistics, Report
-    from suffice.statistics import Statistic, Summary
+    from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
+    from suffice.models.bayesian.size_report import SizeReport
+    from suffice.models.bayesian.task import NetworkTask
 
 Floats = NDArray[np.float64]
 
-#: How a report names the estimates of nodes, and what EM makes of them: the posterior mean of complete rows as M-step
-#: climbs to a mode, that of the Dirichlet posterior with one pseudo-count more in each cell.
-ESTIMATES = {"mle": "maximum likelihood", "mean": "posterior mean", "map": "MAP", "given": "given"}
-BY_EM = ESTIMATES | {
-    "mean": "penalised maximum likelihood, by steps of the posterior mean: of tables the MAP under pseudo-counts + 1"
-}
 
-#: How a report names the method of complete rows.
-CLOSED = "closed form: each row of each table by itself"
-#: Of networks without tables.
-CLOSED_REAL = "closed form: least squares of each node by itself"
-#: Of tables it is the mode under pseudo-counts + 1, of regressions that under another power of the variance.
-MEANS = "whose maximum is the posterior mean, "
-EPSILON = float(np.finfo(np.float64).eps)
-#: What a report says where `start` was given to no purpose.
-START_UNUSED = "start= was not used: nothing is hidden or missing, so the estimate has a closed form"
-
-
-class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPosterior, TemplateEstimator):
+class BayesianNetwork(SummaryEstimator):
     """P(x) = product over nodes of P(node | parents); the structure is given, the tables are learned.
 
-    Complete data have a closed form. Hidden nodes and gaps (None, NaN, NA) are learned by EM with exact expectations,
-    whatever the kinds of the nodes: latent classes, Gaussian mixtures and mixtures of regressions are networks like any
-    other. The summary then holds the distinct rows, and `partial_fit` and `unlearn` run EM anew; without the last row
-    that has a gap the closed form is back. Families that every row shows are counted as they are, beside EM.
+    Complete data have a closed form. Hidden nodes and missing values (None, NaN, NA) are learned by EM with exact
+    expectations, whatever the kinds of the nodes: latent classes, Gaussian mixtures and mixtures of regressions are
+    networks like any other. The statistics are then the distinct rows, and `partial_fit` and `unlearn` run EM anew;
+    without the last row that has a missing value the closed form is back. Families that every row shows are counted as
+    they are, beside EM.
 
     Args:
         structure: edges ``(parent, child)``, a dict ``{child: parents}``, a networkx DiGraph, another network, or the
@@ -89,7 +63,7 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
             node of another network. A network of fixed nodes alone, whose states are declared, needs no fit.
         hidden: number of states, list of states, or ``"real"``, of nodes that are never observed; columns of their
             names are not read.
-        missing: what gaps in the data do: ``"em"`` or ``"raise"``.
+        missing: what missing values do: ``"em"`` or ``"raise"``.
         start: parameters to begin EM with, by node, as in `fixed`, or a fitted network; used as they are.
         n_init: number of EM runs from random starts where nodes are hidden; the best is kept. The first begins at
             `start` where it is given.
@@ -97,7 +71,7 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         acceleration: None, or ``"squarem"``: fewer steps where much is missing; the objective still never falls.
         variance_floor: share of the variance of a column below which EM lets no variance of it fall. A hidden state
             that shrinks onto one row stops there, and the certificate says so; 0 makes it an error.
-        threads: threads of the E-step of a network of tables; the result does not depend on them.
+        threads: threads of the E-step of a network of tables, None for all cores; the result does not depend on them.
         max_iter: most EM steps of a run.
         tolerance: EM stops when no probability changes by more, nor any weight or log variance in units of its columns.
         max_seconds: most seconds of all runs together.
@@ -112,7 +86,6 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
     0.666667
     """
 
-    _fitted: dict[Hashable, Any]
     #: What a reader of files changed, such as rows that were divided by their sum.
     notes_: tuple[str, ...] = ()
 
@@ -135,7 +108,7 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         random_state: Any = 0,
         acceleration: str | None = None,
         variance_floor: float = 1e-6,
-        threads: int = 1,
+        threads: int | None = None,
         max_iter: int = 1000,
         tolerance: float = 1e-6,
         max_seconds: float | None = None,
@@ -144,46 +117,56 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         checkpoint: str | Path | None = None,
     ) -> None:
         """See the class."""
-        options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        options = own_options(locals())
         super().__init__(**options)
         check_mappings(options)
         opened = open_structure(structure)
-        self._parents = read_structure(opened, extra=states or ())
-        said = declared_states(opened)
+        said = dict(opened._declared) if isinstance(opened, BayesianNetwork) else {}
+        self._learning = NodeLearning(read_structure(opened, extra=states or ()), options)
         self._declared = said | dict(states or {})
         self._variables = {name: declare(name, value) for name, value in said.items()}
         self._variables |= check_options(options, self.nodes)
-        self._groups()
-        if start is not None:
-            from suffice.models.bayesian.em.given import check_start
-
-            check_start(start, self.nodes)
+        self._all_fixed: NetworkFitted | None = None
+        self._learning.groups  # noqa: B018  Groups that are none are refused here, as is a start.
+        check_start(start, self.nodes)
 
     @classmethod
     def from_tables(cls, domain: Domain, parents: Mapping[Any, Sequence[Any]], tables: Mapping[Any, Any]) -> Self:
         """A network whose tables are given, with axes (parents, node)."""
         net = cls(dict(parents), states={v.name: list(v.states) for v in domain.variables})
-        net._fitted = {n: TableNode.given(domain.select([*net.parents(n), n]), tables[n]) for n in net.nodes}
-        return net
+        return net._with_nodes({n: TableNode.given(domain.select([*net.parents(n), n]), tables[n]) for n in net.nodes})
+
+    def _with_nodes(self, nodes: Mapping[Hashable, Any]) -> Self:
+        """Nodes that are given, and learned anew by the next fit."""
+        learning = self._learning
+        return self._adopt(Fit(NetworkFitted(nodes, tuple(learning.hidden), learning.leading)))
 
     # -- structure ---------------------------------------------------------------------------------------------------
 
     @property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The nodes, in the order in which the structure names them."""
+        return tuple(self._learning.parents)
+
+    @property
     def edges(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """The edges (parent, child)."""
-        return tuple((parent, child) for child, parents in self._parents.items() for parent in parents)
+        return tuple((parent, child) for child, parents in self._learning.parents.items() for parent in parents)
 
     def parents(self, node: Hashable) -> tuple[Hashable, ...]:
         """The parents of a node, in declared order."""
         try:
-            return self._parents[node]
+            return self._learning.parents[node]
         except KeyError:
             raise MissingColumnError(f"There is no node {node!r}; the nodes are {listing(self.nodes)}.") from None
 
     def states(self, node: Hashable) -> tuple[Hashable, ...]:
         """The states of a node."""
-        found: tuple[Hashable, ...] = self.node(node).domain[node].states
-        return found
+        return self.fitted_.nodes[self._known_node(node)].domain[node].states  # type: ignore[no-any-return]
+
+    def _known_node(self, node: Hashable) -> Hashable:
+        self.parents(node)
+        return node
 
     def to_networkx(self) -> Any:
         """The structure as a networkx DiGraph."""
@@ -192,211 +175,37 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         graph.add_edges_from(self.edges)
         return graph
 
-    # -- what the fit asks -------------------------------------------------------------------------------------------
+    def size_report(self, data: Any = None, *, columns: Any = None) -> SizeReport:
+        """Cells and bytes of every node and of the junction tree, before or after fitting.
 
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
-        from suffice.statistics import Patterns
-
-        # Rows to be scored may lack columns, which are then summed out like gaps.
-        if len(domain) < len(self.nodes) or self.__dict__.get("_gaps", False):
-            return (Patterns(domain.names),)
-        return self._asked(domain)
-
-    def _summary_of(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
-        """One pass for the counts; where gaps turn up, a pass for the distinct rows instead."""
-        from suffice.models.em.rows import has_gaps
-        from suffice.statistics import Summary
-
-        if isinstance(data, Summary):
-            return super()._summary_of(data, sample_weight, columns)
-        if isinstance(sample_weight, str | tuple) and sample_weight in self._parents:
-            raise OptionError(
-                f"sample_weight names {sample_weight!r}, which is a node of the network; expected one weight a row, or "
-                "a column that holds weights and is no node."
-            )
-        from suffice.sources import open_source
-
-        # Opened once, so that the source counts the passes of both attempts.
-        source = open_source(data, columns=columns, sample_weight=sample_weight)
-        # Rows that join those learned, or are compared with them, are read as these were; a new fit begins anew.
-        self._gaps = "_purpose" in self.__dict__ and "summary_" in self.__dict__ and has_gaps(self.summary_)
-        try:
-            found = super()._summary_of(source, None, None)
-        except MissingValueError:
-            if self._options["missing"] == "raise":
-                raise
-            self._gaps = True
-            found = super()._summary_of(source, None, None)
-        self._read_notes += self._notes_on_columns(source.columns)
-        return found
-
-    def _estimate(self) -> str:
-        estimate, prior = self._options["estimate"], self._options["prior"]
-        if estimate is not None and prior is None:
-            raise OptionError(f"estimate={estimate!r} needs a prior=.")
-        return estimate or "mean"
-
-    # -- solving -----------------------------------------------------------------------------------------------------
-
-    def _solve(self, summary: Summary) -> Solution:
-        from suffice.models.bayesian.priors import check_prior
-        from suffice.models.em.rows import has_gaps
-
-        summary = self._complete(summary)
-        domain = summary.domain.merge(Domain(self._hidden.values()))
-        for variable in domain.variables if 0 in domain.cards else ():
-            if variable.kind == "discrete" and variable.card == 0:
-                raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
-        check_range(summary)
-        for stale in ("_inference", "_errors", "scores_", "n_expectations_"):
-            self.__dict__.pop(stale, None)
-        given = self._given_nodes(domain)
-        self._estimate()
-        check_prior(self._options["prior"], domain)
-        learners = self._learners(domain)
-        self._check_weight(summary, given)
-        if has_gaps(summary):
-            notes = self._notes_on_gaps(summary, given)
-            self._fitted, outcome, more = self._run_em(summary, self._control())
-            return self._solution(outcome, notes + more)
-        self._fitted = self._learned(summary, domain, learners, given)
-        notes = () if self._options["start"] is None else (START_UNUSED,)
-        return Solution(method=CLOSED, estimate="", warnings=notes, later=True)
-
-    def _check_weight(self, summary: Summary, given: Mapping[Hashable, Any]) -> None:
-        """Refuse to learn from nothing: without rows and without a prior no estimate exists."""
-        learned = [name for name in self.nodes if name not in given]
-        told = self._options["prior"] is not None or self._options["unseen"] == "nan"
-        if learned and not told and not summary.weight > 0:
-            raise EstimateError(
-                f"There are no rows to learn {listing(learned)} from: the data have no weight. Give rows, or a prior=."
-            )
-
-    def _solution(self, outcome: Outcome | None, notes: tuple[str, ...] = ()) -> Solution:
-        from suffice.models.bayesian.nodes.table_batch import n_unseen_of
-
-        names = ESTIMATES if outcome is None else BY_EM
-        prior = self._options["prior"]
-        leading = self._leading().values()
-        # Regressions say in their own notes what joint states without rows get.
-        unseen = n_unseen_of([node for node in leading if node.kind == TableNode.kind])
-        filled = self._options["unseen"] if prior is None else "those of the prior"
-        evidence = [node.log_evidence() for node in leading]
-        complete = outcome is None and prior is not None and not self._options["fixed"]
-        newton = [node.name for node in leading if getattr(node, "method", None)]
-        tables = not leading or any(node.kind == TableNode.kind for node in leading)
-        closed = (CLOSED if tables else CLOSED_REAL) + (f"; Newton for {listing(newton)}" if newton else "")
-        plan = None if outcome is None else self._plan_in_words()
-        return Solution(
-            method=closed if outcome is None else "EM, exact expected statistics",
-            estimate=" and ".join(dict.fromkeys(names[node.estimate] for node in leading)) or names["given"],
-            parameterisation=None if prior is None else "in the probabilities of each row",
-            outcome=outcome,
-            plan=plan,
-            log_evidence=float(sum(evidence)) if complete and None not in evidence else None,
-            warnings=(
-                *notes,
-                *((f"{unseen} parent configurations never occur; their rows are {filled}",) if unseen else ()),
-                *(note for node in leading for note in getattr(node, "notes", ())),
-            ),
-        )
-
-    def _report(self, summary: Summary, solution: Solution, passes: int) -> Report:
-        """Of closed forms the whole account waits for its reader."""
-        told = self._solution(None, solution.warnings) if solution.later else solution
-        found = super()._report(summary, told, passes)
-        if solution.outcome is not None:
-            from suffice.models.em.reports import counted_as_determined
-
-            found = counted_as_determined(found)
-        return found
-
-    def _upheld(self, report: Report, outcome: Outcome | None) -> Report:
-        """Where a node has stopped early, or has left columns out that may matter, that has been said."""
-        if outcome is None and any(getattr(node, "left_out", False) for node in self._leading().values()):
-            report = replace(report, converged=False, stop_reason="columns nearly dependent")
-        ended = [node.report for node in self._leading().values() if getattr(node, "report", None) is not None]
-        stopped = [report.stop_reason for report in ended if not report.converged]
-        stands = replace(report, converged=False, stop_reason=stopped[0]) if stopped else report
-        return super()._upheld(stands, outcome)
-
-    def _log_likelihood(self, summary: Summary) -> float:
-        from suffice.models.bayesian.figures import Figures
-        from suffice.models.em.rows import has_gaps, read_rows
-
-        summary = self._complete(summary)
-        if has_gaps(summary):
-            rows = read_rows(summary, summary.domain)
-            # The digits of a report do not depend on earlier work of the process.
-            return float(rows.weights @ self._infer().log_likelihood(rows.columns, len(rows.weights), calls=1))
-        return float(sum(Figures([(node, summary) for node in self._nodes().values()]).log_likelihoods()))
-
-    def _certify(self, summary: Summary) -> Certificate:
-        from suffice.fitting.report import Certificate
-        from suffice.models.bayesian.figures import Figures
-        from suffice.models.em.rows import has_gaps
-
-        summary = self._complete(summary)
-        if has_gaps(summary):
-            return self._em_certificate(summary)
-        leading = [(node, self._evidence_of(name, summary)) for name, node in self._leading().items()]
-        figures = Figures(leading)
-        # Maxima of NumPy, which are NaN where a figure is: what cannot be judged is not certified.
-        gap = float(np.max(figures.gaps(), initial=0.0))
-        value = float(sum(figures.log_likelihoods()))
-        means = any(node.estimate == "mean" for node, _ in leading)
-        scale = f"slope of the objective of each node, {MEANS if means else ''}a row"
-        if np.isnan(gap) or np.isnan(value):
-            return Certificate(np.nan, scale=scale)
-        edges = tuple(direction for some in figures.edges() for direction in some)
-        bounds, loss = figures.loss_bounds(), None
-        losses = [bound for bound in bounds if bound is not None]
-        if len(losses) == len(bounds) and summary.weight > 0:
-            # Sums of logarithms are known to rounding: so much of them, and of one for each node and row.
-            rounding = EPSILON * (abs(self._objective(summary, value)) / summary.weight + len(leading))
-            loss = float(sum(losses)) / summary.weight + rounding
-        exists = False if edges else None if any(getattr(node, "undecided", False) for node, _ in leading) else True
-        return Certificate(gap, loss, bound=loss is not None, exists=exists, directions=edges, scale=scale)
-
-    def matched_statistics(self) -> MatchedStatistics | None:
-        """Shares of rows of every cell of the tables: seen, and expected given how often the parents' states occur.
-
-        Of linear-Gaussian nodes the cross products with the parents, of GLM nodes both sides of their score equations,
-        where all rows were complete.
+        Cards come from declared states, from `data`, or from the fitted nodes. With data, or after a fit, the report
+        also says how many parent configurations occur.
         """
-        from suffice.models.bayesian.figures import matched_statistics_of
-        from suffice.models.bayesian.nodes.glm import GLMNode
-        from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
-        from suffice.models.em.rows import has_gaps
+        from suffice.models.bayesian.size_report import size_report
 
-        nodes, summary = self._leading(), self._complete(self.summary_)
-        tables = [node for node in nodes.values() if node.kind == TableNode.kind]
-        kinds = (LinearGaussianNode, GLMNode)
-        names = () if has_gaps(summary) else [name for name, node in nodes.items() if isinstance(node, kinds)]
-        return matched_statistics_of(tables, [(nodes[name], self._evidence_of(name, summary)) for name in names])
+        declared = {name: declare(name, states) for name, states in self._declared.items()}
+        fitted = None if self._fit is None else self._fit.fitted
+        counted = self._fit is not None and self._fit.data is not None
+        return size_report(self._task(), declared, fitted, data, columns, counted=counted)
 
-    def _aligned(self, summary: Summary) -> Summary:
-        # The order of states is the network's: a category column of the rows may list the same states in another.
-        mine = Domain(self._variable(name) for name in summary.domain.names)
-        return summary.align(mine.merge(summary.domain))
+    # -- what was learned --------------------------------------------------------------------------------------------
 
-    def _nodes(self) -> dict[Hashable, Any]:
-        return self._fitted if "_fitted" in self.__dict__ else self._all_given()
+    def _task(self) -> NetworkTask:
+        from suffice.models.bayesian.task import NetworkTask
 
-    def _all_given(self) -> dict[Hashable, Any]:
-        """The nodes of a network that needs no fit, because all of them are fixed; else NotFittedError."""
-        options, found = self.__dict__.get("_given_law", (None, {}))
-        law: dict[Hashable, Any] = found
-        if options is not self._options:
-            from suffice.models.bayesian.all_fixed import fixed_domain
+        return NetworkTask(self._options, self._learning, self._variables)
 
-            kinds = {name: self._chosen_kind(name) for name in self.nodes}
-            domain = fixed_domain(self._options["fixed"] or {}, {**self._variables, **self._hidden}, kinds, self.nodes)
-            given = self._given_nodes(domain)
-            law = {name: given[name] for name in self.nodes}
-            self._given_law = self._options, law
-            self.__dict__.pop("_inference", None)
-        return law
+    @property
+    def fitted_(self) -> NetworkFitted:
+        """The fitted nodes: a frozen value. Nodes that are all fixed need no fit, once their states are known."""
+        if self._fit is not None:
+            found: NetworkFitted = self._fit.fitted
+            return found
+        if self._all_fixed is None:
+            from suffice.models.bayesian.all_fixed import all_fixed
+
+            self._all_fixed = all_fixed(self._learning, self._variables)
+        return self._all_fixed
 
     @property
     def n_params_(self) -> int:
@@ -404,67 +213,196 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
 
         Where EM has found directions that no rows determine, those are not counted.
         """
-        report = self.__dict__.get("report_")
-        curvature = None if report is None else report.certificate.curvature
-        flat = 0 if curvature is None else len(curvature.flat)
-        return sum(node.n_params for node in self._leading().values()) - flat
+        if self._fit is None or self._fit.data is None:
+            return self.fitted_.n_params
+        from suffice.models.em.rows import has_gaps
+
+        return self.report_.n_params if has_gaps(self._fit.data.statistics) else self.fitted_.n_params
 
     @property
-    def n_params(self) -> int:
-        """The same under the name that other libraries use."""
-        return self.n_params_
+    def scores_(self) -> tuple[float, ...]:
+        """The objective of each run of EM, -inf for one that failed."""
+        return self._climbed().scores
 
-    # -- reading -----------------------------------------------------------------------------------------------------
+    @property
+    def n_expectations_(self) -> int:
+        """How often expected statistics were computed, in all runs of EM together."""
+        return self._climbed().expectations
+
+    def _climbed(self) -> NetworkFitted:
+        if not self.fitted_.scores:
+            raise NotFittedError("The last fit of this BayesianNetwork has made no runs of EM.")
+        return self.fitted_
 
     def node(self, node: Hashable) -> Any:
-        """The fitted node."""
-        self.parents(node)
-        return self._with_errors(self._nodes()[node])
+        """The fitted node; after EM its standard errors are those of the observed information."""
+        found = self.fitted_.nodes[self._known_node(node)]
+        if self._fit is None:
+            return found
+        from suffice.models.bayesian.posterior import with_errors
+
+        return with_errors(found, self._fit)
 
     def table(self, node: Hashable) -> Table:
         """P(node | parents) with axes (parents in declared order, node); the last axis sums to one.
 
         Of a linear-Gaussian node the coefficients, with axes (discrete parents, coefficient).
         """
-        known = self._nodes()
-        if node not in known:
-            self.parents(node)
-        found: Table = known[node].table_
-        return found
+        fitted = self.fitted_
+        return fitted.table(node if node in fitted.nodes else self._known_node(node))
+
+    @property
+    def posterior_(self) -> dict[Hashable, Any]:
+        """The posterior of the parameters of each node that has a prior; tied nodes have the same.
+
+        Tables have independent Dirichlet rows, linear-Gaussian nodes a normal-inverse-gamma distribution, GLM nodes the
+        normal distribution of Laplace's approximation. Without any prior it is an error; nodes without one are left
+        out, and so are, with a warning, those whose table does not fit.
+        """
+        from suffice.models.bayesian.posterior import posteriors
+
+        return posteriors(self.fitted_, self._learning, self._fit)
+
+    @property
+    def standard_errors_(self) -> dict[Hashable, Table]:
+        """Standard errors of the parameters of each node that is not fixed, by label.
+
+        Tables: of each probability, sqrt(p (1 - p) / n) with n the weight of its row. Linear-Gaussian nodes: of weights
+        and variance, laid out as `table(node)`. Noisy-OR nodes: of the weights, NaN for those on the edge. GLM nodes:
+        of the coefficients, infinite for those that run away. They are those of the observed information at the
+        maximum; with a conjugate prior and complete rows, posterior standard deviations. A node whose table does not
+        fit is left out with a warning, and is an error when it is asked for.
+        """
+        from suffice.models.bayesian.posterior import ByNode
+
+        free = [self.node(name) for name in self.fitted_.nodes if name not in self._learning.fixed]
+        return ByNode.of("standard errors", free, lambda node: node.error_table())
+
+    def log_predictive(self, data: Any, *, columns: Any = None) -> Floats:
+        """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,).
+
+        Exact: for tables the posterior mean, for linear-Gaussian nodes Student's t; of tied nodes those that come
+        later in a row learn from those before. Fixed nodes count as known. The rows must be complete.
+        """
+        from suffice.models.bayesian.posterior import log_predictive
+
+        return log_predictive(self.fitted_, self._learning, self._fit, data, columns)
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        variables: Any,
+        given: Mapping[Any, Any] | None = None,
+        *,
+        engine: str = "exact",
+        n: int = 10_000,
+        random_state: Any = None,
+    ) -> Any:
+        """P(variables | given).
+
+        Args:
+            variables: one name or a list of them.
+            given: states and values by node; a dict or array of likelihoods by state is soft evidence.
+            engine: ``"exact"``, or ``"sampling"`` for networks that the exact engines do not take or that are too
+                large: likelihood weighting, whose answers carry standard errors and an effective sample size.
+            n: number of weighted samples.
+            random_state: seed of the samples.
+
+        Returns:
+            A `Table` of discrete nodes, axes in the order asked. Of real nodes a normal distribution (where all nodes
+            are linear-Gaussian) or a mixture of normal ones; of both a table with a mixture in each cell.
+        """
+        return self.fitted_.query(variables, given, engine=engine, n=n, random_state=random_state)
+
+    def joint_marginal(self, variables: Sequence[Hashable]) -> Any:
+        """P(variables), axes in the order asked."""
+        return self.query(list(variables))
+
+    def marginals(self, given: Mapping[Any, Any] | None = None) -> dict[Hashable, Any]:
+        """P(variable | given) of every variable, from one calibration."""
+        return self.fitted_.marginals(given)
+
+    def map_query(self, given: Mapping[Any, Any] | None = None, *, variables: Any = None) -> dict[Hashable, Hashable]:
+        """The most probable joint state that agrees with the evidence; of a linear-Gaussian network the mode.
+
+        With `variables` that of some nodes only, the others summed out: from their joint table, or an error where that
+        would be too large.
+        """
+        return self.fitted_.map_query(given, variables)
+
+    def log_probability(self, given: Mapping[Any, Any] | None = None) -> float:
+        """Log-probability (density) of evidence; -inf where it is impossible."""
+        return self.fitted_.log_probability(given)
+
+    def joint_gaussian(self, given: Mapping[Any, Any] | None = None) -> JointGaussian:
+        """The joint normal distribution of a linear-Gaussian network: mean, covariance, precision, information form.
+
+        With evidence, the distribution of the other nodes.
+        """
+        return self.fitted_.joint_gaussian(given)
+
+    def to_joint(self) -> Table:
+        """P(all nodes) as one table, axes in the order of `nodes`; too many cells are an error before any work."""
+        return self.fitted_.to_joint()
+
+    # -- many rows ---------------------------------------------------------------------------------------------------
+
+    def score_samples(self, rows: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
+        """Log-probability of each row (n,); missing values and absent columns are summed out.
+
+        `score` is its weighted mean. Equal rows are worked on once. Columns of the names of hidden nodes are not read,
+        as in `fit`. The result does not depend on the number of threads; None is one for each core.
+        """
+        return self.fitted_.score_samples(rows, columns=columns, threads=threads)
+
+    def predict_proba(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> Floats:
+        """P(target | the other columns) of each row (n, card), states in the order of `states(target)`."""
+        return self.fitted_.predict_proba(data, target, columns=columns, threads=threads)
+
+    def predict(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> NDArray[Any]:
+        """The most probable state of the target given the other columns, or the mean of a real one, for each row."""
+        return self.fitted_.predict(data, target, columns=columns, threads=threads)
+
+    def query_rows(self, variables: Any, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
+        """P(variables | row) for each row of evidence (n, cards...), axes in the order asked.
+
+        Every column that is a node is evidence, also those that are asked for; missing values are no evidence.
+        """
+        return self.fitted_.query_rows(variables, data, columns=columns, threads=threads)
+
+    def sample(
+        self, n: int = 1, given: Mapping[Any, Any] | None = None, *, missing: Any = None, random_state: Any = None
+    ) -> dict[Hashable, NDArray[Any]]:
+        """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior.
+
+        `missing` takes values away completely at random, for testing: the share of missing cells, or a dict of shares
+        by node. They are None among states and NaN among numbers. `fit` takes the columns as they are.
+        """
+        return self.fitted_.sample(n, given, missing=missing, random_state=random_state)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, Any]:
-        """Options, tables, summary and report as plain data."""
-        plain = super().to_plain()
-        plain["options"]["structure"] = {node: list(self._parents[node]) for node in self.nodes}
+        """Options, tables, statistics and report as plain data."""
+        plain, options = super().to_plain(), self._options
+        plain["options"]["structure"] = {node: list(parents) for node, parents in self._learning.parents.items()}
         plain["options"]["states"] = self._declared or None
-        if "_fitted" in self.__dict__:
+        if self._fit is not None:
             from suffice.models.bayesian.labelled_values import as_tables
 
-            plain["options"] |= {n: as_tables(self._options[n], self._fitted) for n in ("prior", "fixed", "start")}
+            nodes = self._fit.fitted.nodes
+            plain["options"] |= {name: as_tables(options[name], nodes) for name in ("prior", "fixed", "start")}
         plain["options"]["fixed"] = plain_fixed(plain["options"]["fixed"])
-        if "_fitted" in self.__dict__ and plain["fitted"] is None:
-            plain["tables"] = self._fitted_state()
+        if self._fit is not None and plain["fitted"] is None:
+            plain["tables"] = self._fit.fitted.to_dict()
         return plain
 
-    def _fitted_state(self) -> dict[str, Any]:
-        return {"nodes": [node.to_plain() for node in self._nodes().values()]}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        from suffice.models.bayesian.nodes.kinds import NODES
-
-        unknown = {plain["kind"] for plain in state["nodes"]} - set(NODES)
-        if unknown:
-            raise FileFormatError(f"The file holds nodes of the kinds {listing(unknown)}; known: {listing(NODES)}.")
-        found: list[Any] = [NODES[plain["kind"]].from_plain(plain) for plain in state["nodes"]]
-        self._fitted = {node.name: node for node in found}
-        if {n: node.parents for n, node in self._fitted.items()} != self._parents:
-            raise FileFormatError("The tables do not belong to the structure of the network.")
-        for first, *others in self._groups():
-            mine = self._fitted[first].parameters()
-            if not all(np.array_equal(mine, self._fitted[n].parameters(), equal_nan=True) for n in others):
-                raise FileFormatError(f"{listing([first, *others])} are tied, and their parameters differ.")
+    def _fitted_from(self, plain: Mapping[str, Any]) -> NetworkFitted:
+        learning = self._learning
+        return NetworkFitted.from_dict(
+            plain, learning.parents, hidden=tuple(learning.hidden), leading=learning.leading, tied=learning.groups
+        )
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
@@ -472,5 +410,5 @@ class BayesianNetwork(NetworkGaps, NetworkReading, NetworkAnswers, NetworkPoster
         options = {**plain["options"], "fixed": read_fixed(plain["options"]["fixed"])}
         net = super().from_plain({**plain, "options": options})
         if plain.get("tables") is not None:
-            net._restore(plain["tables"])
+            net._adopt(Fit(net._fitted_from(plain["tables"])))
         return net
