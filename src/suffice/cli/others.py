@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from suffice.cli.building import Wish
 from suffice.cli.ways import Form, Way
+from suffice.errors import NotFittedError
 
 #: Class of a model -> module and class of its way.
 _WAYS = {
@@ -53,7 +55,7 @@ def description(model: Any, *, for_programs: bool = False) -> dict[str, Any]:
     notes = tuple(getattr(model, "notes_", ()))
     if notes:
         found["notes"] = notes if for_programs else "; ".join(map(str, notes))
-    if "report_" in vars(model) or "_to_report" in vars(model):
+    with suppress(NotFittedError):
         found["report"] = model.report_
     return found
 

@@ -58,6 +58,11 @@ class TemplateEstimator(Estimator):
     #: What reading the rows has to say; part of the next report.
     _read_notes: tuple[str, ...] = ()
 
+    @property
+    def statistics_(self) -> Summary:
+        """The sufficient statistics of the rows that were learned."""
+        return self.summary_
+
     # -- what a model declares ---------------------------------------------------------------------------------------
 
     def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:

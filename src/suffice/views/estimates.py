@@ -197,7 +197,7 @@ def _of_features(model: Any, level: float) -> Iterator[Interval]:
 
 def refitted(model: Any, **options: Any) -> Any:
     """A copy of the model with other options, fitted to the same statistics; None where that has no answer."""
-    return _or_none(lambda: model.clone().set_params(**options).fit(model.summary_))
+    return _or_none(lambda: model.clone().set_params(**options).fit(model.statistics_))
 
 
 def _of_law(law: Any, level: float) -> Iterator[Interval]:

@@ -199,7 +199,7 @@ def mle_vs_map(
         level: the share of the posterior inside of the band.
         ax: the Axes to draw on.
     """
-    if data is None and not model.summary_.answers:
+    if data is None and not model.statistics_.answers:
         raise OptionError(
             f"A {type(model).__name__} keeps no statistics that a smaller fit could learn from: give data=, rows whose "
             "beginnings are fitted."
@@ -209,14 +209,14 @@ def mle_vs_map(
         parameter = max(names.values(), key=lambda one: abs((one.mle or 0.0) - (one.mean or 0.0))).name
     if parameter not in names:
         raise OptionError(f"There is no parameter {parameter!r}; there are {listing(names)}.")
-    weight = model.summary_.weight
+    weight = model.statistics_.weight
     known = max(weight, 1.0) if data is None else float(_length(data))
     chosen = np.geomspace(1, known if data is not None else 10 * known, 24) if sizes is None else np.asarray(sizes)
     if data is not None:
         chosen = np.unique(np.clip(np.round(chosen), 1, known).astype(int))
     found = []
     for size in chosen.tolist():
-        rows = model.summary_ * (size / weight) if data is None else _beginning(data, int(size))
+        rows = model.statistics_ * (size / weight) if data is None else _beginning(data, int(size))
         fits = {one.name: one for one in estimates_of(model.clone().fit(rows), level=level, node=node)}
         found.append(fits.get(parameter))
     ax = _axes(ax, "mle_vs_map")
@@ -250,7 +250,7 @@ def likelihood_surface(model: Any, *, points: int = 41, ax: Any = None) -> Any:
     3 and 4 standard deviations away: at -k²/2.
     """
     names, centre, value = _two_parameters(model)
-    weight = model.summary_.weight
+    weight = model.statistics_.weight
     top = value(centre)
 
     def drop(point: Floats) -> float:

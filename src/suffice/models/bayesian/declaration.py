@@ -123,7 +123,7 @@ class BayesianNetwork(SummaryEstimator):
         opened = open_structure(structure)
         said = dict(opened._declared) if isinstance(opened, BayesianNetwork) else {}
         self._learning = NodeLearning(read_structure(opened, extra=states or ()), options)
-        self._declared = said | dict(states or {})
+        self._declared: dict[Hashable, Any] = said | dict(states or {})
         self._variables = {name: declare(name, value) for name, value in said.items()}
         self._variables |= check_options(options, self.nodes)
         self._all_fixed: NetworkFitted | None = None
@@ -162,7 +162,7 @@ class BayesianNetwork(SummaryEstimator):
 
     def states(self, node: Hashable) -> tuple[Hashable, ...]:
         """The states of a node."""
-        return self.fitted_.nodes[self._known_node(node)].domain[node].states  # type: ignore[no-any-return]
+        return self.fitted_.nodes[self._known_node(node)].domain[node].states
 
     def _known_node(self, node: Hashable) -> Hashable:
         self.parents(node)

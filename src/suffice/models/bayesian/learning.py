@@ -10,14 +10,13 @@ import numpy as np
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError, listing
-from suffice.models.bayesian.nodes.contract import FittedNode
+from suffice.models.bayesian.nodes.contract import FittedNode, NodeOptions
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.structure import Parents
 from suffice.records import record
 
 if TYPE_CHECKING:
     from suffice.models.bayesian.nodes.contract import Learner
-    from suffice.models.bayesian.nodes.kinds import NodeOptions
     from suffice.models.bayesian.nodes.tied import TiedLearner
     from suffice.statistics import Statistic, Summary
 
@@ -115,8 +114,6 @@ class NodeLearning:
 
     def node_options(self, node: Hashable, domain: Domain, *, prior: bool = True) -> NodeOptions:
         """What the network says to a node; without the prior where that is not asked for."""
-        from suffice.models.bayesian.nodes.kinds import NodeOptions
-
         return NodeOptions(
             prior=self.options["prior"] if prior else None,
             sample_size=self.options["equivalent_sample_size"],
@@ -247,7 +244,8 @@ def plain_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
     """Fixed nodes for a file: fitted nodes as plain data, numbers as they are."""
     if fixed is None:
         return None
-    return {name: value.to_plain() if isinstance(value, FittedNode) else value for name, value in fixed.items()}
+    fitted: dict[Any, Any] = {name: value for name, value in fixed.items() if isinstance(value, FittedNode)}
+    return {**fixed, **{name: node.to_plain() for name, node in fitted.items()}}
 
 
 def read_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:

@@ -143,6 +143,7 @@ class Node(Protocol):
 class FittedNode:
     """What fitted nodes of every kind share; a kind overrides what it knows better."""
 
+    kind: ClassVar[str]
     domain: Domain
 
     @property
