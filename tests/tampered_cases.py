@@ -188,13 +188,13 @@ def _nodes(change: Callable[[Any], Any]) -> Spoil:
     """The nodes of a network at other parameters."""
 
     def spoil(monkeypatch: Any) -> None:
-        owner = _owner("suffice.models.bayesian.learning|NetworkLearning")
-        right = owner._learned
+        owner = _owner("suffice.models.bayesian.learning|NodeLearning")
+        right = owner.learned
 
         def wrong(*args: Any) -> Any:
             return {name: node.with_parameters(change(node.parameters())) for name, node in right(*args).items()}
 
-        monkeypatch.setattr(owner, "_learned", wrong)
+        monkeypatch.setattr(owner, "learned", wrong)
 
     return spoil
 
@@ -252,7 +252,7 @@ def _network(rows: Any, value: Any, spoil: Spoil, *structure: Any, **options: An
     return Case(fit, spoil, value, len(next(iter(rows.values()))))
 
 
-CLIMBED = "suffice.models.bayesian.em.steps.climb"
+CLIMBED = "suffice.models.em.latent.climb"
 NETWORKS = {
     "network": _network(BITS, lambda net: _table_value(net, BITS), _nodes(_flatter), EDGES),
     "network-mean": _network(BITS, lambda net: _table_value(net, BITS, 1.5), _nodes(_flatter), EDGES, prior=1.5),

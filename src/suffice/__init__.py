@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from suffice.fitting.report import Report as Report
     from suffice.fitting.template import summarize as summarize
     from suffice.formats import read as read
-    from suffice.models.bayesian.network import BayesianNetwork as BayesianNetwork
+    from suffice.models.bayesian.declaration import BayesianNetwork as BayesianNetwork
     from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
     from suffice.models.chain_crf.declaration import ChainCRF as ChainCRF
     from suffice.models.gaussian_graph.declaration import GaussianGraph as GaussianGraph
@@ -89,7 +89,7 @@ __version__ = "0.2.0.dev0"
 
 _EXPORTS: dict[str, str] = {
     # models
-    "BayesianNetwork": "suffice.models.bayesian.network",
+    "BayesianNetwork": "suffice.models.bayesian.declaration",
     "ChainCRF": "suffice.models.chain_crf.declaration",
     "Feature": "suffice.models.markov.feature",
     "GLM": "suffice.models.glm.declaration",

@@ -19,7 +19,7 @@ from suffice.options import Optioned
 if TYPE_CHECKING:
     from suffice.fitting.contract import Judgement, Purpose
     from suffice.fitting.control import Control
-    from suffice.fitting.driver import Fit
+    from suffice.fitting.fit import Fit
     from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import MatchedStatistics, Report
     from suffice.fitting.summaries import SummaryData, SummaryTask
@@ -305,6 +305,7 @@ class SummaryEstimator(Estimator):
         from suffice.fitting.contract import Inputs
 
         known = self._known() if purpose == "join" else self.fitted_
+        more["earlier"] = None if self._fit is None else self._fit.data
         return self._task().read(Inputs(data, more), known, purpose)
 
     def _known(self) -> Any:
@@ -341,7 +342,7 @@ class SummaryEstimator(Estimator):
         """Rebuild from plain data."""
         model = cls._with_options(plain)
         if plain["fitted"] is not None:
-            from suffice.fitting.driver import Fit
+            from suffice.fitting.fit import Fit
             from suffice.fitting.report import Report
             from suffice.fitting.summaries import SummaryData
             from suffice.statistics import Summary

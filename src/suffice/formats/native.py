@@ -15,7 +15,7 @@ import numpy as np
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError, listing, shortened
 from suffice.formats.networks import FactorNetwork, TableNetwork
-from suffice.models.bayesian.network import BayesianNetwork
+from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.registry import Registry
 
 FilePath = str | os.PathLike[str]

@@ -7,7 +7,19 @@ from typing import Any
 
 from suffice.domain import Domain, Variable
 from suffice.errors import NotFittedError, listing
+from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.learning import NodeLearning
+from suffice.models.bayesian.nodes.contract import FittedNode
 from suffice.models.bayesian.nodes.kinds import read_kind
+
+
+def all_fixed(learning: NodeLearning, declared: Mapping[Hashable, Variable]) -> NetworkFitted:
+    """The nodes of a network that needs no fit, because all of them are fixed; else NotFittedError."""
+    nodes = tuple(learning.parents)
+    kinds = {name: learning.chosen_kind(name) for name in nodes}
+    domain = fixed_domain(learning.fixed, {**declared, **learning.hidden}, kinds, nodes)
+    given = learning.given_nodes(domain)
+    return NetworkFitted({name: given[name] for name in nodes}, tuple(learning.hidden), learning.leading)
 
 
 def fixed_domain(
@@ -36,13 +48,11 @@ def fixed_domain(
 
 
 def _own(name: Hashable, value: Any, kind: Any) -> Variable | None:
-    domain = getattr(value, "domain", None)
-    if isinstance(domain, Domain) and name in domain:
-        return domain[name]
+    if isinstance(value, FittedNode) and name in value.domain:
+        return value.domain[name]
     if kind is None:
         return None
     chosen = read_kind(name, kind)
     if chosen.column == "real":
         return Variable(name, "real")
-    states = getattr(chosen, "states", None)
-    return None if states is None else Variable.discrete(name, states)
+    return None if chosen.states is None else Variable.discrete(name, chosen.states)

@@ -29,11 +29,6 @@ def open_structure(structure: Any) -> Any:
     return outlets.read(path)
 
 
-def declared_states(structure: Any) -> dict[Hashable, Any]:
-    """The states that a model declares, by node; none for edges and graphs."""
-    return dict(getattr(structure, "_declared", {}))
-
-
 def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
     """Parents of every node, in declared order.
 

@@ -19,7 +19,7 @@ from suffice.answers import MOST_AXES
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.fitting.report import Report
-from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, OfFamily, UnitFree
+from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, UnitFree
 from suffice.models.bayesian.nodes.glm_rows import places_of, rows_of, table_of
 from suffice.models.bayesian.nodes.regressions import fresh_name
 from suffice.records import checked
@@ -38,7 +38,7 @@ FIELDS = ("domain", "dispersion", "unseen", "size", "estimate", "notes", "direct
 
 
 @dataclass(frozen=True, eq=False)
-class GLMNode(OfFamily, UnitFree):
+class GLMNode(UnitFree):
     """A fitted or given generalised linear model as a node.
 
     `model` holds the options, `learned` the coefficients and all figures of the fit. `dispersion` is that of the node's
@@ -81,6 +81,16 @@ class GLMNode(OfFamily, UnitFree):
     def method(self) -> str:
         """How the coefficients were found."""
         return "" if self.report is None else self.report.method
+
+    @property
+    def stopped(self) -> str:
+        """Why the fit of the coefficients has not converged; empty where it has."""
+        return "" if self.report is None or self.report.converged else self.report.stop_reason
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether node and parents have states, so that the node is a table."""
+        return self.discrete and not self.real_parents
 
     @property
     def variable(self) -> Variable:

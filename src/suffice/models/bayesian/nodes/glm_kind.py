@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain
 from suffice.errors import OptionError, listing
-from suffice.models.bayesian.nodes.contract import Learner
+from suffice.models.bayesian.nodes.contract import Learner, NodeKind, NodeOptions
 from suffice.models.bayesian.nodes.glm import GLMNode, check_fits, n_shapes
 from suffice.models.bayesian.nodes.glm_rows import design_of
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class GLMKind:
+class GLMKind(NodeKind):
     """A node that is a `GLM` of its parents. Without a model: logistic, softmax or Gaussian, as the column is."""
 
     model: Any = None
@@ -86,25 +86,25 @@ class GLMKind:
                 "states=, or choose another family."
             )
 
-    def learner(self, family: Domain, wishes: Any) -> Learner:
+    def learner(self, family: Domain, options: NodeOptions) -> Learner:
         """By the fit of the model; its prior is its own, or that of the network for this node alone."""
         from suffice.models.bayesian.nodes.glm_learner import GLMLearner
 
         model, name = self._model(family), family.names[-1]
-        own = wishes.prior.get(name) if isinstance(wishes.prior, Mapping) else None
+        own = options.prior.get(name) if isinstance(options.prior, Mapping) else None
         if own is not None:
             if model._options["prior"] is not None:
                 raise OptionError(f"{name!r} has a prior in prior= and one in its GLM; give one of them.")
             model = type(model)(**{**model._options, "prior": own})
-        if wishes.estimate == "mean" and model._options["prior"] is not None:
+        if options.estimate == "mean" and model._options["prior"] is not None:
             raise OptionError(
                 f"estimate='mean': the posterior mean of the GLM node {name!r} has no closed form. Use estimate='map', "
                 "or leave it out: such nodes then have the posterior mode."
             )
-        learner: Learner = GLMLearner(model, wishes.unseen)
+        learner: Learner = GLMLearner(model, options.unseen)
         return learner
 
-    def given(self, family: Domain, values: Any, wishes: Any) -> GLMNode:
+    def given(self, family: Domain, values: Any, options: NodeOptions) -> GLMNode:
         """A fitted node, a fitted GLM of the parents, or numbers.
 
         Numbers are a dict with "coefficients" (by name, or an array with the intercept first; of a softmax a row for
@@ -119,7 +119,7 @@ class GLMKind:
                 )
             return values
         model = self._model(family)
-        if isinstance(values, type(model)):
+        if is_glm(values):
             return _from_fitted(family, values)
         if not isinstance(values, Mapping) or not {"coefficients"} <= set(values) <= _KEYS:
             raise OptionError(
@@ -139,6 +139,13 @@ class GLMKind:
     def factor_scopes(self, family: Domain) -> list[tuple[Hashable, ...]]:
         """Variables of the table that a node over a family brings into the junction tree."""
         return [tuple(v.name for v in family.variables if v.kind == "discrete")]
+
+
+def is_glm(value: Any) -> bool:
+    """Whether a user has given a `GLM`."""
+    from suffice.models.glm.declaration import GLM
+
+    return isinstance(value, GLM)
 
 
 _KEYS = {"coefficients", "dispersion", "size"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from suffice import storage
 from suffice.domain import Domain
 from suffice.errors import DataError, EstimateError, OptionError, SufficeError, listing
 from suffice.fitting.report import Certificate, Report
-from suffice.models.bayesian.nodes.contract import Alone, Columns
+from suffice.models.bayesian.nodes.contract import Columns, NodeLearner
 from suffice.models.bayesian.nodes.glm import GLMNode
 from suffice.models.bayesian.nodes.glm_rows import design_of, places_of, question_of, rows_of, table_of
 from suffice.statistics import Statistic, Summary
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class GLMLearner(Alone):
+class GLMLearner(NodeLearner):
     """Learns a generalised linear model of the parents; `model` holds its options, its prior among them.
 
     `unseen` says what becomes of a state of a parent that never occurs where there is no prior: it counts as the first
@@ -48,6 +48,10 @@ class GLMLearner(Alone):
     def needs_rows(self, domain: Domain) -> bool:
         """Whether the node is learned from whole rows, which EM has only where all rows show the family."""
         return any(variable.kind != "discrete" for variable in domain.variables)
+
+    def for_em(self, *, filled: bool) -> Self:
+        """A step of EM."""
+        return replace(self, in_steps=True, unseen="uniform" if filled else self.unseen)
 
     def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
         """The counts of the family, or its distinct rows where some of it is real."""

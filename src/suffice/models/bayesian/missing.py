@@ -1,4 +1,4 @@
-"""Gaps in sampled rows, for testing what learns from incomplete data: each cell is missing completely at random."""
+"""Values taken out of sampled rows completely at random, for testing what learns from incomplete data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from suffice.errors import OptionError, listing
 Column = NDArray[Any]
 
 
-def gap_rates(missing: Any, domain: Domain) -> dict[Hashable, float]:
+def missing_rates(missing: Any, domain: Domain) -> dict[Hashable, float]:
     """The share of missing cells of each node, from one number or from a dict by node."""
     by_node = dict(missing) if isinstance(missing, Mapping) else dict.fromkeys(domain.names, missing)
     unknown = [name for name in by_node if name not in domain]
@@ -28,7 +28,7 @@ def gap_rates(missing: Any, domain: Domain) -> dict[Hashable, float]:
     return {name: float(by_node.get(name, 0.0)) for name in domain.names}
 
 
-def with_gaps(
+def with_missing(
     columns: Mapping[Hashable, Column], rates: Mapping[Hashable, float], domain: Domain, rng: np.random.Generator
 ) -> dict[Hashable, Column]:
     """The columns (n,) with gaps: None where there are states, NaN where there are numbers.

@@ -6,18 +6,8 @@ from collections.abc import Hashable
 from typing import Any
 
 
-def is_plain(node: Any) -> bool:
-    """Whether a node goes to the exact engines as it is: laws of states given states, and linear-Gaussian ones.
-
-    So does a node that cannot write itself as a table at known values: the engine says that it does not take it.
-    """
-    if node.linear or not hasattr(node, "log_table"):
-        return True
-    return all(variable.kind == "discrete" for variable in node.domain.variables)
-
-
-def plain_inference(nodes: dict[Hashable, Any]) -> Any:
-    """Exact inference for plain nodes: a junction tree, one normal law, or both together."""
+def exact_inference(nodes: dict[Hashable, Any]) -> Any:
+    """Exact inference for nodes that engines take as they are: a junction tree, one normal distribution, or both."""
     if all(node.domain[name].kind == "discrete" for name, node in nodes.items()):
         from suffice.models.bayesian.queries.tables import TableInference
 

@@ -1,4 +1,4 @@
-"""Figures of all fitted nodes of a network, those of one kind together: what each node says alone, in fewer steps."""
+"""Scores of all fitted nodes of a network, those of one kind together: what each node says alone, in fewer steps."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from suffice.models.bayesian.nodes.glm_slopes import sides_of
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.linear_gaussian_batch import gaps_of, log_likelihoods_of, loss_bounds_of
 from suffice.models.bayesian.nodes.table import TableNode
-from suffice.models.bayesian.nodes.table_batch import TableFigures
+from suffice.models.bayesian.nodes.table_scores import TableScores
 from suffice.statistics import Summary
 
 
-class Figures:
+class NodeScores:
     """Figures of nodes, each with the statistics it is judged by."""
 
     def __init__(self, nodes: Sequence[tuple[Any, Summary]]) -> None:
@@ -35,10 +35,10 @@ class Figures:
         return list(found.values())
 
     @cached_property
-    def _tables(self) -> dict[int, TableFigures]:
+    def _tables(self) -> dict[int, TableScores]:
         """The figures of the tables, by the number of their group: rows are stacked once for all figures."""
         return {
-            number: TableFigures([self._pairs[at][0] for at in chosen], summary)
+            number: TableScores([self._pairs[at][0] for at in chosen], summary)
             for number, (kind, summary, chosen) in enumerate(self._groups)
             if kind is TableNode
         }
@@ -46,7 +46,7 @@ class Figures:
     def _each(
         self,
         alone: Callable[[Any, Summary], Any],
-        tables: Callable[[TableFigures], list[Any]],
+        tables: Callable[[TableScores], list[Any]],
         regressions: Callable[[Sequence[Any], Summary], list[Any]] | None = None,
     ) -> list[Any]:
         found: dict[int, Any] = {}
@@ -64,35 +64,37 @@ class Figures:
     def log_likelihoods(self) -> list[float]:
         """``node.log_likelihood(summary)`` of each pair."""
         return self._each(
-            lambda node, summary: node.log_likelihood(summary), TableFigures.log_likelihoods, log_likelihoods_of
+            lambda node, summary: node.log_likelihood(summary), TableScores.log_likelihoods, log_likelihoods_of
         )
 
     def gaps(self) -> list[float]:
         """``node.gap(summary)`` of each pair."""
-        return self._each(lambda node, summary: node.gap(summary), TableFigures.gaps, gaps_of)
+        return self._each(lambda node, summary: node.gap(summary), TableScores.gaps, gaps_of)
 
     def loss_bounds(self) -> list[float | None]:
         """``node.loss_bound(summary)`` of each pair."""
-        return self._each(lambda node, summary: node.loss_bound(summary), TableFigures.loss_bounds, loss_bounds_of)
+        return self._each(lambda node, summary: node.loss_bound(summary), TableScores.loss_bounds, loss_bounds_of)
 
     def edges(self) -> list[tuple[str, ...]]:
         """``node.edges(summary)`` of each pair."""
-        return self._each(lambda node, summary: node.edges(summary), TableFigures.edges)
+        return self._each(lambda node, summary: node.edges(summary), TableScores.edges)
 
 
-def matched_statistics_of(
-    tables: Sequence[TableNode], regressions: Sequence[tuple[LinearGaussianNode | GLMNode, Summary]]
-) -> MatchedStatistics | None:
+def matched_statistics_of(nodes: Sequence[tuple[Any, Summary | None]]) -> MatchedStatistics | None:
     """Shares n(parents, state) / n of tables, and n(parents) P(state | parents) / n; moments of regressions.
 
     Only joint states of the parents that occur have an expectation of their own. Of a real node y with real parents x
     the means of y, x y and y^2 are compared with those that weights and variance imply, in units of the columns; for
     each joint state of the discrete parents by itself, times its share of the rows. Of GLM nodes both sides of the
-    score equations. A table with pseudo-counts a has ``n p = n(state) + a - sum(a) p``.
+    score equations; both need the statistics of complete rows. A table with pseudo-counts a has
+    ``n p = n(state) + a - sum(a) p``.
     """
-    parts = list(_cells(tables))
-    for node, own in regressions:
-        parts += _moments(node, own) if isinstance(node, LinearGaussianNode) else _scores(node, own)
+    tables = [node for node, _ in nodes if node.kind == TableNode.kind]
+    parts, kinds = list(_cells(tables)), set[type]()
+    for node, own in nodes:
+        if own is not None and isinstance(node, LinearGaussianNode | GLMNode):
+            kinds.add(type(node))
+            parts += _moments(node, own) if isinstance(node, LinearGaussianNode) else _scores(node, own)
     if not parts:
         return None
     names, observed, expected, pulls = zip(*parts, strict=True)
@@ -100,7 +102,6 @@ def matched_statistics_of(
     cells = "Shares of the rows in each cell of the tables, and as the parents' counts and the tables make them."
     moments = "Of real nodes: means of y, x y and y², standardised, and as weights and variance imply them."
     scores = "Of GLM nodes: both sides of their score equations."
-    kinds = {type(node) for node, _ in regressions}
     told = ((cells, bool(tables)), (moments, LinearGaussianNode in kinds), (scores, GLMNode in kinds))
     return MatchedStatistics(
         tuple(name for some in names for name in some),

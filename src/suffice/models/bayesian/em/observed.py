@@ -20,7 +20,6 @@ from suffice.errors import EstimateError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussianLearner
 from suffice.models.bayesian.nodes.table import MOST_CELLS, TableNode
 from suffice.models.bayesian.nodes.table_learner import TableLearner
-from suffice.models.bayesian.queries.plain import is_plain
 from suffice.models.bayesian.queries.rewritten import stand_in
 from suffice.models.em.rows import Rows, batch_of
 from suffice.sources.tally import tally
@@ -30,7 +29,7 @@ from suffice.statistics import CompleteRows, Statistic, Summary
 WIDE = 2**16
 
 
-def stand_ins(
+def placeholders(
     rows: Rows, families: Mapping[Hashable, Domain], learners: Mapping[Hashable, Any], given: Mapping[Hashable, Any]
 ) -> dict[Hashable, Any]:
     """By name what stands for tables whose families all rows show, and for nodes that EM cannot learn.
@@ -61,8 +60,8 @@ def _is_expected(
 ) -> bool:
     """Whether EM could learn a node, or hold a fixed one, where its family has gaps."""
     if name in given:
-        return is_plain(given[name])
-    return not getattr(learners[name], "needs_rows", lambda family: False)(family)
+        return bool(given[name].is_exact)
+    return not learners[name].needs_rows(family)
 
 
 def _numbers(family: Domain) -> int:
@@ -80,8 +79,8 @@ def _counted_as_seen(family: Domain, node: Any) -> bool:
 
 def _check_size(family: Domain, learner: Any, hidden: Sequence[Hashable]) -> None:
     """Refuse a family with gaps whose expected statistics do not fit; a wide noisy-OR has a way of its own."""
-    alone, size = getattr(learner, "alone", learner), _numbers(family)
-    if not isinstance(alone, TableLearner | LinearGaussianLearner) or (size <= MOST_CELLS and len(family) <= MOST_AXES):
+    size, counted = _numbers(family), isinstance(learner.of_one, TableLearner | LinearGaussianLearner)
+    if not counted or (size <= MOST_CELLS and len(family) <= MOST_AXES):
         return
     name = family.names[-1]
     why = f"{listing(hidden)} has gaps or is hidden" if hidden else f"{name!r} is tied"
@@ -105,7 +104,7 @@ def family_summary(rows: Rows, family: Domain, learner: Any) -> Summary:
 
 
 def difference(rows: Rows, nodes: Mapping[Hashable, Any], others: Mapping[Hashable, Any]) -> float:
-    """What the log-likelihood and the log priors of nodes have more than the log-likelihood of their stand-ins."""
+    """What the log-likelihood and the log priors of nodes have more than the log-likelihood of their placeholders."""
     logs = sum(
         float(rows.weights @ (nodes[n].log_prob(rows.columns) - others[n].log_prob(rows.columns))) for n in others
     )
