@@ -29,6 +29,7 @@ LADDER = (
     {"families"},
     {"models"},
     {"formats"},
+    {"extend"},
     {"views"},
     {"demo", "warmup"},
     {"cli"},
