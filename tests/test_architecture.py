@@ -111,8 +111,8 @@ def imports_of(tree: ast.AST, package: str, moment: str = "load") -> Iterator[Im
             start = ".".join(parents[: len(parents) - node.level + 1]) if node.level else ""
             target = ".".join(filter(None, (start, node.module)))
             yield Import(target, tuple(alias.name for alias in node.names), node.lineno, moment)
-        elif (target := string_import(node)) is not None:
-            yield Import(target, (), node.lineno, moment)  # type: ignore[attr-defined]
+        elif (named := string_import(node)) is not None:
+            yield Import(named, (), node.lineno, moment)  # type: ignore[attr-defined]
         elif is_for_typing(node):
             yield from imports_of(ast.Module(node.body, []), package, "typing")  # type: ignore[attr-defined]
             yield from imports_of(ast.Module(node.orelse, []), package, moment)  # type: ignore[attr-defined]

@@ -3,7 +3,8 @@
 A tree is built from dicts, lists, tuples, frozensets, text, numbers, truth values, None, bytes, dates and times,
 decimals, arrays and the library's own objects. What JSON has no word for becomes an object with the key ``"$"``, whose
 value is a tag (see `docs/file-format.md`). An object is written as the name under which the package
-exports its class and the state that ``to_plain()`` gives; reading builds only such classes, by ``from_plain(state)``.
+exports its class and the state that ``to_plain()`` gives; reading builds only such classes, and those
+that installed packages offer or the program has registered, by ``from_plain(state)``.
 No other code is ever run.
 """
 
