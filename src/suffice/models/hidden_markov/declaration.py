@@ -478,7 +478,8 @@ class HiddenMarkovModel(Estimator):
         if plain["fitted"] is not None:
             fitted = HiddenMarkovFitted.from_dict(plain["fitted"], model._options)
             learner = model._task().learner(fitted.emission, fitted.states)
-            held, report = LearnedFrom.from_dict(plain["learned_from"], learner), Report.from_plain(plain["report"])
+            held = LearnedFrom.from_dict(plain["learned_from"], learner, fitted)
+            report = Report.from_plain(plain["report"])
             figures = (report.log_likelihood, report.objective, report.certificate)
             judged = Judgement(*figures, matched=partial(held.matched, fitted), kept=held)
             model._adopt(Fit(fitted, report, judged))
