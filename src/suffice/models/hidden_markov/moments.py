@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.errors import FileFormatError
 from suffice.fitting.report import CountedRows, MatchedStatistics, largest_and_even
 from suffice.models.hidden_markov.emissions.moments import MatchedPart, of_rows
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
@@ -37,9 +38,16 @@ class LearnedFrom:
         return {"statistics": self.statistics.to_dict(), "errors": self.errors}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any], learner: Learner) -> LearnedFrom:
-        """Rebuild from plain data."""
-        return cls(Statistics.from_dict(plain["statistics"]), learner, plain["errors"])
+    def from_dict(cls, plain: Mapping[str, Any], learner: Learner, fitted: HiddenMarkovFitted) -> LearnedFrom:
+        """Rebuild from plain data; what does not belong to the fitted value is an error."""
+        statistics, errors = Statistics.from_dict(plain["statistics"]), plain["errors"]
+        if _shapes(statistics) != _shapes(fitted.no_statistics()):
+            raise FileFormatError("The statistics in this file are not those of the model's states and emissions.")
+        if errors is not None:
+            parts = Parameters(errors["initial"], errors["transitions"], errors["emissions"])
+            if _shapes(parts) != _shapes(fitted.parameters):
+                raise FileFormatError("The standard errors in this file are not those of the model's parameters.")
+        return cls(statistics, learner, errors)
 
     def matched(self, fitted: HiddenMarkovFitted) -> MatchedStatistics | None:
         """Shares of steps, and of transitions and first states among themselves; what is fixed is left out."""
@@ -93,3 +101,10 @@ class LearnedFrom:
             for part, names, counts, pseudo in parts
             if part not in learner.fixed and pseudo.any()
         ]
+
+
+def _shapes(arrays: Statistics | Parameters) -> dict[str, tuple[int, ...]]:
+    """The shapes of all arrays by name."""
+    return {"initial": np.shape(arrays.initial), "transitions": np.shape(arrays.transitions)} | {
+        f"emission.{name}": np.shape(array) for name, array in arrays.emission.items()
+    }

@@ -68,6 +68,11 @@ class ColumnsEmission(Emission):
         return [data[a:b] for a, b in itertools.pairwise(ends)]
 
     @property
+    def width(self) -> int:
+        """One for each part."""
+        return len(self.parts)
+
+    @property
     def n_arrays(self) -> int:
         """Those of all parts."""
         return sum(part.n_arrays for part in self.parts)

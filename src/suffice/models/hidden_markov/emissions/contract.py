@@ -41,6 +41,11 @@ class Emission(ABC):
         return {}
 
     @property
+    def width(self) -> int:
+        """How many columns the laws describe."""
+        return 1
+
+    @property
     def n_arrays(self) -> int:
         """How many arrays `read` gives."""
         return 1

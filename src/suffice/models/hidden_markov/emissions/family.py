@@ -130,6 +130,11 @@ class FamilyEmission(Emission):
         return {"parameters": tuple(at for at, name in names if self._options.get(name) is not None)}
 
     @property
+    def width(self) -> int:
+        """One, or as many as there are proportions."""
+        return len(self.unit) if isinstance(self.law, VectorFamily) else 1
+
+    @property
     def n_arrays(self) -> int:
         """Values, and log h and T where they are used."""
         return 3 if self._matches else 1
@@ -430,7 +435,8 @@ class FamilyEmission(Emission):
 
 def _seen(values: Floats) -> NDArray[np.bool_]:
     """Steps that are no gaps (steps,)."""
-    return np.asarray(~np.isnan(values.reshape(len(values), -1)).any(axis=1))
+    gaps = np.isnan(values)
+    return np.asarray(~(gaps if gaps.ndim == 1 else gaps.any(axis=1)))
 
 
 def as_unit(row: Floats) -> Floats:

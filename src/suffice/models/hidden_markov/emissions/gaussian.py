@@ -59,6 +59,11 @@ class GaussianEmission(Emission):
         return {"means": "real", "covariances": shapes[self.shape]}
 
     @property
+    def width(self) -> int:
+        """The columns of a mean."""
+        return len(self.centre)
+
+    @property
     def _d(self) -> int:
         return len(self.centre)
 

@@ -44,6 +44,11 @@ class MixtureEmission(Emission):
         return self.base.known
 
     @property
+    def width(self) -> int:
+        """As the components."""
+        return self.base.width
+
+    @property
     def n_arrays(self) -> int:
         """As the components."""
         return self.base.n_arrays
@@ -87,7 +92,7 @@ class MixtureEmission(Emission):
         logs, total = self._parts(data, parameters)
         safe = np.where(np.isfinite(total), total, 0.0)
         shares = np.exp(logs - safe[:, :, None]) * weights[:, :, None]
-        inner = self.base.statistics(data, shares.reshape(len(weights), -1), self._inner(parameters))
+        inner = self.base.statistics(data, shares.reshape(len(weights), self.base.size), self._inner(parameters))
         return {"shares": shares.sum(axis=0), **inner}
 
     # -- maximisation ------------------------------------------------------------------------------------------------
