@@ -356,6 +356,11 @@ class BinomialFamily(Family):
         """From the same logarithms."""
         return 2.0 * (self.value(y, y) - self.rows(link, eta, y)[0])
 
+    def figures(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """With the deviance from the same value."""
+        value = self.rows(link, eta, y)[0]
+        return value, 2.0 * (self.value(y, y) - value), *self.moments(link, eta)
+
     def log_prob_of_rows(self, fitted: Coefficients, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
         """Of successes out of trials; rows that a direction decides are certain or impossible."""
         n = np.ones_like(y) if trials is None else trials

@@ -119,6 +119,11 @@ class Family(ResponseFamily):
         """The deviance of each row."""
         return self.deviance(y, link.mean(eta))
 
+    def figures(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Value, deviance, mean and variance of each row."""
+        mean, variance = self.moments(link, eta)
+        return self.rows(link, eta, y)[0], self.deviance(y, mean), mean, variance
+
     def sized(self, size: float | None) -> Family:
         """The same family at a size, where it has one."""
         return self

@@ -223,10 +223,8 @@ def deviance_of(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floa
 
 def _totals_of(law: RowLaw, eta: Floats, part: Block) -> Totals:
     family, y, weights = law.family, part.y, part.weights
-    value = law(eta, y)[0]
     with np.errstate(all="ignore"):
-        deviance = family.deviances(law.link, eta, y)
-        mean, variance = family.moments(law.link, eta)
+        value, deviance, mean, variance = family.figures(law.link, eta, y)
         away = (y - mean) ** 2
         pearson = np.where(away > 0.0, away / variance, 0.0)
     log_y = weighted_sum(np.log(y), weights) if family.support == "positive numbers" else 0.0
