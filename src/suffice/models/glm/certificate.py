@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.fitting.report import Certificate
 from suffice.models.glm.duality import duality_gap
-from suffice.models.glm.families import Family, Totals
+from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Problem
 from suffice.models.glm.separation import Separation

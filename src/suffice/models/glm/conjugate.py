@@ -10,7 +10,7 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate
 from suffice.models.glm.covariances import RowEnd, null_deviance
-from suffice.models.glm.families import Totals
+from suffice.models.glm.family import Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.laws import RowLaw

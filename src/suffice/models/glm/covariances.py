@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import Block, Layout, curvature_task, several_task
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
-from suffice.models.glm.families import BinomialFamily
 from suffice.models.glm.fitted import filled, public_blocks
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.problem import Average, Problem, deviance_of, totals
+from suffice.models.glm.problem import Average, Problem, deviance_of
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.solvers.information import LEAST_PIVOT, Information
@@ -118,8 +117,6 @@ def null_deviance(end: RowEnd, average: Average) -> float:
             return 0.0
         if end.data.design.constant and end.data.has_offset and math.isfinite(problem.objective(beta)[0]):
             beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
-        if isinstance(end.law.family, BinomialFamily):  # Its row law keeps the digits of shares near 0 and 1.
-            return float(totals(problem.rows, layout, law, beta).deviance)
         return deviance_of(problem.rows, layout, law, beta)
 
 

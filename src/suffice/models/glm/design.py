@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Domain, Variable
+from suffice.domain import Variable
 from suffice.engines.linear_predictor import Block, Layout
 from suffice.errors import FileFormatError, UnknownStateError
 from suffice.records import checked
@@ -213,11 +213,6 @@ class Design(Placed):
         if self.sparse:
             found.append(table.sparse.toarray())
         return np.concatenate(found, axis=1) if found else np.empty((table.rows, 0))
-
-    def domain(self) -> Domain:
-        """The explanatory columns as variables."""
-        found = [c.variable if isinstance(c, Factor) else Variable(c, "real") for c in self.columns]
-        return Domain(found or [Variable(INTERCEPT, "real")])
 
     def renamed(self, names: Sequence[Hashable]) -> Design:
         """The same columns, in their order, under other names."""

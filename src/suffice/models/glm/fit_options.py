@@ -11,7 +11,7 @@ import numpy as np
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, OptionError, listing
 from suffice.models.glm.design import Design
-from suffice.models.glm.families import Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties, read_prior
 from suffice.models.glm.registry import FAMILIES, declared, link_of

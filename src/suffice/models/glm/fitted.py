@@ -15,7 +15,6 @@ from suffice.models.glm.coefficients import Coefficients
 from suffice.models.glm.design import Design, Table
 from suffice.models.glm.formula import specification_from_plain, specification_to_plain
 from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.links import find_link
 from suffice.models.glm.registry import FAMILIES, one_predictor_family
 from suffice.models.glm.response_family import ResponseFamily
 from suffice.records import checked
@@ -78,7 +77,8 @@ class GLMFitted(Coefficients):
 
     def row_law(self) -> RowLaw:
         """Family and link, of a single linear predictor."""
-        return RowLaw(one_predictor_family(self.family, self.size), find_link(self.link))
+        family = one_predictor_family(self.family, self.size)
+        return RowLaw(family, family.link(self.link))
 
     def score_samples(
         self, rows: Table, y: Floats, *, offset: Floats | None = None, trials: Floats | None = None

@@ -100,23 +100,16 @@ class SoftmaxRegression(IteratedRegression):
         zero = np.zeros(problem.size)
         return reduced, measured(reduced, self.run_solver(reduced, zero, "irls", warm=False))
 
-    def values(self, ended: Ended, fitted: GLMFitted) -> tuple[float, float]:
-        """The objective of the solver has the Gaussian prior taken off."""
-        last, beta = ended.result.last, ended.problem.whole(ended.result.beta)
-        laplace = self.penalties.laplace
-        return last.value + self._gaussian_prior(beta), last.value - (0.0 if laplace is None else laplace.value(beta))
-
     def fitted(self, ended: Ended) -> GLMFitted:
         """A column of `beta` for each class but the reference."""
         data, problem, result = self.data, ended.problem, ended.result
         beta = problem.shaped(problem.whole(result.beta))
         free = len(kept_places(ended.dropped, *beta.shape))
         robust = self.options.given["covariance"] == "robust" and ended.direction is None
-        value = result.last.value + self._gaussian_prior(problem.whole(result.beta))
         return GLMFitted(
             **self.shared_figures(ended),
             beta=data.design.public(beta),
-            deviance=-2.0 * value,
+            deviance=-2.0 * self.likelihood(ended),
             null_deviance=-2.0 * _null_of_labels(problem, self.shares, data.blocks),
             df_resid=data.weight * self.outputs - free,
             n_params=free,
@@ -124,9 +117,6 @@ class SoftmaxRegression(IteratedRegression):
             sandwich=label_sandwich(data, beta, result.last.information, ended.dropped) if robust else None,
             iterates=tuple(problem.shaped(problem.whole(one)) for one in result.iterates),
         )
-
-    def _gaussian_prior(self, whole: Floats) -> float:
-        return 0.0 if self.penalties.gaussian is None else self.penalties.gaussian.value(whole)
 
 
 def _kept_in_place(problem: Problem, penalties: Penalties, counts: Floats) -> Separation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.glm.families import Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.links import Link
 
 Floats = NDArray[np.float64]

@@ -8,6 +8,7 @@ two sides are what pulls a parameter up and what pulls it down.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -131,6 +132,11 @@ class MatchedRows:
         return found
 
 
+def _is_canonical(family: str, link: str) -> bool:
+    """Whether the linear predictor is the natural parameter."""
+    return link == "natural" or (family, link) in CANONICAL
+
+
 def about(family: str, link: str) -> str:
     """What the pairs are, in a sentence."""
     if family == "ordinal":
@@ -138,7 +144,7 @@ def about(family: str, link: str) -> str:
             "Both sides of the score equations of the ordered labels: what pulls a parameter up, and what pulls it "
             "down, a row."
         )
-    if (family, link) in CANONICAL:
+    if _is_canonical(family, link):
         return f"The {link} link is canonical: the fit makes X'y, observed, equal to X'mu, expected, a row."
     return (
         f"The {link} link is not canonical for this family: the fit makes the weighted sums X's y and X's mu equal, a "
@@ -208,7 +214,7 @@ def sides_of_numbers(fitted: GLMFitted, eta: Floats, y: Floats, decided: NDArray
         slope = law.link.slope(eta)
         share = np.where(slope != 0.0, information / slope, 0.0)
     share, score = np.where(decided, 0.0, share), np.where(decided, 0.0, score)
-    if (fitted.family, fitted.link) in CANONICAL:
+    if _is_canonical(fitted.family, fitted.link):
         left = y - np.divide(score, share, out=np.zeros_like(score), where=share != 0.0)
         return y[:, None], left[:, None]
     seen = np.abs(share) * y
@@ -227,6 +233,8 @@ def _moves(layout: Any, part: Block, direction: Floats | None) -> NDArray[np.boo
 def _check_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> None:
     """The rows are those of the fit, or that is an error: arrays and files may have been written to."""
     found = totals(data.blocks, fitted.design.layout, fitted.row_law(), beta).deviance
+    if math.isnan(fitted.deviance):
+        return
     if not abs(found - fitted.deviance) <= CHANGED * max(abs(fitted.deviance), 1e-300):
         raise EstimateError(
             "The rows have changed since the fit, so that what they hold cannot be compared with what it expects. Fit "

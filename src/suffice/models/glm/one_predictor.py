@@ -15,7 +15,8 @@ from suffice.models.glm.certificate import CONCAVE, Known, bent_by_dispersion, m
 from suffice.models.glm.covariances import RowEnd, null_deviance
 from suffice.models.glm.edge import OnEdge, edge_rows, on_edge, solve_edged, solve_rest
 from suffice.models.glm.existence import EDGED, RISING, Existence
-from suffice.models.glm.families import NegativeBinomialFamily, Totals
+from suffice.models.glm.families import NegativeBinomialFamily
+from suffice.models.glm.family import Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import Rows
@@ -426,7 +427,7 @@ class OnePredictor(IteratedRegression):
         """Concavity, the best possible value, and a dispersion that is estimated along."""
         sums, phi = ended.sums, ended.problem.phi
         assert sums is not None
-        elsewhere = (self.family.name, self.link.name) not in CONCAVE
+        elsewhere = not (self.family.log_concave or (self.family.name, self.link.name) in CONCAVE)
         concave = not elsewhere and not self.options.free_size and ended.problem.kept is None
         bends = self.family.free_dispersion and self.penalties.any and self.dispersion is None
         return Known(

@@ -11,7 +11,8 @@ from suffice.families.base import as_numbers
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate
-from suffice.models.glm.families import NegativeBinomialFamily, Totals
+from suffice.models.glm.families import NegativeBinomialFamily
+from suffice.models.glm.family import Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import Rows

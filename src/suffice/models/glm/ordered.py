@@ -178,16 +178,6 @@ class OrderedRegression(IteratedRegression):
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
-    def values(self, ended: Ended, fitted: GLMFitted) -> tuple[float, float]:
-        """The objective of the solver has the Gaussian prior taken off."""
-        value = self._value(ended)
-        return value, value - self.log_prior(ended.problem.whole(ended.result.beta))
-
-    def _value(self, ended: Ended) -> float:
-        gaussian = self.penalties.gaussian
-        taken = 0.0 if gaussian is None else gaussian.value(ended.problem.whole(ended.result.beta))
-        return ended.result.last.value + taken
-
     def fitted(self, ended: Ended) -> GLMFitted:
         """Thresholds and coefficients."""
         problem, result, parameters = ended.problem, ended.result, self.data.parameters
@@ -197,7 +187,7 @@ class OrderedRegression(IteratedRegression):
             **self.shared_figures(ended),
             beta=whole[held:, None],
             thresholds=whole[:held],
-            deviance=-2.0 * self._value(ended),
+            deviance=-2.0 * self.likelihood(ended),
             null_deviance=-2.0 * self._null(problem),
             df_resid=self.data.weight - problem.size,
             n_params=problem.size,

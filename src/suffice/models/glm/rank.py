@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
 from suffice.models.glm.design import Design
-from suffice.models.glm.families import Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw, StartLaw
 from suffice.models.glm.problem import Average, Problem, average

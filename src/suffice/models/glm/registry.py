@@ -1,7 +1,8 @@
 """The families of generalised linear models by name, and the distributions that stand for them.
 
 A third party adds a family by one call of `register`: an object of a subclass of `families.Family` (variance, deviance,
-draws, links), and the class of the distribution that users give as ``GLM(family=...)``.
+draws, links), and the class of the distribution that users give as ``GLM(family=...)``. An exponential family with one
+natural parameter needs no registration: it has the natural link.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from suffice.families.base import Distribution
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.families.exponential import Exponential
+from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.gamma import Gamma
 from suffice.families.geometric import Geometric
 from suffice.families.multivariate_normal import MultivariateNormal
@@ -23,14 +25,15 @@ from suffice.families.normal import Normal
 from suffice.families.poisson import Poisson
 from suffice.models.glm.families import (
     BinomialFamily,
-    Family,
     GammaFamily,
     GaussianFamily,
     InverseGaussianFamily,
     NegativeBinomialFamily,
     PoissonFamily,
 )
-from suffice.models.glm.links import Link, find_link
+from suffice.models.glm.family import Family
+from suffice.models.glm.links import Link
+from suffice.models.glm.natural_family import NaturalFamily
 from suffice.models.glm.response_family import ResponseFamily
 from suffice.models.glm.several_families import MultinomialFamily, MultivariateGaussianFamily, OrdinalFamily
 
@@ -74,9 +77,12 @@ def register_distribution(
 def declared(given: Any) -> Declared:
     """What ``GLM(family=...)`` stands for: a name, a distribution or a family itself."""
     if isinstance(given, ResponseFamily):
+        FAMILIES.setdefault(given.name, given)
         return Declared(given)
     if isinstance(given, Distribution):
         known = next((_DISTRIBUTIONS[kind] for kind in type(given).__mro__ if kind in _DISTRIBUTIONS), None)
+        if known is None and isinstance(given, ExponentialFamily) and len(given.statistic_names) == 1:
+            return Declared(FAMILIES.setdefault(repr(given), NaturalFamily(given, repr(given))))
         if known is None:
             raise OptionError(
                 f"family is {given!r}; responses follow {listing([kind.__name__ for kind in _DISTRIBUTIONS])}."
@@ -95,7 +101,7 @@ def declared(given: Any) -> Declared:
 
 def link_of(family: ResponseFamily, name: str | None) -> Link:
     """The link asked for, or the family's own; one that the family does not take is an error."""
-    chosen = find_link(family.canonical if name is None else name)
+    chosen = family.link(family.canonical if name is None else name)
     if chosen.name not in family.links:
         raise OptionError(
             f"The {family.name} family does not take the link {chosen.name!r}; it takes {', '.join(family.links)}."

@@ -17,7 +17,7 @@ from suffice.fitting.control import Control
 from suffice.fitting.report import Certificate, allowed
 from suffice.models.glm.certificate import FAR, Known, certify, flat_verdict, measured, rooted, rounding_of
 from suffice.models.glm.checkpoint import Keeper
-from suffice.models.glm.families import Totals
+from suffice.models.glm.family import Totals
 from suffice.models.glm.fit_options import ANY_TIME, FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.matched import MatchedRows
@@ -143,9 +143,16 @@ class IteratedRegression(Regression):
     def fitted(self, ended: Ended) -> GLMFitted:
         """The fitted value."""
 
-    @abstractmethod
     def values(self, ended: Ended, fitted: GLMFitted) -> tuple[float, float]:
         """Log-likelihood and objective, sums over rows."""
+        value = self.likelihood(ended)
+        return value, value - self.log_prior(ended.problem.whole(ended.result.beta))
+
+    def likelihood(self, ended: Ended) -> float:
+        """The log-likelihood at the result: the objective of the problem has the Gaussian prior taken off."""
+        gaussian = self.penalties.gaussian
+        taken = 0.0 if gaussian is None else gaussian.value(ended.problem.whole(ended.result.beta))
+        return ended.result.last.value + taken
 
     def known(self, ended: Ended, fitted: GLMFitted) -> Known:
         """What the certificate may rely on; no distribution of labels has a log-likelihood above 0."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from suffice.errors import OptionError
 from suffice.models.glm.coefficients import Coefficients
 from suffice.models.glm.design import Table
+from suffice.models.glm.links import Link, find_link
 
 Floats = NDArray[np.float64]
 
@@ -26,9 +27,9 @@ class ResponseFamily(ABC):
     `suffice.models.glm.registry.register` is a subclass of `families.Family`, which has one linear predictor.
     """
 
-    name: ClassVar[str] = ""
-    canonical: ClassVar[str] = "identity"
-    links: ClassVar[tuple[str, ...]] = ()
+    name: str = ""
+    canonical: str = "identity"
+    links: tuple[str, ...] = ()
     response: ClassVar[ResponseKind]
     #: Whether phi is to be estimated.
     free_dispersion: ClassVar[bool] = False
@@ -39,6 +40,10 @@ class ResponseFamily(ABC):
     def labels(self) -> bool:
         """Whether the response is a label."""
         return self.response in ("shares", "labels", "ordered")
+
+    def link(self, name: str) -> Link:
+        """A link by its name."""
+        return find_link(name)
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse options of a model that the family has no use for."""

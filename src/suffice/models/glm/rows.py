@@ -19,10 +19,10 @@ from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
 from suffice.models.glm.input import (
     Coding,
-    Roles,
     Rows,
     StreamRows,
     batch_table,
+    check_roles,
     checked_weights,
     explanatory,
     is_matrix,
@@ -35,6 +35,7 @@ from suffice.models.glm.input import (
     stream_design,
     unnamed_width,
 )
+from suffice.models.glm.natural_family import NaturalFamily
 from suffice.models.glm.response import Response, check_finite
 from suffice.sources import open_source
 from suffice.sources.base import Batch, Source
@@ -104,7 +105,8 @@ def read_response(options: FitOptions, y: Any, trials: Any) -> Response:
         return responses.read_vectors(y)
     found = responses.read_numbers(y)
     options.one_family.check(found.y)
-    return found
+    values, base = options.one_family.encoded(found.y)
+    return Response(values, base=base)
 
 
 def read_rows(given: Inputs, options: FitOptions) -> RegressionData:
@@ -180,6 +182,8 @@ def _joined(
         choices = responses.log_choices(response.y * response.trials, response.trials)
         constant = float(choices.sum() if weights is None else weights @ choices)
         weights = response.trials if weights is None else weights * response.trials
+    if response.base is not None:
+        constant = float(response.base.sum() if weights is None else weights @ response.base)
     design = _design_for(options, design)
     block = design.block(table, response.y, weights, offset)
     ahead, rows = _ahead(options, response.classes), Rows(block, response.trials)
@@ -252,10 +256,11 @@ def _from_stream(source: Source, given: Inputs, options: FitOptions, coding: Cod
         source.weigh_by(given["sample_weight"])
     if given["y"] is None:
         raise DataError("There is no response: give y=, the name of a column.")
+    if isinstance(options.family, NaturalFamily):
+        raise DataError(f"The {options.family.name} family takes rows in memory.")
     if options.family.response == "vectors" or given["trials"] is not None:
         raise DataError("Data that is read in batches takes one response column, or (successes, failures).")
-    roles = Roles(given["y"], None, given["offset"], given["exposure"])
-    roles.check(source)
+    check_roles(source, given)
     names = explanatory(source, [given["y"], given["offset"], given["exposure"]], given["columns"])
     pair = isinstance(given["y"], tuple) and given["y"] not in source.columns
     label = _label_variable(source, given["y"], options) if not pair else None

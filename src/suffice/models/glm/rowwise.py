@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import Table
-from suffice.models.glm.families import Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.formula import matrix_of
@@ -108,6 +108,8 @@ def scored(options: FitOptions, fitted: GLMFitted, given: Inputs) -> Scored:
     weights = np.ones(table.rows) if weights is None else weights
     eta = fitted.family_object.linear(fitted, table, offset)
     terms = fitted.family_object.log_prob_of_rows(fitted, eta, response.y, response.trials)
+    if response.base is not None:
+        terms = terms + response.base
     return Scored(table, eta, response.y, weights, response.trials, terms)
 
 
@@ -131,12 +133,12 @@ def residuals(fitted: GLMFitted, rows: Scored, kind: str) -> Floats:
     eta = rows.eta[:, 0]
     prior = rows.trials if rows.trials is not None else np.ones_like(eta)
     with np.errstate(all="ignore"):
-        mean = law.link.mean(eta)
+        mean, variance = law.family.moments(law.link, eta)
         away = rows.y - mean
         if kind == "response":
             return away
         if kind == "pearson":
-            return np.where(away == 0.0, 0.0, away * np.sqrt(prior / law.family.variance(mean)))
+            return np.where(away == 0.0, 0.0, away * np.sqrt(prior / variance))
         if kind == "working":
             return np.where(away == 0.0, 0.0, away / law.link.slope(eta))
         if kind == "deviance":

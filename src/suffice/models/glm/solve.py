@@ -13,7 +13,7 @@ from suffice.engines.linear_predictor import Block, root_task
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome
 from suffice.models.glm.design import Design
-from suffice.models.glm.families import Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.problem import Average, Problem, largest_move
 from suffice.models.glm.sample import Near, later, near_the_top
 from suffice.solvers.coordinate_descent import proximal_newton

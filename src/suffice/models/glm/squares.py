@@ -20,7 +20,7 @@ from suffice.families.regression import EXACT_COLUMNS, bordered
 from suffice.families.regression_check import shares_by_pairs
 from suffice.fitting.control import Outcome, State
 from suffice.fitting.report import Certificate
-from suffice.models.glm.families import Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.problem import Problem, largest_response
 from suffice.models.glm.solve import Result, refuse_response

@@ -10,7 +10,7 @@ from suffice.errors import OptionError
 from suffice.families.normal_wishart import NormalWishart
 from suffice.fitting.contract import Inputs, Purpose
 from suffice.models.glm.conjugate import ConjugateRegression
-from suffice.models.glm.families import Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.labels import SoftmaxRegression

@@ -39,13 +39,6 @@ Floats = NDArray[np.float64]
 ROUNDS = 500
 
 
-def in_memory(data: RegressionData) -> Rows:
-    """The rows, where they are in memory."""
-    if not isinstance(data.blocks, Rows):
-        raise EstimateError("A vector of responses needs rows in memory.")
-    return data.blocks
-
-
 class VectorRegression(Regression):
     """A Gaussian response of several columns: coefficients (k, m), and the covariance (m, m) of the residuals."""
 
@@ -55,7 +48,9 @@ class VectorRegression(Regression):
     def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
         """Refuse rows that are not in memory."""
         super().__init__(options, data, factory)
-        self.rows = in_memory(data)
+        if not isinstance(data.blocks, Rows):
+            raise EstimateError("A vector of responses needs rows in memory.")
+        self.rows = data.blocks
         self.outputs = self.rows.block.y.shape[1]
         self.control = Control()
 

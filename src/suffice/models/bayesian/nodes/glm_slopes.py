@@ -150,7 +150,8 @@ def slope_gap(node: GLMNode, summary: Summary) -> float:
 
 
 def _gap_of_shape(node: GLMNode, summary: Summary) -> float:
-    from suffice.models.glm.families import NegativeBinomialFamily, Totals
+    from suffice.models.glm.families import NegativeBinomialFamily
+    from suffice.models.glm.family import Totals
 
     options = node.model._task().options
     free = node.learned.free_dispersion and options.known_dispersion is None
