@@ -32,8 +32,9 @@ from suffice.models.markov.feature import Feature
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.options import check_options
 from suffice.models.markov.portrait import network_portrait
+from suffice.models.markov.specification import TOLERANCE, Specification
 from suffice.models.markov.structure import Term, grid_edges, read_terms, term_edges, term_variables
-from suffice.models.markov.task import TOLERANCE, MarkovTask
+from suffice.models.markov.task import MarkovTask
 from suffice.options import own_options
 from suffice.table import Table
 
@@ -131,7 +132,7 @@ class MarkovNetwork(SummaryEstimator):
         check_options(self._options)
         if not self._names:
             raise OptionError("The network has no variables. Give cliques, features or states=.")
-        self._task().check_hidden()
+        self._specification().check_hidden()
 
     # -- structure ---------------------------------------------------------------------------------------------------
 
@@ -184,9 +185,12 @@ class MarkovNetwork(SummaryEstimator):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
+    def _specification(self) -> Specification:
+        return Specification(self._options, self._terms, self._names)
+
     def _task(self) -> MarkovTask:
         by_rows = self._fit is not None and self._fit.data is not None and has_gaps(self.statistics_)
-        return MarkovTask(self._options, self._terms, self._names, by_rows)
+        return MarkovTask(self._options, self._specification(), by_rows)
 
     def _control(self) -> Control:
         names = ("max_iter", "max_seconds", "progress", "callback", "checkpoint")
@@ -211,7 +215,7 @@ class MarkovNetwork(SummaryEstimator):
         infinity only together, in proportions that no single weights tell, and is an error.
         """
         domain = None if self._fit is None else self.fitted_.domain
-        return self.clone()._adopt(Fit(self._task().given(weights, domain)))
+        return self.clone()._adopt(Fit(self._specification().given(weights, domain)))
 
     def _judgement(self) -> Judgement:
         """What was measured at the weights; what a file says about them is not measured anew."""
@@ -328,7 +332,7 @@ class MarkovNetwork(SummaryEstimator):
     # -- against the saturated model ---------------------------------------------------------------------------------
 
     def _comparison(self) -> Comparison:
-        return Comparison(self.fitted_, self._task().observed)
+        return Comparison(self.fitted_, self._specification().observed)
 
     @property
     def n_cells_(self) -> int:
@@ -400,7 +404,7 @@ class MarkovNetwork(SummaryEstimator):
     def summary(self) -> str:
         """Goodness of fit and weights with their errors, as text; weights that ran to infinity are marked."""
         tests: list[str] = []
-        if joint_of(self.statistics_, self._task().observed) is not None:
+        if joint_of(self.statistics_, self._specification().observed) is not None:
             statistics = {"Likelihood ratio": self.deviance_, "Pearson": self.chi2_}
             tests = tests_text(self._test_df(), self.df_, statistics)
         return "\n".join([str(self.report_), "", *tests, *weights_text(self.fitted_, self.standard_errors_)])
@@ -410,8 +414,8 @@ class MarkovNetwork(SummaryEstimator):
     def to_plain(self) -> dict[str, Any]:
         """Options, weights, statistics and report as plain data; functions are written as their tables."""
         plain = super().to_plain()
-        plain["options"]["structure"] = self._task().tabulated(self._known())
+        plain["options"]["structure"] = self._specification().tabulated(self._known())
         return plain
 
     def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> MarkovFitted:
-        return self._task().fitted_from(plain)
+        return self._specification().fitted_from(plain)
