@@ -27,8 +27,9 @@ from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.law import LawFamily, Masks, limit_masks
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.numbers import check_size, real_numbers
+from suffice.models.markov.options import check_options
 from suffice.models.markov.priors import read_penalty
-from suffice.models.markov.structure import Term
+from suffice.models.markov.structure import Term, read_terms, term_edges, term_variables
 from suffice.solvers.penalties import LaplacePenalty, Penalty
 from suffice.statistics import Summary
 
@@ -66,6 +67,33 @@ class Specification:
     options: Mapping[str, Any]
     terms: tuple[Term, ...]
     nodes: tuple[Hashable, ...]
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Specification:
+        """What options say, checked."""
+        terms = read_terms(options["structure"])
+        nodes = tuple(dict.fromkeys([*term_variables(terms), *(options["states"] or ())]))
+        check_options(options)
+        if not nodes:
+            raise OptionError("The network has no variables. Give cliques, features or states=.")
+        spec = cls(options, terms, nodes)
+        spec.check_hidden()
+        return spec
+
+    @property
+    def cliques(self) -> tuple[tuple[Hashable, ...], ...]:
+        """The cliques that have tables, in order."""
+        return tuple(term for term in self.terms if not isinstance(term, Feature))
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features, in order."""
+        return tuple(term for term in self.terms if isinstance(term, Feature))
+
+    @property
+    def edges(self) -> tuple[tuple[Hashable, Hashable], ...]:
+        """Pairs of variables that some term joins."""
+        return term_edges(self.terms)
 
     @property
     def by_sampling(self) -> bool:
