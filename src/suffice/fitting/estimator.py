@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, update_wrapper
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
@@ -38,10 +39,13 @@ def delegated(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[
     return update_wrapper(ask, method)
 
 
-def delegated_property(member: Any) -> Any:
-    """The property of a model that reads one of its fitted value, with its words: a property or a cached one."""
+def delegated_property(member: Any, of: str = "fitted_") -> Any:
+    """The property of a model that reads one of its fitted value, or of another value that it has, with its words.
+
+    member: the property, which may be a cached one; of: the attribute of the model that holds the value.
+    """
     read = member.func if isinstance(member, cached_property) else member.fget
-    return property(lambda model: getattr(model.fitted_, read.__name__), doc=member.__doc__)
+    return property(attrgetter(f"{of}.{read.__name__}"), doc=member.__doc__)
 
 
 class Estimator(Optioned):

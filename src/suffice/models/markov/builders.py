@@ -1,4 +1,4 @@
-"""Markov networks made from physics, potentials or a Bayesian network; and what physicists read in them."""
+"""Markov networks made from something else: a grid, physics, potentials, a Bayesian network."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import NotFittedError, OptionError, listing
-from suffice.models.markov.feature import Feature
-from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.numbers import real_numbers
 from suffice.models.markov.structure import (
-    agreement,
     grid_edges,
     ising_terms,
     potts_terms,
-    product_of,
-    value_of,
 )
 from suffice.table import Table
 
@@ -165,41 +160,3 @@ def _family_tables(net: Any) -> dict[tuple[Hashable, ...], Table]:
             raise OptionError(f"The table of {node!r} has undefined rows. Fit with a prior, or unseen='uniform'.")
         tables[table.variables] = table
     return tables
-
-
-# -- what physicists read --------------------------------------------------------------------------------------------
-
-
-def fields_of(fitted: MarkovFitted) -> dict[Hashable, Any]:
-    """The fields by node: of a feature f(x) = x a weight, of a table of one variable a dict from its states."""
-    fields: dict[Any, Any] = {}
-    for term, own in zip(fitted.model.terms, fitted.model.weight_slices, strict=True):
-        weights = fitted.weights[own]
-        if isinstance(term, Feature) and len(term.placements[0]) == 1 and _is_like(fitted, term, value_of):
-            fields |= {scope[0]: float(weights[0]) for scope in term.placements}
-        elif not isinstance(term, Feature) and len(term) == 1:
-            fields[term[0]] = dict(zip(fitted.domain[term[0]].states, weights.tolist(), strict=True))
-    if not fields:
-        raise OptionError("The network has no field, a feature f(x) = x of one variable or a table of one.")
-    return fields
-
-
-def couplings_of(fitted: MarkovFitted) -> dict[tuple[Hashable, ...], float]:
-    """The couplings by edge: the weights of features f(x, y) = x y or 1{x = y}."""
-    couplings: dict[Any, float] = {}
-    for term, own in zip(fitted.model.terms, fitted.model.weight_slices, strict=True):
-        if isinstance(term, Feature) and len(term.placements[0]) == 2:
-            if _is_like(fitted, term, product_of) or _is_like(fitted, term, agreement):
-                couplings |= dict.fromkeys(term.placements, float(fitted.weights[own][0]))
-    if not couplings:
-        raise OptionError("The network has no coupling, a feature f(x, y) = x y or 1{x = y} of pairs.")
-    return couplings
-
-
-def _is_like(fitted: MarkovFitted, term: Feature, function: Callable[..., Any]) -> bool:
-    """Whether a feature has the values of a function; one of states that are no numbers is not."""
-    try:
-        wanted = Feature(list(term.placements), function).tables(fitted.domain)
-    except OptionError:
-        return False
-    return all(map(np.array_equal, wanted, term.tables(fitted.domain)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,10 @@ from suffice.models.markov.learning import feature_bounds, largest_sum
 from suffice.solvers.rank import dimensions
 from suffice.solvers.scaling import likelihood_bound
 from suffice.statistics import Summary
+from suffice.table import Table
+
+if TYPE_CHECKING:
+    from suffice.models.markov.declaration import MarkovNetwork
 
 Floats = NDArray[np.float64]
 #: The joint states that occur (k, variables), codes in the order of the variables, and their counts (k,).
@@ -95,6 +99,90 @@ class Comparison:
         if (expected == 0).any():
             return math.inf
         return math.fsum([*((counts - expected) ** 2 / expected), rest])
+
+
+# -- what a network says ----------------------------------------------------------------------------------------------
+
+
+def _comparison(network: MarkovNetwork) -> Comparison:
+    hidden = network.get_params(deep=False)["hidden"] or ()
+    return Comparison(network.fitted_, tuple(name for name in network.nodes if name not in hidden))
+
+
+def n_cells(network: MarkovNetwork) -> int:
+    """Joint states of all variables that are not hidden."""
+    return _comparison(network).n_cells
+
+
+def df(network: MarkovNetwork) -> int:
+    """Degrees of freedom against the saturated model: cells - 1 - parameters."""
+    return n_cells(network) - 1 - network.n_params_
+
+
+def deviance(network: MarkovNetwork) -> float:
+    """G^2 = 2 sum (n log(n / expected) - n + expected): twice the log-likelihood that the saturated model gains.
+
+    Where the joint counts are too many to be kept it is 2 N KL(data || model); of more variables than are counted
+    together it is asked for by `deviance`.
+    """
+    comparison, known = _comparison(network), network.report_.kl_divergence
+    if known is not None and joint_of(network.statistics_, comparison.observed) is None:
+        return 2.0 * network.report_.weight * known
+    return comparison.deviance(*kept_joint(network.statistics_, comparison.observed))
+
+
+def deviance_of(network: MarkovNetwork, joint: Joint) -> float:
+    """G^2 of other joint counts."""
+    return _comparison(network).deviance(*joint)
+
+
+def chi2(network: MarkovNetwork) -> float:
+    """Pearson's X^2 = sum (n - expected)^2 / expected over all cells; cells expected and observed 0 add nothing."""
+    comparison = _comparison(network)
+    return comparison.chi2(*kept_joint(network.statistics_, comparison.observed))
+
+
+def adjusted_n_params(network: MarkovNetwork) -> int | None:
+    """Parameters that the data can tell: where the maximum is not attained, those of the distributions on its face.
+
+    Equal to `n_params_` where it is attained; None where the face is too large to be found.
+    """
+    return on_face(network.fitted_, network.statistics_)[0]
+
+
+def adjusted_df(network: MarkovNetwork) -> int | None:
+    """Degrees of freedom on the face of an extended maximum: joint states left - 1 - parameters left."""
+    return on_face(network.fitted_, network.statistics_)[1]
+
+
+def _test_df(network: MarkovNetwork) -> int:
+    adjusted = adjusted_df(network) if network.report_.certificate.exists is False else None
+    return df(network) if adjusted is None else adjusted
+
+
+def p_value(network: MarkovNetwork) -> float:
+    """Chance of a larger deviance if the model is true, by the chi-squared distribution.
+
+    Its degrees of freedom are `df_`, or `adjusted_df_` where the maximum is not attained and that is known.
+    """
+    return chance(_test_df(network), deviance(network))
+
+
+def fitted_counts(network: MarkovNetwork) -> Table:
+    """Expected counts N p(x) of every joint state, axes in the order of `nodes`."""
+    return network.to_joint() * network.report_.weight
+
+
+def summary(network: MarkovNetwork) -> str:
+    """Goodness of fit and weights with their errors, as text; weights that ran to infinity are marked."""
+    tests: list[str] = []
+    if joint_of(network.statistics_, _comparison(network).observed) is not None:
+        statistics = {"Likelihood ratio": deviance(network), "Pearson": chi2(network)}
+        tests = tests_text(_test_df(network), df(network), statistics)
+    return "\n".join([str(network.report_), "", *tests, *weights_text(network.fitted_, network.standard_errors_)])
+
+
+# -- parts -----------------------------------------------------------------------------------------------------------
 
 
 def on_face(fitted: MarkovFitted, summary: Summary) -> tuple[int | None, int | None]:

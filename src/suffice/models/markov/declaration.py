@@ -9,33 +9,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.errors import MissingValueError, NotFittedError, OptionError, require
+from suffice.errors import MissingValueError, require
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
 from suffice.fitting.portrait import Portrait
 from suffice.models.em.rows import has_gaps
-from suffice.models.markov import builders
+from suffice.models.markov import builders, comparison
 from suffice.models.markov.approximate.estimates import Estimate, estimate_log_partition, estimate_score
-from suffice.models.markov.comparison import (
-    Comparison,
-    chance,
-    joint_of,
-    kept_joint,
-    on_face,
-    scaling_bound,
-    tests_text,
-    weights_text,
-)
-from suffice.models.markov.feature import Feature
 from suffice.models.markov.fitted import MarkovFitted
-from suffice.models.markov.options import check_options
 from suffice.models.markov.portrait import network_portrait
-from suffice.models.markov.structure import Term, grid_edges, read_terms, term_edges, term_variables
-from suffice.models.markov.task import TOLERANCE, MarkovTask
+from suffice.models.markov.specification import TOLERANCE, Specification
+from suffice.models.markov.structure import Term, grid_edges
+from suffice.models.markov.task import MarkovTask
 from suffice.options import own_options
-from suffice.table import Table
 
 Floats = NDArray[np.float64]
 
@@ -126,39 +114,23 @@ class MarkovNetwork(SummaryEstimator):
     ) -> None:
         """See the class."""
         super().__init__(**own_options(locals()))
-        self._terms = read_terms(structure)
-        self._names = tuple(dict.fromkeys([*term_variables(self._terms), *(states or ())]))
-        check_options(self._options)
-        if not self._names:
-            raise OptionError("The network has no variables. Give cliques, features or states=.")
-        self._task().check_hidden()
+        self._spec = Specification.of(self._options)
 
     # -- structure ---------------------------------------------------------------------------------------------------
 
     @property
     def nodes(self) -> tuple[Hashable, ...]:
         """The variables, in the order in which the structure names them."""
-        return self._names
+        return self._spec.nodes
 
     @property
     def terms(self) -> tuple[Term, ...]:
         """Cliques and features, in order."""
-        return self._terms
+        return self._spec.terms
 
-    @property
-    def cliques(self) -> tuple[tuple[Hashable, ...], ...]:
-        """The cliques that have tables, in order."""
-        return tuple(term for term in self._terms if not isinstance(term, Feature))
-
-    @property
-    def features(self) -> tuple[Feature, ...]:
-        """The features, in order."""
-        return tuple(term for term in self._terms if isinstance(term, Feature))
-
-    @property
-    def edges(self) -> tuple[tuple[Hashable, Hashable], ...]:
-        """Pairs of variables that some term joins."""
-        return term_edges(self._terms)
+    cliques = delegated_property(Specification.cliques, of="_spec")
+    features = delegated_property(Specification.features, of="_spec")
+    edges = delegated_property(Specification.edges, of="_spec")
 
     def states(self, node: Hashable) -> tuple[Hashable, ...]:
         """The states of a variable."""
@@ -186,7 +158,7 @@ class MarkovNetwork(SummaryEstimator):
 
     def _task(self) -> MarkovTask:
         by_rows = self._fit is not None and self._fit.data is not None and has_gaps(self.statistics_)
-        return MarkovTask(self._options, self._terms, self._names, by_rows)
+        return MarkovTask(self._options, self._spec, by_rows)
 
     def _control(self) -> Control:
         names = ("max_iter", "max_seconds", "progress", "callback", "checkpoint")
@@ -211,7 +183,7 @@ class MarkovNetwork(SummaryEstimator):
         infinity only together, in proportions that no single weights tell, and is an error.
         """
         domain = None if self._fit is None else self.fitted_.domain
-        return self.clone()._adopt(Fit(self._task().given(weights, domain)))
+        return self.clone()._adopt(Fit(self._spec.given(weights, domain)))
 
     def _judgement(self) -> Judgement:
         """What was measured at the weights; what a file says about them is not measured anew."""
@@ -227,21 +199,13 @@ class MarkovNetwork(SummaryEstimator):
     log_partition_ = delegated_property(MarkovFitted.log_partition)
     information_ = delegated_property(MarkovFitted.information)
     plan_ = delegated_property(MarkovFitted.plan)
+    scores_ = delegated_property(MarkovFitted.em_scores)
+    n_expectations_ = delegated_property(MarkovFitted.em_expectations)
+    fields_ = delegated_property(MarkovFitted.fields)
+    couplings_ = delegated_property(MarkovFitted.couplings)
     potential = delegated(MarkovFitted.potential)
     factors = delegated(MarkovFitted.factors)
     log_partition = delegated(MarkovFitted.log_partition_of)
-
-    @property
-    def scores_(self) -> tuple[float, ...]:
-        """Objective of each EM run."""
-        if not self.fitted_.scores:
-            raise NotFittedError("This MarkovNetwork was not learned by EM, so there are no scores_ of its runs.")
-        return tuple(self.fitted_.scores)
-
-    @property
-    def n_expectations_(self) -> int:
-        """How often expected statistics were computed, in all EM runs together."""
-        return int(self.fitted_.n_expectations)
 
     @property
     def n_params_(self) -> int:
@@ -270,22 +234,6 @@ class MarkovNetwork(SummaryEstimator):
         problem = self._task().problem(self._learned_data(), None)
         return problem.standard_errors(self.fitted_, self._judgement())
 
-    @property
-    def fields_(self) -> dict[Hashable, Any]:
-        """The fields by node: u, the weight of a feature f(x) = x; of a Potts model a dict from states to h.
-
-        Plus or minus infinity where a field ran there.
-        """
-        return builders.fields_of(self.fitted_)
-
-    @property
-    def couplings_(self) -> dict[tuple[Hashable, ...], float]:
-        """The couplings w by edge: the weights of features f(x, y) = x y, or 1{x = y} in a Potts model.
-
-        Edges that share a weight all have it.
-        """
-        return builders.couplings_of(self.fitted_)
-
     # -- questions ---------------------------------------------------------------------------------------------------
 
     query = delegated(MarkovFitted.query)
@@ -307,7 +255,7 @@ class MarkovNetwork(SummaryEstimator):
         the weights, features f, negative ones less their least values, and their largest sum C it is
         ``l + sum_k (d_k observed_k - (exp(C d_k) - 1) expected_k / C)``. See `suffice.solvers.scaling`.
         """
-        return scaling_bound(self.fitted_, self.statistics_, weights)
+        return comparison.scaling_bound(self.fitted_, self.statistics_, weights)
 
     def estimate_score(
         self,
@@ -327,30 +275,15 @@ class MarkovNetwork(SummaryEstimator):
 
     # -- against the saturated model ---------------------------------------------------------------------------------
 
-    def _comparison(self) -> Comparison:
-        return Comparison(self.fitted_, self._task().observed)
-
-    @property
-    def n_cells_(self) -> int:
-        """Joint states of all variables that are not hidden."""
-        return self._comparison().n_cells
-
-    @property
-    def df_(self) -> int:
-        """Degrees of freedom against the saturated model: cells - 1 - parameters."""
-        return self.n_cells_ - 1 - self.n_params_
-
-    @property
-    def deviance_(self) -> float:
-        """G^2 = 2 sum (n log(n / expected) - n + expected): twice the log-likelihood that the saturated model gains.
-
-        Where the joint counts are too many to be kept it is 2 N KL(data || model); of more variables than are counted
-        together it is asked for by `deviance`.
-        """
-        comparison, known = self._comparison(), self.report_.kl_divergence
-        if known is not None and joint_of(self.statistics_, comparison.observed) is None:
-            return 2.0 * self.report_.weight * known
-        return comparison.deviance(*kept_joint(self.statistics_, comparison.observed))
+    n_cells_ = property(comparison.n_cells)
+    df_ = property(comparison.df)
+    deviance_ = property(comparison.deviance)
+    chi2_ = property(comparison.chi2)
+    p_value_ = property(comparison.p_value)
+    adjusted_n_params_ = property(comparison.adjusted_n_params)
+    adjusted_df_ = property(comparison.adjusted_df)
+    fitted_counts_ = property(comparison.fitted_counts)
+    summary = comparison.summary
 
     def deviance(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
         """G^2 of these rows against the saturated model, from the joint states that occur in them.
@@ -359,59 +292,15 @@ class MarkovNetwork(SummaryEstimator):
         compared with the distribution as it is.
         """
         given = Inputs(data, {"sample_weight": sample_weight, "columns": columns})
-        return self._comparison().deviance(*self._task().read_joint(given, self.fitted_))
-
-    @property
-    def chi2_(self) -> float:
-        """Pearson's X^2 = sum (n - expected)^2 / expected over all cells; cells expected and observed 0 add nothing."""
-        comparison = self._comparison()
-        return comparison.chi2(*kept_joint(self.statistics_, comparison.observed))
-
-    @property
-    def adjusted_n_params_(self) -> int | None:
-        """Parameters that the data can tell: where the maximum is not attained, those of the distributions on its face.
-
-        Equal to `n_params_` where it is attained; None where the face is too large to be found.
-        """
-        return on_face(self.fitted_, self.statistics_)[0]
-
-    @property
-    def adjusted_df_(self) -> int | None:
-        """Degrees of freedom on the face of an extended maximum: joint states left - 1 - parameters left."""
-        return on_face(self.fitted_, self.statistics_)[1]
-
-    def _test_df(self) -> int:
-        adjusted = self.adjusted_df_ if self.report_.certificate.exists is False else None
-        return self.df_ if adjusted is None else adjusted
-
-    @property
-    def p_value_(self) -> float:
-        """Chance of a larger deviance if the model is true, by the chi-squared distribution.
-
-        Its degrees of freedom are `df_`, or `adjusted_df_` where the maximum is not attained and that is known.
-        """
-        return chance(self._test_df(), self.deviance_)
-
-    @property
-    def fitted_counts_(self) -> Table:
-        """Expected counts N p(x) of every joint state, axes in the order of `nodes`."""
-        return self.to_joint() * self.report_.weight
-
-    def summary(self) -> str:
-        """Goodness of fit and weights with their errors, as text; weights that ran to infinity are marked."""
-        tests: list[str] = []
-        if joint_of(self.statistics_, self._task().observed) is not None:
-            statistics = {"Likelihood ratio": self.deviance_, "Pearson": self.chi2_}
-            tests = tests_text(self._test_df(), self.df_, statistics)
-        return "\n".join([str(self.report_), "", *tests, *weights_text(self.fitted_, self.standard_errors_)])
+        return comparison.deviance_of(self, self._task().read_joint(given, self.fitted_))
 
     # -- files -------------------------------------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, Any]:
         """Options, weights, statistics and report as plain data; functions are written as their tables."""
         plain = super().to_plain()
-        plain["options"]["structure"] = self._task().tabulated(self._known())
+        plain["options"]["structure"] = self._spec.tabulated(self._known())
         return plain
 
     def _fitted_from(self, plain: Mapping[str, Any]) -> MarkovFitted:
-        return self._task().fitted_from(plain)
+        return self._spec.fitted_from(plain)

@@ -27,7 +27,7 @@ from suffice.models.markov.law import LawFamily
 from suffice.models.markov.learning import ABOVE_ZERO, Problem, learn
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.matched import matched_means
-from suffice.models.markov.task import MarkovData, MarkovTask, warn_conflict
+from suffice.models.markov.specification import MarkovData, Specification, warn_conflict
 from suffice.solvers.faces import MOST_CELLS, NoJointLawError
 from suffice.solvers.penalties import Penalty
 
@@ -41,7 +41,7 @@ class ExactProblem:
     began: when the fit began, in seconds of `time.monotonic`: its limit of time holds for the judge too.
     """
 
-    task: MarkovTask
+    spec: Specification
     data: MarkovData
     began: float = field(default_factory=time.monotonic)
     #: Sentences that prove that no distribution has the margins, from weights at which they were seen.
@@ -52,12 +52,12 @@ class ExactProblem:
     @cached_property
     def model(self) -> LogLinear:
         """Variables and terms."""
-        return LogLinear(self.task.whole_domain(self.data.statistics), self.task.terms)
+        return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
 
     @cached_property
     def plan(self) -> TreePlan:
         """The junction tree; what is too large is refused here, before any table."""
-        return self.task.plan(self.model)
+        return self.spec.plan(self.model)
 
     @cached_property
     def counts(self) -> Floats:
@@ -72,7 +72,7 @@ class ExactProblem:
     @cached_property
     def penalty(self) -> Penalty | None:
         """What the prior takes off the objective."""
-        return self.task.penalty(self.model)
+        return self.spec.penalty(self.model)
 
     @cached_property
     def whole(self) -> LawFamily:
@@ -85,7 +85,7 @@ class ExactProblem:
 
         Such margins are an error, or a warning where that was asked for.
         """
-        conflicts, options = self.data.conflicts, self.task.options
+        conflicts, options = self.data.conflicts, self.spec.options
         # Margins that disagree lie outside of every face.
         cells = MOST_CELLS if options["check_existence"] and not conflicts else 0
         summary = self.data.statistics
@@ -102,28 +102,28 @@ class ExactProblem:
 
     def solve(self, control: Control) -> Found[MarkovFitted]:
         """The weights of maximum likelihood, or the mode of the posterior."""
-        task, penalty = self.task, self.penalty
+        spec, penalty = self.spec, self.penalty
         existence, conflicts = self.existence
         family = self.whole
         if existence.masks:
-            limit = task.options["memory_limit"]
+            limit = spec.options["memory_limit"]
             family = LawFamily(self.model, existence.masks, plan=self.plan, memory_limit=limit)
-        start = task.start(self.model)
+        start = spec.start(self.model)
         problem = Problem(family, self.margins, self.data.weight, penalty, control, start, existence.direction)
         learned = learn(problem, self._solver(conflicts))
         family.rest()
-        fitted = task.fitted(family, learned.weights, existence.limits)
+        fitted = spec.fitted(family, learned.weights, existence.limits)
         if not conflicts:
             conflicts = self._impossible(fitted)
             if learned.handed_on and conflicts:  # No distribution has these margins: IPF alone nears them.
                 learned = learn(replace(problem, control=replace(control, checkpoint=None)), "ipf")
-                fitted = task.fitted(family, learned.weights, existence.limits)
+                fitted = spec.fitted(family, learned.weights, existence.limits)
         return Found(
             fitted,
             learned.method,
             "maximum likelihood" if penalty is None else "MAP",
             learned.outcome,
-            (*self.data.notes, *conflicts, *existence.notes, *task.model_notes(self.model, penalty)),
+            (*self.data.notes, *conflicts, *existence.notes, *spec.model_notes(self.model, penalty)),
             str(family.plan),
             None if penalty is None else "in the weights",
             # The certificate of tables is made when it is first read; one with a limit of time belongs to the fit.
@@ -131,7 +131,7 @@ class ExactProblem:
         )
 
     def _solver(self, conflicts: tuple[str, ...]) -> str:
-        solver: str = self.task.options["solver"]
+        solver: str = self.spec.options["solver"]
         if conflicts and self.penalty is None:
             if solver not in ("auto", "ipf") or not self.model.is_tables:
                 raise OptionError(
@@ -149,7 +149,7 @@ class ExactProblem:
             "No joint law has the observed margins: at the weights found their mean log-probability would be "
             f"{mean:.3g}, above 0. Check the margins, or take them from one table."
         )
-        if self.task.options["on_inconsistent"] == "raise":
+        if self.spec.options["on_inconsistent"] == "raise":
             raise EstimateError(sentence)
         self.proofs.append(warn_conflict(sentence))
         return tuple(self.proofs)
@@ -170,7 +170,7 @@ class ExactProblem:
         )
 
     def _certificate(self, fitted: MarkovFitted) -> Certificate:
-        existence, seconds = self._confirmed(fitted), self.task.options["max_seconds"]
+        existence, seconds = self._confirmed(fitted), self.spec.options["max_seconds"]
         deadline = math.inf if seconds is None else self.began + seconds
         weights, margins, weight = fitted.finite, self.margins, self.data.weight
         try:
@@ -184,7 +184,7 @@ class ExactProblem:
         existence, conflicts = self.existence
         if self.proofs:
             return existence.of_no_law(tuple(self.proofs))
-        undecided = existence.exists is None and self.task.options["check_existence"] and self.model.is_tables
+        undecided = existence.exists is None and self.spec.options["check_existence"] and self.model.is_tables
         if not undecided or conflicts:
             return existence
         return replace(existence, exists=True) if self._proven(fitted) else existence
@@ -219,7 +219,7 @@ class ExactProblem:
         penalty = () if self.penalty is None else self.penalty.identity
         states = [list(map(repr, variable.states)) for variable in model.domain.variables]
         features = None if model.is_identity else [model.matrix.indices, model.matrix.data]
-        options = self.task.options["solver"], self.task.options["check_existence"]
+        options = self.spec.options["solver"], self.spec.options["check_existence"]
         scopes = list(map(repr, model.scopes))
         observed = model.expected(self.margins)
-        return *options, scopes, states, features, observed, self.data.weight, *penalty, self.task.start(model)
+        return *options, scopes, states, features, observed, self.data.weight, *penalty, self.spec.start(model)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.memory import in_words
-from suffice.errors import FileFormatError, OptionError, SizeError, listing
+from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
 from suffice.families.base import take_states
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.tables import coded_columns
@@ -29,6 +29,7 @@ from suffice.models.markov.inference import ExactInference, Inference
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.numbers import real_numbers
+from suffice.models.markov.physics import couplings_of, fields_of
 from suffice.models.markov.structure import Term
 from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
@@ -174,6 +175,34 @@ class MarkovFitted:
             tables.append(Table(domain, np.exp(part - part.max(initial=-np.inf))))
             begin = end
         return tables
+
+    @property
+    def em_scores(self) -> tuple[float, ...]:
+        """Objective of each EM run."""
+        if not self.scores:
+            raise NotFittedError("This MarkovNetwork was not learned by EM, so there are no scores_ of its runs.")
+        return self.scores
+
+    @property
+    def em_expectations(self) -> int:
+        """How often expected statistics were computed, in all EM runs together."""
+        return self.n_expectations
+
+    @property
+    def fields(self) -> dict[Hashable, Any]:
+        """The fields by node: u, the weight of a feature f(x) = x; of a Potts model a dict from states to h.
+
+        Plus or minus infinity where a field ran there.
+        """
+        return fields_of(self)
+
+    @property
+    def couplings(self) -> dict[tuple[Hashable, ...], float]:
+        """The couplings w by edge: the weights of features f(x, y) = x y, or 1{x = y} in a Potts model.
+
+        Edges that share a weight all have it.
+        """
+        return couplings_of(self)
 
     # -- questions ---------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.matched import matched_means
-from suffice.models.markov.task import TOLERANCE, MarkovData, MarkovTask
+from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
 
 Floats = NDArray[np.float64]
 
@@ -40,19 +40,19 @@ class SamplingProblem:
     holds the last measurement with its weights, so that it is not made twice.
     """
 
-    task: MarkovTask
+    spec: Specification
     data: MarkovData
     known: list[tuple[Floats, Measured]] = field(default_factory=list)
 
     @cached_property
     def model(self) -> LogLinear:
         """Variables and terms."""
-        return LogLinear(self.task.whole_domain(self.data.statistics), self.task.terms)
+        return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
 
     @cached_property
     def family(self) -> LawFamily:
         """By a junction tree where a small one does, else by chains."""
-        return self.task.family(self.model)
+        return self.spec.family(self.model)
 
     @property
     def exact(self) -> LawFamily | None:
@@ -62,12 +62,12 @@ class SamplingProblem:
     @property
     def solver(self) -> str:
         """The approximate solver."""
-        return str(self.task.options["solver"])
+        return str(self.spec.options["solver"])
 
     @cached_property
     def seed(self) -> np.random.Generator:
         """One stream of random numbers for solver and judge."""
-        return np.random.default_rng(self.task.options["random_state"])
+        return np.random.default_rng(self.spec.options["random_state"])
 
     @cached_property
     def margins(self) -> Floats:
@@ -76,11 +76,11 @@ class SamplingProblem:
 
     def sampled(self, control: Control) -> SampledProblem:
         """What approximate solvers see."""
-        task, options, summary = self.task, self.task.options, self.data.statistics
-        rows = rows_of_summary(summary, task.nodes) if self.data.sample is None else self.data.sample
-        start, penalty = task.start(self.model), task.penalty(self.model)
+        spec, options, summary = self.spec, self.spec.options, self.data.statistics
+        rows = rows_of_summary(summary, spec.nodes) if self.data.sample is None else self.data.sample
+        start, penalty = spec.start(self.model), spec.penalty(self.model)
         return SampledProblem(
-            self.model, self.margins, summary.weight, penalty, control, start, task.sampling, self.seed,
+            self.model, self.margins, summary.weight, penalty, control, start, spec.sampling, self.seed,
             rows, read_batch(options["batch_size"]), options["step_size"],
         )  # fmt: skip
 
@@ -91,9 +91,9 @@ class SamplingProblem:
         self.known[:] = [(ended.weights, measured)]
         colours = len(problem.sampler.layout.colours)
         kind = "maximum likelihood" if problem.penalty is None else "MAP"
-        untold = self.task.model_notes(self.model, problem.penalty)
+        untold = self.spec.model_notes(self.model, problem.penalty)
         return Found(
-            self.task.fitted(self.family, ended.weights),
+            self.spec.fitted(self.family, ended.weights),
             ended.title,
             {"sml": kind}.get(self.solver, f"approximate {kind}"),
             ended.outcome,
@@ -104,7 +104,7 @@ class SamplingProblem:
 
     def judge(self, fitted: MarkovFitted) -> Judgement:
         """The gap by fresh chains, the likelihood with its error, and the slope of what the solver climbs."""
-        tolerance = self.task.options["tolerance"]
+        tolerance = self.spec.options["tolerance"]
         problem = self.sampled(Control(tolerance=TOLERANCE if tolerance is None else tolerance))
         measured, own = self._measured(problem, fitted), None
         if self.solver != "sml":
@@ -140,7 +140,7 @@ class SamplingProblem:
             if fitted.is_sampled:
                 return None
             expected = fitted.family.moments(fitted.finite)[1]
-        observed, penalty = self.model.expected(self.margins), self.task.penalty(self.model)
+        observed, penalty = self.model.expected(self.margins), self.spec.penalty(self.model)
         rows = self.data.weight
         return partial(matched_means, fitted.weight_names, observed, expected, penalty, fitted.finite, rows, errors)
 
@@ -151,16 +151,16 @@ class SamplingProblem:
 
     def standard_errors(self, fitted: MarkovFitted, judged: Judgement) -> Floats:
         """Standard errors of the weights (n_weights,), from the expected information."""
-        weight, penalty = self.data.weight, self.task.penalty(self.model)
+        weight, penalty = self.data.weight, self.spec.penalty(self.model)
         return standard_errors(fitted, penalty, lambda f: weight * f.covariance(fitted.finite * f.model.units))
 
     def identity(self) -> Iterable[Any]:
         """Terms, margins, prior, start, solver, and how its chains run."""
-        options, penalty = self.task.options, self.task.penalty(self.model)
+        options, penalty = self.spec.options, self.spec.penalty(self.model)
         prior = () if penalty is None else penalty.identity
-        observed, start = self.model.expected(self.margins), self.task.start(self.model)
+        observed, start = self.model.expected(self.margins), self.spec.start(self.model)
         names = [self.solver, list(map(repr, self.model.scopes))]
-        return *names, self.task.sampling.to_plain(), options["batch_size"], observed, self.data.weight, *prior, start
+        return *names, self.spec.sampling.to_plain(), options["batch_size"], observed, self.data.weight, *prior, start
 
 
 def sampling_plan(model: LogLinear, colours: int) -> str:

@@ -36,7 +36,7 @@ from suffice.models.markov.hidden.problem import EMProblem
 from suffice.models.markov.hidden.start import crowding, random_weights
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.task import TOLERANCE, MarkovData, MarkovTask
+from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
 from suffice.solvers.stochastic import Steps, stochastic_ascent
 
 Floats = NDArray[np.float64]
@@ -94,14 +94,14 @@ class HeldProblem:
     `known` holds the last measurement by fresh chains with its weights, as in `approximate.fit`.
     """
 
-    task: MarkovTask
+    spec: Specification
     data: MarkovData
     known: list[tuple[Floats, Measured]] = field(default_factory=list)
 
     @cached_property
     def model(self) -> LogLinear:
         """Variables and terms."""
-        return LogLinear(self.task.whole_domain(self.data.statistics), self.task.terms)
+        return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
 
     @cached_property
     def rows(self) -> Rows:
@@ -116,12 +116,12 @@ class HeldProblem:
     @cached_property
     def seed(self) -> np.random.Generator:
         """One stream of random numbers for solver and judge."""
-        return np.random.default_rng(self.task.options["random_state"])
+        return np.random.default_rng(self.spec.options["random_state"])
 
     @cached_property
     def family(self) -> LawFamily:
         """By a junction tree where a small one does, else by chains."""
-        return self.task.family(self.model)
+        return self.spec.family(self.model)
 
     @cached_property
     def crowd(self) -> int:
@@ -130,7 +130,7 @@ class HeldProblem:
 
     def _check_options(self) -> None:
         """Refuse what chains that are held at rows do not do."""
-        options = self.task.options
+        options = self.spec.options
         if options["solver"] != "sml":
             raise OptionError(
                 f"solver={options['solver']!r} needs whole rows; hidden variables are learned by 'sml', or exactly."
@@ -146,17 +146,17 @@ class HeldProblem:
 
         They are so small that the sum of all terms on a variable is of the size of one.
         """
-        if self.task.options["start"] is not None:
-            return self.task.start(self.model)
+        if self.spec.options["start"] is not None:
+            return self.spec.start(self.model)
         return random_weights(self.model, self.hidden, self.seed, spread=self.crowd**-0.5)
 
     def sampled(self, control: Control) -> SampledProblem:
         """What the solver sees."""
-        model, task = self.model, self.task
+        model, spec = self.model, self.spec
         start, margins, weight = self.start, open_margins(self.rows, model), self.data.weight
         return SampledProblem(
-            model, margins, weight, task.penalty(model), control, start, task.sampling, self.seed,
-            step_size=task.options["step_size"],
+            model, margins, weight, spec.penalty(model), control, start, spec.sampling, self.seed,
+            step_size=spec.options["step_size"],
         )  # fmt: skip
 
     def solve(self, control: Control) -> Found[MarkovFitted]:
@@ -166,7 +166,7 @@ class HeldProblem:
         ended = learn_held(problem, self.held, self.crowd)
         self.known[:] = [(ended.weights, self._measure(problem, ended.weights))]
         return Found(
-            self.task.fitted(self.family, ended.weights),
+            self.spec.fitted(self.family, ended.weights),
             ended.title,
             "maximum likelihood" if problem.penalty is None else "MAP",
             ended.outcome,
@@ -178,7 +178,7 @@ class HeldProblem:
     @cached_property
     def held(self) -> HeldRows:
         """Where chains are held."""
-        return HeldRows.of(self.rows, self.model, self.task.sampling.chains, self.seed)
+        return HeldRows.of(self.rows, self.model, self.spec.sampling.chains, self.seed)
 
     def _measure(self, problem: SampledProblem, weights: Floats) -> Measured:
         exact = None if isinstance(self.family, SampledFamily) else self.family
@@ -192,7 +192,7 @@ class HeldProblem:
         if self.known and np.array_equal(self.known[0][0], fitted.finite):
             measured = self.known[0][1]
         else:
-            tolerance = self.task.options["tolerance"]
+            tolerance = self.spec.options["tolerance"]
             problem = self.sampled(Control(tolerance=TOLERANCE if tolerance is None else tolerance))
             measured = self._measure(problem, fitted.finite)
         return Judgement(
@@ -210,15 +210,15 @@ class HeldProblem:
 
     def standard_errors(self, fitted: MarkovFitted, judged: Judgement) -> Floats:
         """As those of EM, where a junction tree fits."""
-        return EMProblem(self.task, self.data).standard_errors(fitted, judged)
+        return EMProblem(self.spec, self.data).standard_errors(fitted, judged)
 
     def identity(self) -> Iterable[Any]:
         """Terms, rows, prior, start, and how the chains run."""
-        model, penalty = self.model, self.task.penalty(self.model)
+        model, penalty = self.model, self.spec.penalty(self.model)
         prior = () if penalty is None else penalty.identity
         observed = model.expected(open_margins(self.rows, model))
         names = ["sml, held", list(map(repr, model.scopes))]
-        return *names, self.task.sampling.to_plain(), observed, self.data.weight, *prior, self.start
+        return *names, self.spec.sampling.to_plain(), observed, self.data.weight, *prior, self.start
 
 
 # -- learning --------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from suffice.models.markov.hidden.steps import WeightsEM
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.learning import Problem, in_sums, settle
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.task import EM_TOLERANCE, MarkovData, MarkovTask
+from suffice.models.markov.specification import EM_TOLERANCE, MarkovData, Specification
 from suffice.solvers.faces import MOST_CELLS
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.statistics import Counts, Statistic, Summary
@@ -58,18 +58,18 @@ _SLOPE = "largest slope of the objective, a row"
 class EMProblem:
     """Distinct rows meet weights; variables of the model without a column are hidden."""
 
-    task: MarkovTask
+    spec: Specification
     data: MarkovData
 
     @cached_property
     def model(self) -> LogLinear:
         """Variables and terms."""
-        return LogLinear(self.task.whole_domain(self.data.statistics), self.task.terms)
+        return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
 
     @cached_property
     def plan(self) -> TreePlan:
         """The junction tree."""
-        return self.task.plan(self.model)
+        return self.spec.plan(self.model)
 
     @cached_property
     def rows(self) -> Rows:
@@ -79,7 +79,7 @@ class EMProblem:
     @cached_property
     def penalty(self) -> Penalty | None:
         """What the prior takes off the objective."""
-        return self.task.penalty(self.model)
+        return self.spec.penalty(self.model)
 
     @cached_property
     def weight(self) -> float:
@@ -137,7 +137,7 @@ class EMProblem:
         Whatever EM expects, the joint states that agree with some row are positive and all others are not, as long as
         the law is positive. So all M-steps have their maxima on the same face, and it is found once.
         """
-        cells = MOST_CELLS if self.task.options["check_existence"] else 0
+        cells = MOST_CELLS if self.spec.options["check_existence"] else 0
         whole = LawFamily(self.model, plan=self.plan)
         return check_existence(self.model, self.open_shares, self._open_summary(), self.penalty, cells, whole)
 
@@ -145,7 +145,7 @@ class EMProblem:
     def family(self) -> LawFamily:
         """The laws, on the face."""
         return LawFamily(
-            self.model, self.existence.masks, plan=self.plan, memory_limit=self.task.options["memory_limit"]
+            self.model, self.existence.masks, plan=self.plan, memory_limit=self.spec.options["memory_limit"]
         )
 
     @cached_property
@@ -162,20 +162,20 @@ class EMProblem:
         penalty = None if self.penalty is None else self.penalty.in_units(units)
         direction, nothing = self.existence.direction * units, np.zeros(self.model.n_weights)
         like = Problem(family, self.open_shares, self.weight, penalty, Control(), nothing, direction)
-        method, title = settle(like, self.task.options["solver"])
-        alive, steps = self.open_shares > 0.0, self.task.options["m_steps"]
+        method, title = settle(like, self.spec.options["solver"])
+        alive, steps = self.open_shares > 0.0, self.spec.options["m_steps"]
         counts = self._counts(family.plan)
         return WeightsEM(family, counts, penalty, method, direction, alive, units, tolerance, steps), title
 
     def start(self, number: int, rng: np.random.Generator) -> Floats:
         """Where a run begins (n_weights,): the first at weights that were given, the others at random."""
-        if number == 0 and self.task.options["start"] is not None:
-            return self.task.start(self.model)
+        if number == 0 and self.spec.options["start"] is not None:
+            return self.spec.start(self.model)
         return random_weights(self.model, self.hidden, rng)
 
     def solve(self, control: Control) -> Found[MarkovFitted]:
         """Climb from every start, and keep the best."""
-        options = self.task.options
+        options = self.spec.options
         if options["tolerance"] is None:
             control = replace(control, tolerance=EM_TOLERANCE)
         if options["acceleration"] == "lbfgs" and isinstance(self.penalty, LaplacePenalty):
@@ -193,30 +193,30 @@ class EMProblem:
         weights, existence = runs.best / self.units, self.existence
         scores = tuple(score * self.weight for score in runs.scores)
         notes = (*self.data.notes, *existence.notes)
-        if self.task.options["start"] is not None:
-            symmetric = symmetry_notes(self.model, self.task.start(self.model), weights, self.hidden)
+        if self.spec.options["start"] is not None:
+            symmetric = symmetry_notes(self.model, self.spec.start(self.model), weights, self.hidden)
             for note in symmetric:
                 warnings.warn(note, SufficeWarning, stacklevel=2)
             notes = (*notes, *symmetric)
         notes = (*notes, *runs.notes)
         if len(scores) > 1:
             notes = (*notes, f"objectives of {len(scores)} runs: {', '.join(f'{s:.6f}' for s in scores)}")
-        empty = [name for name in self.task.observed if name not in self.rows.columns]
+        empty = [name for name in self.spec.observed if name not in self.rows.columns]
         if empty:
             notes = (*notes, f"the columns {listing(empty)} hold no value at all and are treated as hidden")
         return Found(
-            self.task.fitted(self.family, weights, existence.limits, scores=scores, n_expectations=runs.evaluations),
+            self.spec.fitted(self.family, weights, existence.limits, scores=scores, n_expectations=runs.evaluations),
             self._title(title),
             "maximum likelihood" if self.penalty is None else "MAP",
             in_sums(runs.outcome, self.weight),
-            (*notes, *self.task.model_notes(self.model, self.penalty)),
+            (*notes, *self.spec.model_notes(self.model, self.penalty)),
             str(self.family.plan),
             None if self.penalty is None else "in the weights",
         )
 
     def _title(self, solver: str) -> str:
         """What a report calls the method; solver: that of the M-step."""
-        steps, acceleration = self.task.options["m_steps"], self.task.options["acceleration"]
+        steps, acceleration = self.spec.options["m_steps"], self.spec.options["acceleration"]
         if acceleration == "lbfgs":
             return "L-BFGS on the observed log-likelihood, exact expectations"
         few = "" if steps is None else f", {steps} {'iteration' if steps == 1 else 'iterations'} a step"
@@ -226,10 +226,10 @@ class EMProblem:
     def identity(self) -> Iterable[Any]:
         """Rows, terms, and the options that steer the way."""
         kept = ("solver", "prior", "m_steps", "n_init", "random_state", "acceleration", "hidden", "start")
-        options = {name: repr(self.task.options[name]) for name in kept}
+        options = {name: repr(self.spec.options[name]) for name in kept}
         columns = [[repr(name), values] for name, values in self.rows.columns.items()]
         terms = [list(map(repr, self.model.scopes)), list(self.model.weight_names)]
-        return self.model.domain, terms, columns, self.rows.weights, options, self.task.start(self.model)
+        return self.model.domain, terms, columns, self.rows.weights, options, self.spec.start(self.model)
 
     # -- judging -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,257 @@
+"""What the options of a Markov network say: its variables and terms, how it is planned, where weights begin."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, Variable, declare
+from suffice.engines.junction_tree import TreePlan
+from suffice.engines.plans import plan_once
+from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
+from suffice.fitting.summaries import SummaryData
+from suffice.models.em.hidden import hidden_variables
+from suffice.models.markov.approximate.law import SampledFamily
+from suffice.models.markov.approximate.options import APPROXIMATE, GibbsSampling, read_sampling
+from suffice.models.markov.approximate.rows import Rows
+from suffice.models.markov.feature import Feature
+from suffice.models.markov.feature_rank import untold_notes
+from suffice.models.markov.feature_spread import constant_features
+from suffice.models.markov.fitted import MarkovFitted
+from suffice.models.markov.law import LawFamily, Masks, limit_masks
+from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.numbers import check_size, real_numbers
+from suffice.models.markov.options import check_options
+from suffice.models.markov.priors import read_penalty
+from suffice.models.markov.structure import Term, read_terms, term_edges, term_variables
+from suffice.solvers.penalties import LaplacePenalty, Penalty
+from suffice.statistics import Summary
+
+Floats = NDArray[np.float64]
+
+#: With an approximate solver a junction tree of up to this many bytes is used all the same, for exact answers.
+EXACT_BYTES = 64_000_000
+#: The tolerance of a fit, and of EM, whose steps get small long before the weights stand still.
+TOLERANCE, EM_TOLERANCE = 1e-10, 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovData(SummaryData):
+    """Statistics of rows; what makes margins those of no distribution; and what else the problem needs.
+
+    `conflicts` are sentences on margins that disagree. `sample` are the rows themselves, in memory, for solvers that
+    need more than counts. `entropy` is that of the observed joint states, where they were counted together.
+    """
+
+    conflicts: tuple[str, ...] = ()
+    sample: Rows | None = None
+    entropy: float | None = None
+
+
+def warn_conflict(sentence: str) -> str:
+    """Warn that no distribution has the margins; gives the sentence."""
+    warnings.warn(f"{sentence} They are fitted as far as it goes.", SufficeWarning, stacklevel=2)
+    return sentence
+
+
+@dataclass(frozen=True, eq=False)
+class Specification:
+    """A Markov network before it meets data: options, terms (cliques and features), and all variables in order."""
+
+    options: Mapping[str, Any]
+    terms: tuple[Term, ...]
+    nodes: tuple[Hashable, ...]
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Specification:
+        """What options say, checked."""
+        terms = read_terms(options["structure"])
+        nodes = tuple(dict.fromkeys([*term_variables(terms), *(options["states"] or ())]))
+        check_options(options)
+        if not nodes:
+            raise OptionError("The network has no variables. Give cliques, features or states=.")
+        spec = cls(options, terms, nodes)
+        spec.check_hidden()
+        return spec
+
+    @property
+    def cliques(self) -> tuple[tuple[Hashable, ...], ...]:
+        """The cliques that have tables, in order."""
+        return tuple(term for term in self.terms if not isinstance(term, Feature))
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features, in order."""
+        return tuple(term for term in self.terms if isinstance(term, Feature))
+
+    @property
+    def edges(self) -> tuple[tuple[Hashable, Hashable], ...]:
+        """Pairs of variables that some term joins."""
+        return term_edges(self.terms)
+
+    @property
+    def by_sampling(self) -> bool:
+        """Whether the solver needs no exact inference."""
+        return self.options["solver"] in APPROXIMATE
+
+    @cached_property
+    def hidden(self) -> dict[Hashable, Variable]:
+        """The hidden variables; states= may name the states that hidden= counts."""
+        found = hidden_variables(self.options["hidden"])
+        for name, variable in found.items():
+            if variable.kind != "discrete":
+                raise OptionError(f"hidden[{name!r}] is {variable.kind!r}; a Markov network needs states. Count them.")
+            if name in self._stated:
+                stated, counted = self._stated[name], isinstance(self.options["hidden"][name], int)
+                if stated.card != variable.card if counted else stated.states != variable.states:
+                    raise OptionError(
+                        f"{name!r} has {stated.card} states in states= and {variable.card} in hidden=, or other ones. "
+                        "Declare it once."
+                    )
+                found[name] = stated
+        return found
+
+    @cached_property
+    def _stated(self) -> dict[Hashable, Variable]:
+        return {name: declare(name, states) for name, states in (self.options["states"] or {}).items()}
+
+    @property
+    def declared(self) -> dict[Hashable, Variable]:
+        """The variables whose states are declared."""
+        return {**self._stated, **self.hidden}
+
+    @property
+    def observed(self) -> tuple[Hashable, ...]:
+        """The variables that data have columns of."""
+        return tuple(name for name in self.nodes if name not in self.hidden)
+
+    @property
+    def sampling(self) -> GibbsSampling:
+        """How chains run."""
+        return read_sampling(self.options["sampling"])
+
+    def check_hidden(self) -> None:
+        """Reject `hidden=` names that are not in the model."""
+        given = self.options["hidden"]
+        if given is not None and not isinstance(given, Mapping):
+            raise OptionError(f"hidden is {given!r}; expected a dict by variable, such as hidden={{'class': 3}}.")
+        unknown = [name for name in given or () if name not in self.nodes]
+        if unknown:
+            raise OptionError(
+                f"hidden= names {listing(unknown)}, which no term names; there are {listing(self.nodes)}."
+            )
+        if given and not self.observed:
+            raise OptionError("All variables are hidden, so no row says anything. Leave some to be observed.")
+
+    def plan(self, model: LogLinear) -> TreePlan:
+        """The junction tree of a model, planned once for the same numbers of states."""
+        try:
+            return plan_once(model.cards, model.scopes, self.options["memory_limit"])
+        except SizeError as error:
+            raise SizeError(
+                f"{error} Or learn without exact inference: solver='sml' (stochastic maximum likelihood) or "
+                "'pseudolikelihood'."
+            ) from None
+
+    def family(self, model: LogLinear, masks: Masks = ()) -> LawFamily:
+        """The distributions of a model: by a junction tree; by chains where it is large and the solver approximate."""
+        limit = self.options["memory_limit"]
+        if not self.by_sampling:
+            return LawFamily(model, masks, memory_limit=limit)
+        try:
+            plan = plan_once(model.cards, model.scopes, EXACT_BYTES if limit is None else min(limit, EXACT_BYTES))
+            return LawFamily(model, masks, plan=plan, memory_limit=limit)
+        except SizeError as error:
+            return SampledFamily(model, masks, refusal=str(error).partition(" Use a structure")[0])
+
+    def start(self, model: LogLinear) -> Floats:
+        """The weights to begin with (n_weights,); zeros unless given."""
+        given = self.options["start"]
+        if given is None:
+            return np.zeros(model.n_weights)
+        start = real_numbers(given, "start=")
+        check_size(start[np.isfinite(start)], "start=", least=0.0)
+        if start.shape != (model.n_weights,) or not np.isfinite(start).all():
+            raise OptionError(
+                f"start has shape {start.shape}; expected {model.n_weights} finite weights, in the order of "
+                "weight_names_."
+            )
+        # No data move the weight of a constant: it is 0 by convention, or where a prior puts it.
+        return np.array(start) if self.options["prior"] is not None else np.where(constant_features(model), 0.0, start)
+
+    def penalty(self, model: LogLinear) -> Penalty | None:
+        """What the prior takes off the objective; None without a prior."""
+        return read_penalty(self.options["prior"], model.n_weights)
+
+    def fitted(self, family: LawFamily, weights: Floats, limits: Floats | None = None, **runs: Any) -> MarkovFitted:
+        """A fitted value; limits: where weights run to infinity."""
+        nowhere = np.zeros(len(weights)) if limits is None else limits
+        return MarkovFitted(family, weights, nowhere, **self.how(family.model, weights), **runs)
+
+    def how(self, model: LogLinear, weights: Floats) -> dict[str, Any]:
+        """What steers the chains of a fitted value, and how many weights a Laplace prior leaves free."""
+        penalty = self.penalty(model)
+        free = int(np.count_nonzero(weights != penalty.mean)) if isinstance(penalty, LaplacePenalty) else None
+        return {"sampling": self.sampling, "seed": self.options["random_state"], "n_free": free}
+
+    def given(self, weights: Any, domain: Domain | None) -> MarkovFitted:
+        """A value with given weights (n_weights,), which may be infinite; domain: known states, else all declared."""
+        if domain is None:
+            missing = [name for name in self.nodes if name not in self.declared]
+            if missing:
+                raise OptionError(
+                    f"Given weights need the states of all variables; declare {listing(missing)} in states=."
+                )
+            domain = Domain(self.declared[name] for name in self.nodes)
+        model = LogLinear(domain, self.terms)
+        array = real_numbers(weights, "The list of weights")
+        if array.shape != (model.n_weights,):
+            raise OptionError(f"The weights have shape {array.shape}; expected {model.n_weights} numbers.")
+        if np.isnan(array).any():
+            names = [model.weight_names[k] for k in np.flatnonzero(np.isnan(array))]
+            raise OptionError(
+                f"The weights of {listing(names)} are NaN. In a fit whose maximum is not attained they run to infinity "
+                "together, and no weights give the distribution; use the fitted network itself, or write it to a file."
+            )
+        limits = np.where(np.isinf(array), array, 0.0)
+        family = self.family(model, limit_masks(model, limits))
+        fitted = self.fitted(family, np.where(np.isinf(array), 0.0, array), limits)
+        if not fitted.is_sampled and fitted.log_partition == -np.inf:
+            raise OptionError("The infinite weights rule out every joint state. Give weights that leave one.")
+        return fitted
+
+    def fitted_from(self, plain: Mapping[str, Any]) -> MarkovFitted:
+        """A fitted value out of a file."""
+        fitted = MarkovFitted.from_dict(plain, self.nodes, self.terms, self.options["memory_limit"])
+        return replace(fitted, **self.how(fitted.model, fitted.finite))
+
+    def tabulated(self, known: MarkovFitted | None) -> list[Term]:
+        """The terms for a file: functions are written as their tables, where the states are known."""
+        domain = None if known is None else known.domain
+        if domain is None and len(self.declared) == len(self.nodes):
+            domain = Domain(self.declared.values())
+        return [
+            term.tabulated(domain) if isinstance(term, Feature) and domain is not None else term for term in self.terms
+        ]
+
+    def model_notes(self, model: LogLinear, penalty: Penalty | None) -> tuple[str, ...]:
+        """What a report says about variables without terms, and about weights that no data tell."""
+        free = [name for name in self.nodes if not any(name in scope for scope in model.scopes)]
+        uniform = (f"no term names {listing(free)}: uniform",) if free else ()
+        return (*uniform, *untold_notes(model, penalty))
+
+    def whole_domain(self, summary: Summary) -> Domain:
+        """All variables of a summary and the hidden ones, in the order of the nodes; without states they are errors."""
+        domain = summary.domain.merge(Domain(self.hidden.values())).select(self.nodes)
+        for variable in domain.variables:
+            if variable.card == 0:
+                raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
+        if not summary.weight > 0:
+            raise EstimateError("There are no rows to learn from: their total weight is 0.")
+        return domain
