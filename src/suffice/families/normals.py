@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 LOG_2PI = gaussian.LOG_2PI
 
 
-def log_density(x: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
+def log_density(x: ArrayLike, mean: Floats | float, variance: Floats | float) -> Floats:
     """Log density of values under normal distributions, entry by entry; -inf for a missing value."""
     values = np.asarray(x, dtype=np.float64)
     square = ((values - mean) / np.sqrt(variance)) ** 2
@@ -45,12 +45,12 @@ class Normals:
         variance = np.where(used, scatter / np.where(used, weight, 1.0), np.nan)
         return cls(np.where(used, average, np.nan), np.maximum(variance, least))
 
-    def squares(self, weight: ArrayLike, average: ArrayLike, scatter: ArrayLike) -> Floats:
+    def squares(self, weight: Floats | float, average: Floats | float, scatter: Floats | float) -> Floats:
         """Sum of squares about the means (...)."""
         away = np.asarray(average) - self.mean
         return np.asarray(scatter + weight * away * away)
 
-    def log_likelihood(self, weight: ArrayLike, average: ArrayLike, scatter: ArrayLike) -> Floats:
+    def log_likelihood(self, weight: Floats | float, average: Floats | float, scatter: Floats | float) -> Floats:
         """Sum of log densities of the rows (...)."""
         square = self.squares(weight, average, scatter)
         return np.asarray(-0.5 * (weight * (LOG_2PI + np.log(self.variance)) + square / self.variance))
@@ -102,7 +102,7 @@ class MultivariateNormals:
     def _places(self) -> list[tuple[int, ...]]:
         return list(np.ndindex(self.mean.shape[:-1]))
 
-    def log_likelihood(self, weight: ArrayLike, average: ArrayLike, scatter: ArrayLike) -> Floats:
+    def log_likelihood(self, weight: Floats | float, average: Floats | float, scatter: Floats | float) -> Floats:
         """Sum of log densities of the rows (...)."""
 
         def of_cell(mean: Floats, covariance: Floats, n: Floats, centre: Floats, products: Floats) -> float:
