@@ -150,13 +150,13 @@ LAWS = {
         sf.Gamma,
         POSITIVE,
         lambda p, x: stats.gamma.logpdf(x, p.shape_, scale=1 / p.rate_),
-        ended("suffice.families.gamma.match_shape", lambda x: 1.2 * x),
+        ended("suffice.families.shape_family.match_shape", lambda x: 1.2 * x),
     ),
     "inverse-gamma": _law(
         sf.InverseGamma,
         POSITIVE,
         lambda p, x: stats.invgamma.logpdf(x, p.shape_, scale=p.scale_),
-        ended("suffice.families.inverse_gamma.match_shape", lambda x: 1.2 * x),
+        ended("suffice.families.shape_family.match_shape", lambda x: 1.2 * x),
     ),
     "beta": _law(
         sf.Beta,

@@ -227,7 +227,7 @@ class Bernoulli(ExponentialFamily):
             if set(map(state_key, self.states_)) != set(map(state_key, other.states_)):
                 raise OptionError(f"The laws have different states: {self.states_!r} and {other.states_!r}.")
             theirs = 1 - theirs
-        return relative_entropy([1 - mine, mine], [1 - theirs, theirs])
+        return float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class Bernoulli(ExponentialFamily):
 
     def _shortfall(self, summary: Summary) -> float:
         counts = np.array(self._counts(summary))
-        return relative_entropy(counts / counts.sum(), [1 - self.probability_, self.probability_])
+        return float(relative_entropy(counts / counts.sum(), [1 - self.probability_, self.probability_]))
 
     def _log_likelihood(self, summary: Summary) -> float:
         from scipy.special import xlog1py, xlogy

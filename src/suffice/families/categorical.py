@@ -20,11 +20,11 @@ from suffice.families.base import (
     state_codes,
     take_states,
 )
+from suffice.families.categoricals import Categoricals
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_multinomial import DirichletMultinomial
 from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.fitted import FamilyFitted
-from suffice.families.simplex import relative_entropy
 from suffice.fitting.control import Control
 from suffice.statistics import Counts, Statistic, Summary
 
@@ -107,6 +107,11 @@ class Categorical(ExponentialFamily):
         if known is None:
             raise NotFittedError("This Categorical has no states yet. Call fit, or give states= in the constructor.")
         return known
+
+    @property
+    def _cell(self) -> Categoricals:
+        """The probabilities, as the one cell of an array."""
+        return Categoricals(self.probabilities_)
 
     @property
     def _states(self) -> Variable:
@@ -198,13 +203,11 @@ class Categorical(ExponentialFamily):
 
     def log_prob(self, x: Any) -> Floats:
         """Log probability of each value; a gap has probability one, an unknown value is an error."""
-        with np.errstate(divide="ignore"):
-            return np.append(np.log(self.probabilities_), 0.0)[state_codes(self._states, x)]
+        return self._cell.log_prob(state_codes(self._states, x))
 
     def sample(self, n: int = 1, random_state: Any = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
-        codes = generator(random_state).choice(len(self.probabilities_), size=n, p=self.probabilities_)
-        return take_states(self.states_, codes)
+        return take_states(self.states_, self._cell.sample(n, generator(random_state)))
 
     def mean(self) -> Floats:
         """The probabilities: the mean of the indicators of all K states."""
@@ -216,7 +219,7 @@ class Categorical(ExponentialFamily):
 
     def entropy(self) -> float:
         """-sum p log p."""
-        return entropy_of(self.probabilities_)
+        return float(self._cell.entropy())
 
     def kl_divergence(self, other: Categorical) -> float:
         """``sum p log(p / q)``; inf where the other gives a possible state no mass."""
@@ -225,7 +228,7 @@ class Categorical(ExponentialFamily):
         if {state_key(state) for state in self.states_} != {state_key(state) for state in other.states_}:
             raise OptionError(f"The laws have different states: {listing(self.states_)} and {listing(other.states_)}.")
         theirs = other.probabilities_[state_codes(other._states, list(self.states_))]
-        return relative_entropy(self.probabilities_, theirs)
+        return float(self._cell.divergence(Categoricals(theirs)))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -261,8 +264,7 @@ class Categorical(ExponentialFamily):
             raise OptionError("There are no rows and no states. Give states= or data.")
 
     def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
-        counts = self._counts(summary)
-        return {"probabilities": counts / counts.sum()}, None
+        return {"probabilities": Categoricals.most_likely(self._counts(summary)).probabilities}, None
 
     def _edge(self, summary: Summary) -> tuple[str, ...]:
         # With a prior a state that was never seen may still have a probability above zero.
@@ -274,24 +276,18 @@ class Categorical(ExponentialFamily):
 
     def _gap(self, summary: Summary) -> tuple[float, float]:
         """Over all K states, leaving out those of probability zero."""
-        counts = self._counts(summary)
-        slope, p = counts / counts.sum() - self.probabilities_, self.probabilities_
-        used = p > 0
-        gap = np.abs(slope) / np.where(used & (p < 1), np.sqrt(p * (1 - p)), 1.0)
-        return float(gap.max()), math.sqrt(float((slope[used] ** 2 / p[used]).sum()))
+        gap, decrement = self._cell.gap(self._counts(summary))
+        return float(gap), float(decrement)
 
     def _shortfall(self, summary: Summary) -> float:
-        counts = self._counts(summary)
-        return relative_entropy(counts / counts.sum(), self.probabilities_)
+        return float(self._cell.shortfall(self._counts(summary)))
 
     def _log_likelihood(self, summary: Summary) -> float:
-        from scipy.special import xlogy
-
-        return float(xlogy(self._counts(summary), self.probabilities_).sum())
+        return float(self._cell.log_likelihood(self._counts(summary)))
 
     def _empirical_entropy(self, summary: Summary) -> float | None:
         counts = self._counts(summary)
-        return entropy_of(counts / counts.sum()) if counts.sum() > 0 else None
+        return float(Categoricals.most_likely(counts).entropy()) if counts.sum() > 0 else None
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
@@ -327,10 +323,3 @@ class Categorical(ExponentialFamily):
 
     def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
         return float(prior.log_evidence(self._counts(summary)))
-
-
-def entropy_of(probabilities: Floats) -> float:
-    """-sum p log p, with 0 log 0 = 0."""
-    from scipy.special import entr
-
-    return float(entr(probabilities).sum())

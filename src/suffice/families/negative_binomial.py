@@ -196,7 +196,7 @@ class NegativeBinomial(CountFamily):
                 f"The laws have sizes {self._known_size():g} and {other._known_size():g}; a family has one size."
             )
         mine, theirs = float(self.probability_), float(other.probability_)
-        return self._known_size() / mine * relative_entropy([1 - mine, mine], [1 - theirs, theirs])
+        return self._known_size() / mine * float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
 
     def _divergence(self, x: ArrayLike) -> Floats:
         """``n KL(x / n || failure)`` of n = x + size trials with x > 0 failures, by terms that are never negative."""

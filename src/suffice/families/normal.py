@@ -17,12 +17,11 @@ from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.fitted import FamilyFitted
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import read_moments, refuse_small
+from suffice.families.normals import LOG_2PI, Normals, log_density
 from suffice.fitting.control import Control
 from suffice.statistics import Moments, Statistic, Summary
 
 Floats = NDArray[np.float64]
-
-LOG_2PI = math.log(2 * math.pi)
 
 
 class Normal(ExponentialFamily, ConjugatePrior):
@@ -138,6 +137,12 @@ class Normal(ExponentialFamily, ConjugatePrior):
         found = self._from_natural(self._eta(eta))
         return found["mean"], found["variance"]
 
+    @property
+    def _cell(self) -> Normals:
+        """Mean and variance, as the one cell of an array."""
+        mean, variance = self._usual(None)
+        return Normals(np.asarray(mean), np.asarray(variance))
+
     def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
         mean, variance = parameters["mean"], parameters["variance"]
         return np.array([mean / variance, -0.5 / variance])
@@ -152,9 +157,7 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value."""
-        values = as_numbers(x)
-        square = ((values - self.mean_) / np.sqrt(self.variance_)) ** 2
-        return np.asarray(np.where(np.isnan(values), -np.inf, -0.5 * (LOG_2PI + np.log(self.variance_) + square)))
+        return log_density(as_numbers(x), self.mean_, self.variance_)
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x)."""
@@ -186,15 +189,13 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def entropy(self) -> float:
         """(1 + log(2 pi variance))/2."""
-        return 0.5 * (1 + LOG_2PI + math.log(self._usual(None)[1]))
+        return float(self._cell.entropy())
 
     def kl_divergence(self, other: Normal) -> float:
         """Closed form, without the cancellation of the general one."""
         if type(other) is not type(self):
             return super().kl_divergence(other)
-        (mean, variance), (other_mean, other_variance) = self._usual(None), other._usual(None)
-        away = (mean - other_mean) / math.sqrt(other_variance)
-        return 0.5 * (float(ratio_excess(variance, other_variance)) + away * away)
+        return float(self._cell.divergence(other._cell))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -254,10 +255,7 @@ class Normal(ExponentialFamily, ConjugatePrior):
         return 0.5 * float(ratio_excess(scatter / weight + known * known, self.variance_))
 
     def _log_likelihood(self, summary: Summary) -> float:
-        weight, average, scatter = self._moments(summary)
-        away = average - self.mean_
-        square = scatter + weight * away * away
-        return float(-0.5 * (weight * (LOG_2PI + math.log(self.variance_)) + square / self.variance_))
+        return float(self._cell.log_likelihood(*self._moments(summary)))
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
@@ -301,10 +299,9 @@ class Normal(ExponentialFamily, ConjugatePrior):
         weight, average, scatter = self._moments(summary)
         if not isinstance(prior, Normal):
             return float(prior._log_constant() - posterior._log_constant() - 0.5 * weight * LOG_2PI)
-        point, variance = posterior.mean_, self._options["variance"]
-        likelihood = -0.5 * (
-            weight * (LOG_2PI + math.log(variance)) + (scatter + weight * (average - point) ** 2) / variance
-        )
+        point = posterior.mean_
+        cell = Normals(np.asarray(point), np.asarray(self._options["variance"], dtype=np.float64))
+        likelihood = cell.log_likelihood(weight, average, scatter)
         return float(likelihood + prior.log_prob(point) - posterior.log_prob(point))
 
     # -- as a prior on a mean ----------------------------------------------------------------------------------------
