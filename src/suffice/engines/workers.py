@@ -1,10 +1,13 @@
-"""How many threads an engine works with."""
+"""The threads that an engine works with: its own, and those of BLAS."""
 
 from __future__ import annotations
 
-from typing import SupportsIndex
+from collections.abc import Callable
+from typing import SupportsIndex, TypeVar
 
 from suffice.errors import OptionError
+
+Answer = TypeVar("Answer")
 
 
 def worker_count(threads: int | None) -> int:
@@ -16,3 +19,13 @@ def worker_count(threads: int | None) -> int:
     if isinstance(threads, bool) or not isinstance(threads, SupportsIndex) or threads.__index__() < 1:
         raise OptionError(f"threads is {threads!r}; expected a whole number of at least 1, or None for all cores.")
     return threads.__index__()
+
+
+def with_one_blas_thread(call: Callable[[], Answer]) -> Answer:
+    """Make a call in which many small products follow each other: threads inside each would wait for one another."""
+    import scipy.linalg.blas  # noqa: F401  BLAS can be held to one thread once it is loaded.
+
+    from suffice.kernels.threads import one_blas_thread
+
+    with one_blas_thread():
+        return call()

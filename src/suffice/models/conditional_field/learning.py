@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import with_one_blas_thread
+from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.conditional_field.checks import whole_number

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Variable
-from suffice.engines.linear_predictor import with_one_blas_thread
+from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
 from suffice.families.base import Distribution
 from suffice.fitting.control import Control

@@ -59,7 +59,7 @@ class GLMLearner(Alone):
 
     def learn(self, domain: Domain, summary: Summary) -> GLMNode:
         """The fitted node."""
-        from suffice.engines.linear_predictor import with_one_blas_thread
+        from suffice.engines.workers import with_one_blas_thread
         from suffice.models.glm.input import Rows
         from suffice.models.glm.rows import Read
 
