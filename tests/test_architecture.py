@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "suffice"
 # stand lower, because engines and solvers know them.
 LADDER = (
     {"errors"},
-    {"options", "precise", "records", "registry"},
+    {"options", "double_double", "records", "registry"},
     {"checks"},
     {"kernels", "storage"},
     {"domain"},

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice import precise
+from suffice import double_double
 from suffice.answers import CountTable, MomentSums, PatternTable, TermSums
 from suffice.domain import Domain, Variable, sort_states
 from suffice.statistics import Counts, Moments, Patterns, Summary, Sums, empty_summary
@@ -227,7 +227,7 @@ def test_scatter_about_a_point() -> None:
 
 
 def test_term_means() -> None:
-    sums = TermSums(np.array([4.0, 0.0]), precise.pair(np.array([2.0, 6.0])))
+    sums = TermSums(np.array([4.0, 0.0]), double_double.pair(np.array([2.0, 6.0])))
     assert sums.means.tolist() == [0.5, 1.5]
 
 

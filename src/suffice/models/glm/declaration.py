@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import with_one_blas_thread
+from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import NotFittedError, OptionError
 from suffice.families.base import generator, take_states
 from suffice.fitting.contract import Inputs, Judgement

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable, state_key
-from suffice.engines.linear_predictor import Block, reduce_rows, with_one_blas_thread
+from suffice.engines.linear_predictor import Block, reduce_rows
+from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import DataError, MissingColumnError, MissingValueError, OptionError, listing
 from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import Codes, Design, Factor, Table, pooled_codes

@@ -64,7 +64,7 @@ class GLMLearner(NodeLearner):
 
     def learn(self, domain: Domain, summary: Summary) -> GLMNode:
         """The fitted node."""
-        from suffice.engines.linear_predictor import with_one_blas_thread
+        from suffice.engines.workers import with_one_blas_thread
         from suffice.fitting.driver import solve
         from suffice.models.glm.input import Rows
         from suffice.models.glm.rows import RegressionData, with_reference

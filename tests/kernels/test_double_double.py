@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice import precise
+from suffice import double_double
 
 # Products of such numbers, and the errors of those products, are neither infinite nor subnormal.
 moderate = st.floats(-1e140, 1e140).filter(lambda x: x == 0 or abs(x) > 1e-100)
@@ -24,7 +24,7 @@ def exact(pair: np.ndarray) -> Fraction:
 
 def as_pair(high: float, low: float) -> np.ndarray:
     """A normalised pair near high with some low part."""
-    return np.array(precise.two_sum(np.float64(high), np.float64(high * low * 2.0**-54)))
+    return np.array(double_double.two_sum(np.float64(high), np.float64(high * low * 2.0**-54)))
 
 
 pairs = st.builds(as_pair, moderate, st.floats(-1, 1))
@@ -32,26 +32,26 @@ pairs = st.builds(as_pair, moderate, st.floats(-1, 1))
 
 @given(moderate, moderate)
 def test_two_sum_is_exact(a: float, b: float) -> None:
-    total, error = precise.two_sum(np.float64(a), np.float64(b))
+    total, error = double_double.two_sum(np.float64(a), np.float64(b))
     assert total == a + b
     assert Fraction(float(total)) + Fraction(float(error)) == Fraction(a) + Fraction(b)
 
 
 @given(moderate, moderate)
 def test_two_product_is_exact(a: float, b: float) -> None:
-    product, error = precise.two_product(a, b)
+    product, error = double_double.two_product(a, b)
     assert product == a * b
     assert exact(np.array([product, error])) == Fraction(a) * Fraction(b)
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.7e308, 0.3), (-1.1e300, 1.3e-20), (1e300, 1e8), (2.0**1023, 1.0)])
 def test_two_product_is_exact_where_splitting_would_overflow(a: float, b: float) -> None:
-    assert exact(np.array(precise.two_product(a, b))) == Fraction(a) * Fraction(b)
+    assert exact(np.array(double_double.two_product(a, b))) == Fraction(a) * Fraction(b)
 
 
 @pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan, 1e200])
 def test_a_product_that_is_not_finite_has_no_error(bad: float) -> None:
-    product, error = precise.two_product([bad, 0.1], [1e200, 0.1])
+    product, error = double_double.two_product([bad, 0.1], [1e200, 0.1])
     assert not np.isfinite(product[0])
     assert error[0] == 0
     assert exact(np.array([product[1], error[1]])) == Fraction(0.1) ** 2
@@ -59,14 +59,14 @@ def test_a_product_that_is_not_finite_has_no_error(bad: float) -> None:
 
 @given(pairs, pairs)
 def test_sums_and_differences_of_pairs(x: np.ndarray, y: np.ndarray) -> None:
-    assert abs(exact(precise.add(x, y)) - (exact(x) + exact(y))) <= EPS * abs(exact(x) + exact(y))
-    assert abs(exact(precise.subtract(x, y)) - (exact(x) - exact(y))) <= EPS * abs(exact(x) - exact(y))
+    assert abs(exact(double_double.add(x, y)) - (exact(x) + exact(y))) <= EPS * abs(exact(x) + exact(y))
+    assert abs(exact(double_double.subtract(x, y)) - (exact(x) - exact(y))) <= EPS * abs(exact(x) - exact(y))
 
 
 @given(pairs, pairs, moderate)
 def test_products_of_pairs(x: np.ndarray, y: np.ndarray, factor: float) -> None:
-    assert abs(exact(precise.multiply(x, y)) - exact(x) * exact(y)) <= 8 * EPS * abs(exact(x) * exact(y))
-    assert abs(exact(precise.scale(x, factor)) - exact(x) * Fraction(factor)) <= 8 * EPS * abs(
+    assert abs(exact(double_double.multiply(x, y)) - exact(x) * exact(y)) <= 8 * EPS * abs(exact(x) * exact(y))
+    assert abs(exact(double_double.scale(x, factor)) - exact(x) * Fraction(factor)) <= 8 * EPS * abs(
         exact(x) * Fraction(factor)
     )
 
@@ -74,18 +74,18 @@ def test_products_of_pairs(x: np.ndarray, y: np.ndarray, factor: float) -> None:
 @given(pairs, pairs.filter(lambda y: y[0] != 0))
 def test_quotients_of_pairs(x: np.ndarray, y: np.ndarray) -> None:
     quotient = exact(x) / exact(y)
-    assert abs(exact(precise.divide(x, y)) - quotient) <= 16 * EPS * abs(quotient)
+    assert abs(exact(double_double.divide(x, y)) - quotient) <= 16 * EPS * abs(quotient)
 
 
 @given(pairs, pairs)
 def test_adding_and_taking_out_again_rounds_to_the_same_number(x: np.ndarray, y: np.ndarray) -> None:
-    back = precise.subtract(precise.add(x, y), y)
+    back = double_double.subtract(double_double.add(x, y), y)
     assert abs(exact(back) - exact(x)) <= 4 * EPS * (abs(exact(x)) + abs(exact(y)))
 
 
 @given(values)
 def test_column_sums_are_rounded_correctly(column: list[float]) -> None:
-    total = precise.sum_columns(np.array([column, column[::-1]]))
+    total = double_double.sum_columns(np.array([column, column[::-1]]))
     truth = sum(map(Fraction, column))
     size = sum(abs(Fraction(value)) for value in column)
     assert total.shape == (2, 2)
@@ -96,7 +96,7 @@ def test_column_sums_are_rounded_correctly(column: list[float]) -> None:
 @given(st.lists(st.tuples(moderate, st.floats(0, 1e6).filter(lambda w: w == 0 or w > 1e-6)), min_size=1, max_size=40))
 def test_weighted_column_sums(rows: list[tuple[float, float]]) -> None:
     column, weights = (list(part) for part in zip(*rows, strict=True))
-    total = precise.sum_columns([column], weights)[:, 0]
+    total = double_double.sum_columns([column], weights)[:, 0]
     terms = [Fraction(x) * Fraction(w) for x, w in rows]
     assert abs(exact(total) - sum(terms)) <= 64 * EPS * sum(map(abs, terms))
 
@@ -104,19 +104,19 @@ def test_weighted_column_sums(rows: list[tuple[float, float]]) -> None:
 def test_long_columns_agree_with_fsum_in_any_order() -> None:
     rng = np.random.default_rng(1)
     column = rng.normal(size=100_003) * 10.0 ** rng.integers(-8, 9, 100_003)
-    total = precise.sum_columns(np.stack((column, np.sort(column), column[::-1])))
-    assert list(precise.rounded(total)) == [math.fsum(column)] * 3
+    total = double_double.sum_columns(np.stack((column, np.sort(column), column[::-1])))
+    assert list(double_double.rounded(total)) == [math.fsum(column)] * 3
 
 
 def test_no_rows_sum_to_zero() -> None:
-    assert precise.sum_columns(np.empty((3, 0))).tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert double_double.sum_columns(np.empty((3, 0))).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
 def test_rounding_keeps_what_is_not_finite() -> None:
     pair = np.array([[math.inf, -math.inf, math.nan, 1.0], [math.nan, math.nan, math.nan, 2.0**-60]])
-    assert precise.rounded(pair)[:2].tolist() == [math.inf, -math.inf]
-    assert math.isnan(precise.rounded(pair)[2])
-    assert precise.rounded(pair)[3] == 1.0
+    assert double_double.rounded(pair)[:2].tolist() == [math.inf, -math.inf]
+    assert math.isnan(double_double.rounded(pair)[2])
+    assert double_double.rounded(pair)[3] == 1.0
 
 
 def total_of(terms: Iterable[Fraction]) -> Fraction:
@@ -151,7 +151,7 @@ def test_centred_sums_are_accurate_far_from_the_origin(ratio: float) -> None:
         ]
         for p, m in zip(x, mean, strict=True)
     ]
-    found = precise.centred(*raw_sums(columns, weights))
+    found = double_double.centred(*raw_sums(columns, weights))
     scale = np.sqrt(np.diagonal(truth))
     assert np.max(np.abs(found - truth) / np.outer(scale, scale)) < 1e-15 + 1e-31 * ratio**2
     assert (found == found.T).all()
@@ -160,7 +160,7 @@ def test_centred_sums_are_accurate_far_from_the_origin(ratio: float) -> None:
 @pytest.mark.parametrize("value", [0.1, -1e9 / 3, 1e-30, 7.0])
 def test_a_constant_column_has_no_variance(value: float) -> None:
     columns = np.array([np.full(1000, value), np.linspace(0, 1, 1000)])
-    found = precise.centred(*raw_sums(columns, np.ones(1000)))
+    found = double_double.centred(*raw_sums(columns, np.ones(1000)))
     assert found[0].tolist() == [0.0, 0.0]
     assert found[1, 1] > 0
 
@@ -170,6 +170,6 @@ def test_neighbouring_floats_still_differ() -> None:
     for _ in range(199):
         steps.append(math.nextafter(steps[-1], 1.0))
     assert all(a < b for a, b in pairwise(steps))
-    found = precise.centred(*raw_sums(np.array([steps]), np.ones(200)))
+    found = double_double.centred(*raw_sums(np.array([steps]), np.ones(200)))
     spacing = math.ulp(0.1)
     assert found[0, 0] == pytest.approx(spacing**2 * 200 * (200**2 - 1) / 12, rel=1e-2)
