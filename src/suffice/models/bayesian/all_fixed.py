@@ -14,37 +14,27 @@ from suffice.models.bayesian.nodes.kinds import read_kind
 
 
 def all_fixed(learning: NodeLearning, declared: Mapping[Hashable, Variable]) -> NetworkFitted:
-    """The nodes of a network that needs no fit, because all of them are fixed; else NotFittedError."""
-    nodes = tuple(learning.parents)
-    kinds = {name: learning.chosen_kind(name) for name in nodes}
-    domain = fixed_domain(learning.fixed, {**declared, **learning.hidden}, kinds, nodes)
-    given = learning.given_nodes(domain)
-    return NetworkFitted({name: given[name] for name in nodes}, tuple(learning.hidden), learning.leading)
+    """The nodes of a network that needs no fit, because all of them are fixed; else NotFittedError.
 
-
-def fixed_domain(
-    fixed: Mapping[Hashable, Any],
-    declared: Mapping[Hashable, Variable],
-    kinds: Mapping[Hashable, Any],
-    nodes: tuple[Hashable, ...],
-) -> Domain:
-    """The variables of all nodes: as declared, as a fitted node has them, or numbers where the kind of the node says.
-
-    A network with a node that is not given, or whose states nobody names, is not fitted yet.
+    Their variables are as declared, as a fitted node has them, or numbers where the kind of the node says. A network
+    with a node that is not given, or whose states nobody names, is not fitted yet.
     """
+    nodes, fixed = tuple(learning.parents), learning.fixed
     free = [name for name in nodes if name not in fixed]
     if free:
         raise NotFittedError(
             f"This BayesianNetwork has not learned {listing(free)} yet. Call fit first, or give all nodes in fixed=."
         )
-    found = {name: declared.get(name) or _own(name, fixed[name], kinds.get(name)) for name in nodes}
+    known = {**declared, **learning.hidden}
+    found = {name: known.get(name) or _own(name, fixed[name], learning.chosen_kind(name)) for name in nodes}
     unknown = [name for name, variable in found.items() if variable is None]
     if unknown:
         raise NotFittedError(
             f"All nodes are fixed, and the states of {listing(unknown)} are not known. Declare them, states={{...}} "
             "(or 'real'), or call fit with rows that show them."
         )
-    return Domain(variable for variable in found.values() if variable is not None)
+    given = learning.given_nodes(Domain(variable for variable in found.values() if variable is not None))
+    return NetworkFitted({name: given[name] for name in nodes}, tuple(learning.hidden), learning.leading)
 
 
 def _own(name: Hashable, value: Any, kind: Any) -> Variable | None:

@@ -12,17 +12,16 @@ import numpy as np
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.contract import Found, Judgement
-from suffice.fitting.report import Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
-from suffice.models.bayesian.node_scores import NodeScores, matched_statistics_of
 from suffice.models.bayesian.nodes.table import TableNode
-from suffice.models.bayesian.nodes.table_scores import n_unseen_of
 from suffice.statistics import Summary
 
+# What judges a closed form is loaded when someone looks at its report.
 if TYPE_CHECKING:
     from suffice.fitting.control import Control
+    from suffice.fitting.report import Certificate, MatchedStatistics
 
 #: How a report names the estimates of nodes.
 ESTIMATES = {"mle": "maximum likelihood", "mean": "posterior mean", "map": "MAP", "given": "given"}
@@ -58,6 +57,8 @@ def prepare(learning: NodeLearning, domain: Domain, weight: float) -> tuple[dict
 
 def notes_on_nodes(learning: NodeLearning, leading: Sequence[Any]) -> tuple[str, ...]:
     """What a report says about the nodes that were learned."""
+    from suffice.models.bayesian.nodes.table_scores import n_unseen_of
+
     # Regressions say in their own notes what joint states without rows get.
     unseen = n_unseen_of([node for node in leading if node.kind == TableNode.kind])
     filled = learning.options["unseen"] if learning.options["prior"] is None else "those of the prior"
@@ -127,6 +128,9 @@ class CompleteProblem:
         )
 
     def _certificate(self, leading: Sequence[Any]) -> Certificate:
+        from suffice.fitting.report import Certificate
+        from suffice.models.bayesian.node_scores import NodeScores
+
         scores = NodeScores(list(zip(leading, self._own_statistics, strict=True)))
         # Maxima of NumPy, which are NaN where a figure is: what cannot be judged is not certified.
         gap = float(np.max(scores.gaps(), initial=0.0))
@@ -147,6 +151,8 @@ class CompleteProblem:
 
     def matched(self, fitted: NetworkFitted) -> MatchedStatistics | None:
         """Both sides of what each node makes equal."""
+        from suffice.models.bayesian.node_scores import matched_statistics_of
+
         pairs = list(zip(self._leading(fitted), self._own_statistics, strict=True))
         return matched_statistics_of(pairs)
 

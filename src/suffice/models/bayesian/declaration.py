@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, declare
-from suffice.errors import MissingColumnError, NotFittedError, listing, require
+from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.fitting.fit import Fit
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.options import check_mappings, check_options, check_start
-from suffice.models.bayesian.structure import open_structure, read_structure
+from suffice.models.bayesian.structure import check_node, open_structure, read_structure
 from suffice.options import own_options
 from suffice.table import Table
 
@@ -139,8 +139,7 @@ class BayesianNetwork(SummaryEstimator):
 
     def _with_nodes(self, nodes: Mapping[Hashable, Any]) -> Self:
         """Nodes that are given, and learned anew by the next fit."""
-        learning = self._learning
-        return self._adopt(Fit(NetworkFitted(nodes, tuple(learning.hidden), learning.leading)))
+        return self._adopt(Fit(NetworkFitted(nodes, tuple(self._learning.hidden), self._learning.leading)))
 
     # -- structure ---------------------------------------------------------------------------------------------------
 
@@ -156,18 +155,11 @@ class BayesianNetwork(SummaryEstimator):
 
     def parents(self, node: Hashable) -> tuple[Hashable, ...]:
         """The parents of a node, in declared order."""
-        try:
-            return self._learning.parents[node]
-        except KeyError:
-            raise MissingColumnError(f"There is no node {node!r}; the nodes are {listing(self.nodes)}.") from None
+        return self._learning.parents[check_node(node, self._learning.parents)]
 
     def states(self, node: Hashable) -> tuple[Hashable, ...]:
         """The states of a node."""
-        return self.fitted_.nodes[self._known_node(node)].domain[node].states
-
-    def _known_node(self, node: Hashable) -> Hashable:
-        self.parents(node)
-        return node
+        return self.fitted_.variable(check_node(node, self._learning.parents)).states
 
     def to_networkx(self) -> Any:
         """The structure as a networkx DiGraph."""
@@ -184,10 +176,7 @@ class BayesianNetwork(SummaryEstimator):
         """
         from suffice.models.bayesian.size_report import size_report
 
-        declared = {name: declare(name, states) for name, states in self._declared.items()}
-        fitted = None if self._fit is None else self._fit.fitted
-        counted = self._fit is not None and self._fit.data is not None
-        return size_report(self._task(), declared, fitted, data, columns, counted=counted)
+        return size_report(self._task(), self._declared, self._fit, data, columns)
 
     # -- what was learned --------------------------------------------------------------------------------------------
 
@@ -223,34 +212,25 @@ class BayesianNetwork(SummaryEstimator):
     @property
     def scores_(self) -> tuple[float, ...]:
         """The objective of each run of EM, -inf for one that failed."""
-        return self._climbed().scores
+        return self.fitted_.climbed.scores
 
     @property
     def n_expectations_(self) -> int:
         """How often expected statistics were computed, in all runs of EM together."""
-        return self._climbed().expectations
-
-    def _climbed(self) -> NetworkFitted:
-        if not self.fitted_.scores:
-            raise NotFittedError("The last fit of this BayesianNetwork has made no runs of EM.")
-        return self.fitted_
+        return self.fitted_.climbed.expectations
 
     def node(self, node: Hashable) -> Any:
         """The fitted node; after EM its standard errors are those of the observed information."""
-        found = self.fitted_.nodes[self._known_node(node)]
-        if self._fit is None:
-            return found
         from suffice.models.bayesian.posterior import with_errors
 
-        return with_errors(found, self._fit)
+        return with_errors(self.fitted_.nodes[check_node(node, self._learning.parents)], self._fit)
 
     def table(self, node: Hashable) -> Table:
         """P(node | parents) with axes (parents in declared order, node); the last axis sums to one.
 
         Of a linear-Gaussian node the coefficients, with axes (discrete parents, coefficient).
         """
-        fitted = self.fitted_
-        return fitted.table(node if node in fitted.nodes else self._known_node(node))
+        return self.fitted_.table(check_node(node, self._learning.parents))
 
     @property
     def posterior_(self) -> dict[Hashable, Any]:
@@ -406,10 +386,7 @@ class BayesianNetwork(SummaryEstimator):
         return plain
 
     def _fitted_from(self, plain: Mapping[str, Any]) -> NetworkFitted:
-        learning = self._learning
-        return NetworkFitted.from_dict(
-            plain, learning.parents, hidden=tuple(learning.hidden), leading=learning.leading, tied=learning.groups
-        )
+        return NetworkFitted.from_dict(plain, self._learning)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.engines.memory import in_words
-from suffice.errors import FileFormatError, OptionError, SizeError, listing
+from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
 from suffice.models.bayesian.queries.exact import exact_inference
 from suffice.models.bayesian.structure import Parents
 from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, RowLaws, check_possible, read_evidence
@@ -22,6 +22,7 @@ from suffice.table import Table
 # What learning needs is loaded by the first fit: a network that is read from a file may never have one.
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
+    from suffice.models.bayesian.learning import NodeLearning
     from suffice.models.bayesian.nodes.contract import Columns
     from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
     from suffice.statistics import Summary
@@ -52,6 +53,13 @@ class NetworkFitted:
     def n_params(self) -> int:
         """Free parameters of all nodes that are not fixed; those that tied nodes share count once."""
         return sum([self.nodes[name].n_params for name in self.leading])
+
+    @property
+    def climbed(self) -> NetworkFitted:
+        """Itself, where EM was run."""
+        if not self.scores:
+            raise NotFittedError("The last fit of this BayesianNetwork has made no runs of EM.")
+        return self
 
     @cached_property
     def parents(self) -> Parents:
@@ -267,15 +275,7 @@ class NetworkFitted:
         return {"nodes": [node.to_plain() for node in self.nodes.values()]}
 
     @classmethod
-    def from_dict(
-        cls,
-        plain: Mapping[str, Any],
-        parents: Parents,
-        *,
-        hidden: tuple[Hashable, ...],
-        leading: tuple[Hashable, ...],
-        tied: Sequence[Sequence[Hashable]],
-    ) -> NetworkFitted:
+    def from_dict(cls, plain: Mapping[str, Any], learning: NodeLearning) -> NetworkFitted:
         """Rebuild from plain data, checking that it belongs to the structure and its tied nodes."""
         from suffice.models.bayesian.nodes.kinds import NODES
 
@@ -283,10 +283,10 @@ class NetworkFitted:
         if unknown:
             raise FileFormatError(f"The file holds nodes of the kinds {listing(unknown)}; known: {listing(NODES)}.")
         read: list[Any] = [NODES[each["kind"]].from_plain(each) for each in plain["nodes"]]
-        found = cls({node.name: node for node in read}, hidden, leading)
-        if found.parents != parents:
+        found = cls({node.name: node for node in read}, tuple(learning.hidden), learning.leading)
+        if found.parents != learning.parents:
             raise FileFormatError("The tables do not belong to the structure of the network.")
-        for first, *others in tied:
+        for first, *others in learning.groups:
             shared = found.nodes[first].parameters()
             if not all(np.array_equal(shared, found.nodes[n].parameters(), equal_nan=True) for n in others):
                 raise FileFormatError(f"{listing([first, *others])} are tied, and their parameters differ.")

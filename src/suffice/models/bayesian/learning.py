@@ -16,7 +16,7 @@ from suffice.models.bayesian.structure import Parents
 from suffice.records import record
 
 if TYPE_CHECKING:
-    from suffice.models.bayesian.nodes.contract import Learner
+    from suffice.models.bayesian.nodes.contract import NodeLearner
     from suffice.models.bayesian.nodes.tied import TiedLearner
     from suffice.statistics import Statistic, Summary
 
@@ -123,23 +123,23 @@ class NodeLearning:
             tied=len(self.group_of(node)) > 1,
         )
 
-    def learner(self, node: Hashable, domain: Domain, *, prior: bool = True) -> Learner:
+    def learner(self, node: Hashable, domain: Domain, *, prior: bool = True) -> NodeLearner:
         """How a node is learned by itself."""
         from suffice.models.bayesian.nodes.kinds import kind_of
 
         family = self.family(node, domain)
         return kind_of(family, self.chosen_kind(node)).learner(family, self.node_options(node, domain, prior=prior))
 
-    def learners(self, domain: Domain) -> dict[Hashable, Learner]:
+    def learners(self, domain: Domain) -> dict[Hashable, NodeLearner]:
         """How each node is learned, tied nodes from the statistics of their group."""
         if not self.groups and self._tables_only(domain):
             return self._table_learners(domain)
-        found: dict[Hashable, Learner] = {node: self.learner(node, domain) for node in self.parents}
+        found: dict[Hashable, NodeLearner] = {node: self.learner(node, domain) for node in self.parents}
         for group in self.groups:
             found |= dict.fromkeys(group, self._tied_learner(group, domain))
         return found
 
-    def _table_learners(self, domain: Domain) -> dict[Hashable, Learner]:
+    def _table_learners(self, domain: Domain) -> dict[Hashable, NodeLearner]:
         """The same for tables that are not tied.
 
         Without a prior one learner serves them all; with a number or a name those of one shape.

@@ -39,9 +39,9 @@ def _errors_of(fit: Fit[NetworkFitted]) -> ObservedErrors | None:
     return errors
 
 
-def with_errors(node: Any, fit: Fit[NetworkFitted]) -> Any:
+def with_errors(node: Any, fit: Fit[NetworkFitted] | None) -> Any:
     """A node that gives its standard errors from the observed information, where EM has learned it."""
-    errors = _errors_of(fit)
+    errors = None if fit is None else _errors_of(fit)
     return node if errors is None or not errors.knows(node.name) else node.with_errors(errors)
 
 

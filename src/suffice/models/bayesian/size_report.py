@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Domain, Variable
+from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.memory import default_limit, in_words
 from suffice.engines.rows import distinct_rows
 from suffice.errors import OptionError, listing
+from suffice.fitting.fit import Fit
 from suffice.fitting.summaries import settled_domain
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
@@ -117,20 +118,19 @@ class SizeReport:
 
 def size_report(
     task: NetworkTask,
-    declared: Mapping[Hashable, Variable],
-    fitted: NetworkFitted | None,
+    declared: Mapping[Hashable, Any],
+    fit: Fit[NetworkFitted] | None,
     data: Any,
     columns: Any,
-    *,
-    counted: bool,
 ) -> SizeReport:
     """The report of a network, with cards from the fitted nodes, from declared states, or from data.
 
-    counted: whether the fitted nodes were learned from rows, so that they know which parent configurations occur.
+    Nodes that were learned from rows know which parent configurations occur.
     """
-    learning = task.learning
+    learning, fitted = task.learning, None if fit is None else fit.fitted
+    counted = fit is not None and fit.data is not None
     nodes = {} if fitted is None or data is not None else fitted.nodes
-    known = {**declared, **learning.hidden}
+    known = {**{name: declare(name, states) for name, states in declared.items()}, **learning.hidden}
     domain = _known_domain(learning, known, fitted) if data is None else _domain_of_data(task, data, columns)
     observed: dict[Hashable, int | None] = {} if data is None else _observed(learning, data, columns, domain)
     chosen, sizes = _chosen(learning), []

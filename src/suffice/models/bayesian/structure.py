@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from suffice.errors import OptionError
+from suffice.errors import MissingColumnError, OptionError, listing
 from suffice.fitting import outlets
 from suffice.graphs.directed import check_acyclic, parents_of
 
@@ -27,6 +27,13 @@ def open_structure(structure: Any) -> Any:
     if not os.path.exists(path):
         raise OptionError(f"The structure is {path!r}, and there is no such file; {EXPECTED}.")
     return outlets.read(path)
+
+
+def check_node(node: Hashable, nodes: Collection[Hashable]) -> Hashable:
+    """The node, if the structure has it."""
+    if node not in nodes:
+        raise MissingColumnError(f"There is no node {node!r}; the nodes are {listing(nodes)}.")
+    return node
 
 
 def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:

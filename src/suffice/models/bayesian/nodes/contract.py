@@ -266,50 +266,24 @@ class DiscreteNode(Node, Protocol):
         ...
 
 
-class Learner(Protocol):
+class NodeLearner(ABC):
     """How a node is learned: the statistics it asks for, and the node they give.
 
     Statistics may be expected ones, so counts may be fractions. A node without closed-form statistics asks for the
-    distinct rows of its family (`CompleteRows`).
+    distinct rows of its family (`CompleteRows`). A kind overrides what it knows better than the defaults.
     """
 
+    @abstractmethod
     def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
         """What `learn` reads, for the family `domain` (parents, node)."""
-        ...
 
+    @abstractmethod
     def learn(self, domain: Domain, summary: Summary) -> Any:
         """The fitted node."""
-        ...
 
     @classmethod
     def learn_many(cls, learners: Sequence[Any], domains: Sequence[Domain], summary: Summary) -> list[Any]:
-        """The fitted nodes of several learners of this class, as each alone would fit them."""
-        ...
-
-    @property
-    def of_one(self) -> Any:
-        """Itself; of a group of tied nodes, the learner of one of them."""
-        ...
-
-    def needs_rows(self, domain: Domain) -> bool:
-        """Whether the node is learned only from rows that show its whole family."""
-        ...
-
-    def of_family(self) -> Self:
-        """The same learner, which reads the statistics of its own family and no others."""
-        ...
-
-    def for_em(self, *, filled: bool) -> Self:
-        """The same learner for the steps of EM; `filled` ones define nodes also for joint states without weight."""
-        ...
-
-
-class NodeLearner:
-    """What learners of every kind share; a kind overrides what it knows better."""
-
-    @classmethod
-    def learn_many(cls, learners: Sequence[Any], domains: Sequence[Domain], summary: Summary) -> list[Any]:
-        """One by one: most kinds gain nothing from being learned together."""
+        """The nodes of several learners of this class: one by one, as most kinds gain nothing from being together."""
         return [learner.learn(domain, summary) for learner, domain in zip(learners, domains, strict=True)]
 
     @property
@@ -378,7 +352,7 @@ class NodeKind(ABC):
         """Raise where a family (parents, node) cannot have this kind."""
 
     @abstractmethod
-    def learner(self, family: Domain, options: NodeOptions) -> Learner:
+    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
         """How a node of this kind is learned."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain
 from suffice.errors import OptionError, listing
-from suffice.models.bayesian.nodes.contract import Learner, NodeKind, NodeOptions
+from suffice.models.bayesian.nodes.contract import NodeKind, NodeLearner, NodeOptions
 from suffice.models.bayesian.nodes.glm import GLMNode, check_fits, n_shapes
 from suffice.models.bayesian.nodes.glm_rows import design_of
 
@@ -86,7 +86,7 @@ class GLMKind(NodeKind):
                 "states=, or choose another family."
             )
 
-    def learner(self, family: Domain, options: NodeOptions) -> Learner:
+    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
         """By the fit of the model; its prior is its own, or that of the network for this node alone."""
         from suffice.models.bayesian.nodes.glm_learner import GLMLearner
 
@@ -101,7 +101,7 @@ class GLMKind(NodeKind):
                 f"estimate='mean': the posterior mean of the GLM node {name!r} has no closed form. Use estimate='map', "
                 "or leave it out: such nodes then have the posterior mode."
             )
-        learner: Learner = GLMLearner(model, options.unseen)
+        learner: NodeLearner = GLMLearner(model, options.unseen)
         return learner
 
     def given(self, family: Domain, values: Any, options: NodeOptions) -> GLMNode:

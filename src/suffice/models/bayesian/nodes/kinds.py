@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing
 from suffice.models.bayesian.labelled_values import by_label
-from suffice.models.bayesian.nodes.contract import Learner, Node, NodeKind, NodeOptions
+from suffice.models.bayesian.nodes.contract import Node, NodeKind, NodeLearner, NodeOptions
 from suffice.models.bayesian.nodes.glm import GLMNode
 from suffice.models.bayesian.nodes.glm_kind import GLMKind, is_glm
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
@@ -37,7 +37,7 @@ class TableKind(NodeKind):
         """Node and parents have states."""
         check_discrete(self.kind, family)
 
-    def learner(self, family: Domain, options: NodeOptions) -> Learner:
+    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
         """Row by row."""
         prior = table_prior(options.prior, family, options.sample_size)
         return TableLearner(prior, options.estimate or "mean", options.unseen)
@@ -63,7 +63,7 @@ class LinearGaussianKind(NodeKind):
         if family.variables[-1].kind == "discrete":
             raise _unfit(self.kind, family, "a column of numbers", "Declare states={...: 'real'} or choose 'table'.")
 
-    def learner(self, family: Domain, options: NodeOptions) -> Learner:
+    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
         """From moments, those of the pool where there are no discrete parents."""
         name = family.names[-1]
         prior = linear_prior(options.prior, family, options.pool)
@@ -134,7 +134,7 @@ class NoisyOr(NodeKind):
                 f"its parents {listing(family.names[:-1])}."
             )
 
-    def learner(self, family: Domain, options: NodeOptions) -> Learner:
+    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
         """By Newton's method from the counts of the family."""
         pseudo = noisy_or_prior(options.prior, family)
         if options.estimate == "mean" and pseudo is not None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import OptionError, listing
-from suffice.models.bayesian.nodes.contract import Learner, NodeLearner
+from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.statistics import Statistic, Summary
 
 
@@ -46,7 +46,7 @@ class TiedLearner(NodeLearner):
     `alone` learns one node; `members` are the families of the group. Every member gets the same parameters, to the bit.
     """
 
-    alone: Learner
+    alone: NodeLearner
     members: tuple[Domain, ...]
 
     def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
@@ -92,7 +92,7 @@ class TiedLearner(NodeLearner):
         ]
 
 
-def tie(learners: Mapping[Hashable, Learner], families: Mapping[Hashable, Domain]) -> TiedLearner:
+def tie(learners: Mapping[Hashable, NodeLearner], families: Mapping[Hashable, Domain]) -> TiedLearner:
     """The learner of a group from those of its members, whose families and learners must be alike.
 
     `families` lists the group; `learners` those members that have something to say, at least one.
