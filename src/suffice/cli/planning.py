@@ -81,7 +81,9 @@ def _scopes(model: Any, directed: bool) -> list[tuple[Hashable, ...]]:
 
 def _known(model: Any, data: Any, wish: Wish, each: int) -> Known:
     """What declarations and rows tell about the variables."""
-    declared: Mapping[Any, Any] = model._declared() if callable(model._declared) else model._declared
+    stated: Mapping[Any, Any] | None = model.get_params(deep=False)["states"]
+    # A Bayesian network may have the states of the network that gave it its structure.
+    declared: Mapping[Any, Any] = model._declared if isinstance(model, sf.BayesianNetwork) else stated or {}
     variables: dict[Hashable, Variable] = {name: declare(name, found) for name, found in declared.items()}
     variables |= {name: _hidden(name, text) for name, text in wish.hidden.items()}
     gaps: tuple[Hashable, ...] = ()
