@@ -1,5 +1,6 @@
 """Random small networks, and their laws worked out by listing every joint state: the judge of the queries."""
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -105,8 +106,7 @@ def mixed_networks(draw: st.DrawFn, most: int = 6) -> sf.BayesianNetwork:
 def network_of(parents: Mapping[Any, Sequence[Any]], nodes: Mapping[Any, Any]) -> sf.BayesianNetwork:
     """A network whose nodes are given."""
     net = sf.BayesianNetwork({node: list(above) for node, above in parents.items()})
-    net._fitted = {node: nodes[node] for node in net.nodes}
-    return net
+    return net._with_nodes({node: nodes[node] for node in net.nodes})
 
 
 def discrete_nodes(net: sf.BayesianNetwork) -> list[Hashable]:
@@ -177,3 +177,10 @@ def _normal(net: sf.BayesianNetwork, row: Row, real: Sequence[Hashable]) -> tupl
             slopes[at, real.index(parent)] = weight
     inverse = np.linalg.inv(np.eye(d) - slopes)
     return inverse @ offset, inverse @ np.diag(variance) @ inverse.T
+
+
+def certificate_at(net: sf.BayesianNetwork, **nodes: Any) -> Any:
+    """The certificate of a fit with some of its nodes replaced, measured anew."""
+    assert net._fit is not None
+    fitted = dataclasses.replace(net.fitted_, nodes={**net.fitted_.nodes, **nodes})
+    return net._task().problem(net._fit.data, None).judge(fitted).certificate

@@ -87,12 +87,10 @@ def _scaled(law: type, factor: float = 1.2) -> Spoil:
     def spoil(monkeypatch: Any) -> None:
         right = law._maximise  # type: ignore[attr-defined]
 
-        def wrong(self: Any, summary: Any) -> Any:
-            found = right(self, summary)
-            self._parameters = self._check(
-                {name: self._options.get(name) or _off(name, value, factor) for name, value in self.parameters_.items()}
-            )
-            return found
+        def wrong(self: Any, summary: Any, control: Any) -> Any:
+            found, outcome = right(self, summary, control)
+            spoiled = {name: self._options.get(name) or _off(name, value, factor) for name, value in found.items()}
+            return spoiled, outcome
 
         monkeypatch.setattr(law, "_maximise", wrong)
 
@@ -152,25 +150,25 @@ LAWS = {
         sf.Gamma,
         POSITIVE,
         lambda p, x: stats.gamma.logpdf(x, p.shape_, scale=1 / p.rate_),
-        ended("suffice.families.gamma.match_shape", lambda x: 1.2 * x),
+        ended("suffice.families.shape_family.match_shape", lambda x: 1.2 * x),
     ),
     "inverse-gamma": _law(
         sf.InverseGamma,
         POSITIVE,
         lambda p, x: stats.invgamma.logpdf(x, p.shape_, scale=p.scale_),
-        ended("suffice.families.inverse_gamma.match_shape", lambda x: 1.2 * x),
+        ended("suffice.families.shape_family.match_shape", lambda x: 1.2 * x),
     ),
     "beta": _law(
         sf.Beta,
         SHARES,
         lambda p, x: stats.beta.logpdf(x, p.alpha_, p.beta_),
-        ended("suffice.families.exponential|ExponentialFamily._match", lambda x: 1.2 * x),
+        ended("suffice.families.exponential_family|ExponentialFamily._newton", lambda x: 1.2 * x),
     ),
     "dirichlet": _law(
         sf.Dirichlet,
         SIMPLEX,
         lambda p, x: stats.dirichlet.logpdf(x.T, p.alpha_),
-        ended("suffice.families.exponential|ExponentialFamily._match", lambda x: 1.2 * x),
+        ended("suffice.families.exponential_family|ExponentialFamily._newton", lambda x: 1.2 * x),
     ),
 }
 
@@ -190,13 +188,13 @@ def _nodes(change: Callable[[Any], Any]) -> Spoil:
     """The nodes of a network at other parameters."""
 
     def spoil(monkeypatch: Any) -> None:
-        owner = _owner("suffice.models.bayesian.learning|NetworkLearning")
-        right = owner._learned
+        owner = _owner("suffice.models.bayesian.learning|NodeLearning")
+        right = owner.learned
 
         def wrong(*args: Any) -> Any:
             return {name: node.with_parameters(change(node.parameters())) for name, node in right(*args).items()}
 
-        monkeypatch.setattr(owner, "_learned", wrong)
+        monkeypatch.setattr(owner, "learned", wrong)
 
     return spoil
 
@@ -254,7 +252,7 @@ def _network(rows: Any, value: Any, spoil: Spoil, *structure: Any, **options: An
     return Case(fit, spoil, value, len(next(iter(rows.values()))))
 
 
-CLIMBED = "suffice.models.bayesian.em.steps.climb"
+CLIMBED = "suffice.models.em.latent.climb"
 NETWORKS = {
     "network": _network(BITS, lambda net: _table_value(net, BITS), _nodes(_flatter), EDGES),
     "network-mean": _network(BITS, lambda net: _table_value(net, BITS, 1.5), _nodes(_flatter), EDGES, prior=1.5),

@@ -34,15 +34,14 @@ def _spoiled(monkeypatch: Any) -> None:
     def off(beta: Any) -> Any:
         return beta + 0.3
 
-    for name in ("fit", "several", "ordinal"):
-        module = importlib.import_module(f"suffice.models.glm.{name}")
-        right = module.solve
+    module = importlib.import_module("suffice.models.glm.regression")
+    right = module.solve
 
-        def wrong(*args: Any, right: Any = right, **options: Any) -> Any:
-            found = right(*args, **options)
-            return replace(found, beta=off(found.beta), outcome=moved(found.outcome, off))
+    def wrong(*args: Any, **options: Any) -> Any:
+        found = right(*args, **options)
+        return replace(found, beta=off(found.beta), outcome=moved(found.outcome, off))
 
-        monkeypatch.setattr(module, "solve", wrong)
+    monkeypatch.setattr(module, "solve", wrong)
 
 
 def _beta(model: Any) -> Any:
@@ -105,7 +104,7 @@ def _vector(found: Any) -> Any:
     return beta + 0.3, information
 
 
-VECTOR: Spoil = patched("suffice.models.glm.several._least_squares", _vector)
+VECTOR: Spoil = patched("suffice.models.glm.vectors._least_squares", _vector)
 SMOOTH = ("irls", "lbfgs", "cg", "newton-cg", "sgd")
 REGRESSIONS: dict[str, Case] = {
     **{f"glm-binomial-{solver}": _glm("binomial", YES, _binomial, solver=solver) for solver in SMOOTH},

@@ -65,7 +65,7 @@ def test_reading_a_network_and_asking_it_loads_nothing_that_learns(
             "suffice.storage",
         ),
         *("suffice.families", "suffice.solvers", "suffice.sources", "suffice.kernels.compiled"),
-        *("suffice.models.bayesian.em", "suffice.models.bayesian.priors", "suffice.models.bayesian.figures"),
+        *("suffice.models.bayesian.em", "suffice.models.bayesian.priors", "suffice.models.bayesian.node_scores"),
         *("suffice.models.bayesian.nodes.kinds", "suffice.models.bayesian.nodes.linear_gaussian"),
         *("suffice.models.bayesian.nodes.table_learner", "suffice.engines.rows", "suffice.kernels.junction_tree_cases"),
         *("suffice.models.em", "suffice.models.bayesian.nodes.lookup", "suffice.kernels.junction_tree_program"),

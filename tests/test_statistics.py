@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice import precise
+from suffice import double_double
 from suffice.answers import CountTable, MomentSums, PatternTable, TermSums
 from suffice.domain import Domain, Variable, sort_states
 from suffice.statistics import Counts, Moments, Patterns, Summary, Sums, empty_summary
@@ -227,7 +227,7 @@ def test_scatter_about_a_point() -> None:
 
 
 def test_term_means() -> None:
-    sums = TermSums(np.array([4.0, 0.0]), precise.pair(np.array([2.0, 6.0])))
+    sums = TermSums(np.array([4.0, 0.0]), double_double.pair(np.array([2.0, 6.0])))
     assert sums.means.tolist() == [0.5, 1.5]
 
 
@@ -296,3 +296,21 @@ def test_a_summary_says_whether_rows_can_be_read_from_it(asked: Any, rows: Any, 
     )
     with pytest.raises(sf.FileFormatError, match="holds_rows"):
         sf.read(tmp_path / "lie.json")
+
+
+def test_a_function_that_is_registered_is_added_up() -> None:
+    from suffice.statistics import FUNCTIONS, Sums, register_function
+
+    with pytest.raises(sf.OptionError, match="known functions"):
+        Sums.of(("x", "root"))
+    try:
+        register_function("root", np.sqrt, lambda x: x >= 0, "zero or more")
+        register_function("root", np.sqrt, lambda x: x >= 0, "zero or more")
+        question = Sums.of(("x", "root"))
+        assert sf.summarize(question, {"x": [4.0, 9.0]})[question].means.tolist() == [2.5]
+        with pytest.raises(sf.DataError, match="zero or more"):
+            sf.summarize(question, {"x": [4.0, -9.0]})
+        with pytest.raises(sf.OptionError, match="taken"):
+            register_function("root", np.cbrt)
+    finally:
+        del FUNCTIONS["root"]

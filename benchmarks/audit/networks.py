@@ -112,7 +112,7 @@ def _table_errors(rng: np.random.Generator) -> Iterator[Record]:
         net = fitted(sf.BayesianNetwork(shape[0], states=_declared(shape)), rows)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            errors = net.standard_errors()
+            errors = net.standard_errors_
         node = f"v{rng.integers(3)}"
         where = tuple(int(rng.integers(size)) for size in tables[node].shape)
         error = float(errors[node].values[where])
@@ -218,7 +218,7 @@ def _line_errors(rng: np.random.Generator) -> Iterator[Record]:
     for _ in range(10):
         x = rng.normal(size=200)
         net = fitted(sf.BayesianNetwork({"y": ["x"]}), {"x": x, "y": 1 + slope * x + spread * rng.normal(size=200)})
-        error = float(net.standard_errors()["y"].values[1])
+        error = float(net.standard_errors_["y"].values[1])
         covered += int(abs(float(net.node("y").weights_[1]) - slope) <= 1.96 * error)
     yield Coverage("BayesianNetwork linear-Gaussian, standard errors", covered, 10)
 

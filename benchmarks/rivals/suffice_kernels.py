@@ -6,10 +6,10 @@ import numpy as np
 
 from benchmarks.alarm import CARDS, FAMILIES
 from benchmarks.contender import Data, Run
+from suffice.double_double import centred, divide
 from suffice.kernels import choice
 from suffice.kernels.counting import count, plan_counts
 from suffice.kernels.moments import moment_sums
-from suffice.precise import centred, divide
 
 
 def counts(data: Data, *, weighted: bool = False, threads: int = 1, path: str = "compiled") -> Run:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from suffice.families.dirichlet import Dirichlet as Dirichlet
     from suffice.families.dirichlet_mixture import DirichletMixture as DirichletMixture
     from suffice.families.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
-    from suffice.families.exponential_law import Exponential as Exponential
+    from suffice.families.exponential import Exponential as Exponential
     from suffice.families.gamma import Gamma as Gamma
     from suffice.families.geometric import Geometric as Geometric
     from suffice.families.inverse_gamma import InverseGamma as InverseGamma
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from suffice.fitting.report import Report as Report
     from suffice.fitting.template import summarize as summarize
     from suffice.formats import read as read
-    from suffice.models.bayesian.network import BayesianNetwork as BayesianNetwork
+    from suffice.models.bayesian.declaration import BayesianNetwork as BayesianNetwork
     from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
     from suffice.models.chain_crf.declaration import ChainCRF as ChainCRF
     from suffice.models.gaussian_graph.declaration import GaussianGraph as GaussianGraph
-    from suffice.models.glm.model import GLM as GLM
+    from suffice.models.glm.declaration import GLM as GLM
     from suffice.models.graph_crf.declaration import GraphCRF as GraphCRF
     from suffice.models.graph_crf.example import GraphExample as GraphExample
     from suffice.models.hidden_markov.declaration import HiddenMarkovModel as HiddenMarkovModel
@@ -89,10 +89,10 @@ __version__ = "0.2.0.dev0"
 
 _EXPORTS: dict[str, str] = {
     # models
-    "BayesianNetwork": "suffice.models.bayesian.network",
+    "BayesianNetwork": "suffice.models.bayesian.declaration",
     "ChainCRF": "suffice.models.chain_crf.declaration",
     "Feature": "suffice.models.markov.feature",
-    "GLM": "suffice.models.glm.model",
+    "GLM": "suffice.models.glm.declaration",
     "MarkovChain": "suffice.models.markov_chain.declaration",
     "GaussianGraph": "suffice.models.gaussian_graph.declaration",
     "GraphCRF": "suffice.models.graph_crf.declaration",
@@ -112,7 +112,7 @@ _EXPORTS: dict[str, str] = {
     "Beta": "suffice.families.beta",
     "Categorical": "suffice.families.categorical",
     "Dirichlet": "suffice.families.dirichlet",
-    "Exponential": "suffice.families.exponential_law",
+    "Exponential": "suffice.families.exponential",
     "Gamma": "suffice.families.gamma",
     "Geometric": "suffice.families.geometric",
     "InverseGamma": "suffice.families.inverse_gamma",

@@ -1,6 +1,6 @@
 """The answers to statistics: tables and sums that add, subtract, scale and compare.
 
-Sums of real numbers are kept as double-double pairs (see `precise`) about the origin, so that the result does not
+Sums of real numbers are kept as double-double pairs (see `double_double`) about the origin, so that the result does not
 depend on the order of rows, on batches or on threads, and rows can be taken out again without losing the digits of the
 rest.
 """
@@ -16,11 +16,11 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import precise
+from suffice import double_double
 from suffice.domain import MOST_AXES as MOST_AXES
 from suffice.domain import Domain
+from suffice.double_double import RESIDUE
 from suffice.errors import DataError, FileFormatError, MergeError, SizeError, listing
-from suffice.precise import RESIDUE
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -89,7 +89,7 @@ def without_residue(result: Floats, before: Floats, what: str) -> Floats:
 def check_moments_left(before: Any, left: Any, *, gone: bool) -> None:
     """Raise where moments after a subtraction cannot be those of rows; `gone` where no weight is left of them."""
     held, rest = ([getattr(moments, name) for name in moments.pairs] for moments in (before, left))
-    if not (precise.vanished(held, rest) if gone else precise.scatter_is_left(held, rest)):
+    if not (double_double.vanished(held, rest) if gone else double_double.scatter_is_left(held, rest)):
         found = "sums without rows" if gone else "negative squares"
         raise MergeError(f"Taking these rows out would leave {found}: they were never in.")
 
@@ -285,11 +285,11 @@ class PairSums:
 
     def __add__(self, other: Self) -> Self:
         """Pair by pair."""
-        return self._map(precise.add, other)
+        return self._map(double_double.add, other)
 
     def __sub__(self, other: Self) -> Self:
         """Pair by pair; once no weight is left, every sum is exactly zero."""
-        left = self._map(precise.subtract, other)
+        left = self._map(double_double.subtract, other)
         if left.weight < -RESIDUE * self.weight:
             raise MergeError("Taking these rows out would leave a negative weight: they were never in.")
         gone = left.weight <= RESIDUE * self.weight
@@ -299,7 +299,7 @@ class PairSums:
 
     def __mul__(self, factor: float) -> Self:
         """Every pair times a factor."""
-        return self._map(lambda pair: precise.scale(pair, factor))
+        return self._map(lambda pair: double_double.scale(pair, factor))
 
     def __eq__(self, other: object) -> bool:
         """Same values to the bit, after rounding each pair to one float64."""
@@ -366,12 +366,12 @@ class MomentSums(PairSums):
     @cached_property
     def mean(self) -> Floats:
         """Weighted mean (d,)."""
-        return precise.divide(self.total_pair, self.weight_pair)[0]
+        return double_double.divide(self.total_pair, self.weight_pair)[0]
 
     @cached_property
     def scatter(self) -> Floats:
         """Centred cross-products (d, d): the sum of w (x - mean)(x - mean)'."""
-        return precise.centred(self.weight_pair, self.total_pair, self.cross_pair)
+        return double_double.centred(self.weight_pair, self.total_pair, self.cross_pair)
 
     @property
     def covariance(self) -> Floats:

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import precise
+from suffice import double_double
 from suffice.answers import MomentSums, check_moments_left, checked_floats, same_bits
 from suffice.domain import Domain
+from suffice.double_double import RESIDUE
 from suffice.errors import FileFormatError, MergeError, listing
-from suffice.precise import RESIDUE
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -50,12 +50,12 @@ class MomentsByTable:
     @cached_property
     def mean(self) -> Floats:
         """Weighted means (k, d)."""
-        return precise.divide(self.total_pair, self.weight_pair[..., None])[0]
+        return double_double.divide(self.total_pair, self.weight_pair[..., None])[0]
 
     @cached_property
     def scatter(self) -> Floats:
         """Centred cross-products (k, d, d)."""
-        return precise.centred(self.weight_pair, self.total_pair, self.cross_pair)
+        return double_double.centred(self.weight_pair, self.total_pair, self.cross_pair)
 
     def at(self, place: int) -> MomentSums:
         """The moments of one joint state, by its place in `cells`."""
@@ -64,7 +64,7 @@ class MomentsByTable:
     def pooled(self) -> MomentSums:
         """The moments of all rows together."""
         sums = [np.moveaxis(getattr(self, name), 1, -1) for name in self.pairs]
-        return MomentSums(*(precise.sum_pairs(*s) if s.shape[-1] else np.zeros(s.shape[:-1]) for s in sums))
+        return MomentSums(*(double_double.sum_pairs(*s) if s.shape[-1] else np.zeros(s.shape[:-1]) for s in sums))
 
     def select(self, axes: Sequence[int]) -> Self:
         """The sums of some of the real variables."""
@@ -76,12 +76,12 @@ class MomentsByTable:
 
     def __add__(self, other: MomentsByTable) -> MomentsByTable:
         """Joint state by joint state."""
-        return _together((self, other), precise.add)
+        return _together((self, other), double_double.add)
 
     def __sub__(self, other: MomentsByTable) -> MomentsByTable:
         """Joint state by joint state; those without weight left are gone, a negative weight is an error."""
-        before = _together((self, other * 0.0), precise.add, other.cells)
-        left = _together((self, other), precise.subtract)
+        before = _together((self, other * 0.0), double_double.add, other.cells)
+        left = _together((self, other), double_double.subtract)
         if (left.weight < -RESIDUE * before.weight).any():
             raise MergeError("Taking these rows out would leave a negative weight: they were never in.")
         stays = left.weight > RESIDUE * before.weight
@@ -91,7 +91,7 @@ class MomentsByTable:
 
     def __mul__(self, factor: float) -> MomentsByTable:
         """Every pair times a factor; joint states of no weight vanish."""
-        scaled = (precise.scale(getattr(self, name), factor) for name in self.pairs)
+        scaled = (double_double.scale(getattr(self, name), factor) for name in self.pairs)
         return MomentsByTable(self.cells, *scaled)._kept(self.weight * factor > 0)
 
     def _kept(self, chosen: NDArray[Any]) -> MomentsByTable:

@@ -24,8 +24,12 @@ class Registry(Generic[T]):
         """Enter what gives a value, under its name."""
         self._known[name] = load
 
+    def own(self) -> tuple[str, ...]:
+        """The names that were entered, in that order."""
+        return tuple(self._known)
+
     def names(self) -> tuple[str, ...]:
-        """The names, in the order in which they were entered, then those of other packages."""
+        """The same, then those that other packages offer."""
         return (*self._known, *(name for name in self._offered() if name not in self._known))
 
     def find(self, name: str) -> T | None:

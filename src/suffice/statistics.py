@@ -156,13 +156,36 @@ class Sums(Statistic):
 
 
 #: Functions of one column that `Sums` may add up, with the condition on the values and its name.
-FUNCTIONS: Mapping[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Any], str]] = {
+FUNCTIONS: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Any], str]] = {
     "x": (lambda x: x, np.isfinite, "finite"),
     "nonnegative": (lambda x: x, lambda x: x >= 0, "zero or more"),
     "log": (np.log, lambda x: x > 0, "positive"),
     "log1m": (lambda x: np.log1p(-x), lambda x: x < 1, "below one"),
     "reciprocal": (np.reciprocal, lambda x: x > 0, "positive"),
 }
+
+
+def register_function(
+    name: str,
+    function: Callable[[Floats], Floats],
+    allowed: Callable[[Floats], Any] = np.isfinite,
+    condition: str = "finite",
+) -> None:
+    """Let `Sums` add up a function of one column under a name.
+
+    Summaries hold the name alone: a process that reads them, or that answers them, must have registered the function.
+
+    Args:
+        name: what a term ``(variable, name)`` calls it; a name that is taken by another function is an error.
+        function: of an array (n,), one number for each value.
+        allowed: which values it takes, one truth value for each.
+        condition: that condition in words, as in "expected positive numbers".
+    """
+    known = FUNCTIONS.get(name)
+    if known is not None and known[0] is not function:
+        raise OptionError(f"The name {name!r} is taken by another function; known functions: {listing(FUNCTIONS)}.")
+    FUNCTIONS[name] = (function, allowed, condition)
+
 
 QUESTIONS: Mapping[str, type[Statistic]] = {
     kind.__name__: kind for kind in (Counts, Moments, MomentsBy, Patterns, CompleteRows, Sums)

@@ -247,3 +247,30 @@ def test_the_template_looks_two_steps_to_each_side() -> None:
         assert name in found
     assert features([["B12"]], 1)[0][1:4] == ["0[-2]=<s>", "0[-1]=<s>", "0[0]=B12"]
     assert "0.shape=X0" in features([["B12"]], 1)[0]
+
+
+def test_another_package_registers_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from suffice.cli.commands import ModelCommands
+    from suffice.cli.kinds import COMMANDS, commands_for, commands_of
+    from suffice.fitting.portrait import Portrait
+
+    class Coin(sf.Bernoulli):
+        """A model of another package."""
+
+        def portrait(self) -> Portrait:
+            return Portrait("Coin", kind="coin")
+
+    class CoinCommands(ModelCommands):
+        """Its verbs."""
+
+        def sample(self, n: int, form: Any) -> dict[str, Any]:
+            return {"side": ["heads"] * n}
+
+    monkeypatch.setattr(COMMANDS, "_known", dict(COMMANDS._known))
+    with pytest.raises(sf.OptionError, match="--model 'coin': expected one of bayes, markov, gaussian, glm"):
+        commands_for("coin")
+    COMMANDS.register("coin", lambda: CoinCommands)
+    assert commands_for("coin") is CoinCommands
+    assert commands_of(Coin(0.5)).sample(2, None) == {"side": ["heads", "heads"]}  # type: ignore[arg-type]
+    with pytest.raises(sf.OptionError, match="A Coin predicts nothing"):
+        commands_of(Coin(0.5)).predict([], None)  # type: ignore[arg-type]

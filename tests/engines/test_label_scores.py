@@ -8,6 +8,7 @@ import pytest
 from suffice.engines.chain import chains_from_logs
 from suffice.engines.label_scores import ChainWeights, Matrix, Packing, ScoredSteps, part_of
 from suffice.kernels import chain as kernels
+from suffice.kernels.chain_batches import batches
 from suffice.kernels.choice import force
 
 
@@ -54,8 +55,8 @@ def test_expected_features_are_those_of_dense_arrays(path: str, plain: bool, siz
 @pytest.mark.parametrize("plain", [True, False])
 @pytest.mark.parametrize("size", [3, 22, 41])
 def test_many_sequences_side_by_side_are_those_of_dense_arrays(plain: bool, size: int) -> None:
-    """Three groups of 32 sequences, the last one with idle lanes, and a sequence that is too long for any of them."""
-    lengths = np.append(np.random.default_rng(2).integers(1, 30, size=80), 2000)
+    """Three batches of 32 sequences, the last one not full, and a sequence that is too long for any of them."""
+    lengths = np.append(np.random.default_rng(2).integers(15, 30, size=90), 2000)
     design, packing, offsets, (weights, dense, mask) = problem(size, size, plain, lengths)
     shares = np.random.default_rng(1).random(len(lengths))
     law = chains_from_logs(
@@ -69,8 +70,7 @@ def test_many_sequences_side_by_side_are_those_of_dense_arrays(plain: bool, size
     with force("compiled"):
         steps = ScoredSteps(design, packing, offsets)
         found = steps.expected(weights, shares)
-    assert steps.lanes is not None
-    assert sorted(set(steps.lanes.sequences.ravel().tolist())) == list(range(-1, 80))
+    assert sorted(set(batches(lengths, size).ravel().tolist())) == list(range(-1, 90))
     np.testing.assert_allclose(found.log_partition, law.log_partition, rtol=1e-12)
     np.testing.assert_allclose(found.states, (dense.T @ rows)[mask], rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(found.transitions, law.transition_sums, rtol=1e-11, atol=1e-12)
@@ -78,8 +78,8 @@ def test_many_sequences_side_by_side_are_those_of_dense_arrays(plain: bool, size
     np.testing.assert_allclose(found.ends[1], rows[offsets[1:] - 1].sum(axis=0), rtol=1e-11)
 
 
-def test_sequences_in_need_of_log_space_leave_their_lanes() -> None:
-    """One loses its mass on the way forward and one at its end; the others of their group keep their sums."""
+def test_sequences_in_need_of_log_space_leave_their_batch() -> None:
+    """One loses its mass on the way forward and one at its end; the others of their batch keep their sums."""
     packing = Packing(np.arange(0, 16, 5), np.tile(np.arange(5, dtype=np.int32), 3), 5)
     features = [[2] * 4] * 40
     features[7], features[9] = [2, 0, 1, 2], [2, 2, 2, 0]
@@ -144,13 +144,14 @@ def test_sums_do_not_depend_on_threads_or_pieces(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(found[0].states, whole.states, rtol=1e-12, atol=1e-14)
 
 
-def test_sums_side_by_side_do_not_depend_on_threads() -> None:
+def test_sums_side_by_side_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "PIECE", 16_000)
     design, packing, offsets, (weights, _, _) = problem(5, 6, True, np.full(200, 4))
     with force("compiled"):
         steps = [ScoredSteps(design, packing, offsets, threads=threads) for threads in (1, 3)]
         found = [one.expected(weights, np.ones(200)) for one in steps]
-    assert steps[0].lanes is not None
-    assert len(steps[0].lanes.slots) > 3
+    assert len(steps[0].pieces) > 3
+    assert len(batches(np.diff(offsets), 6)) > 3
     np.testing.assert_array_equal(found[0].states, found[1].states)
     np.testing.assert_array_equal(found[0].transitions, found[1].transitions)
 

@@ -130,7 +130,7 @@ def test_a_column_without_a_name_joins_the_one_learned(make: Callable[[], Any], 
     whole = make().fit(pd.concat([named, named[:2]]))
     law = make().fit(named).partial_fit(rows[:2])
     np.testing.assert_allclose(flat(law), flat(whole), rtol=1e-12)
-    assert law.summary_ == whole.summary_
+    assert law.statistics_ == whole.statistics_
     assert law.score(rows) == law.score(named)
     np.testing.assert_allclose(flat(law.unlearn(rows[:2])), flat(make().fit(named)), rtol=1e-10)
     later = make().fit(rows).partial_fit(named[:2])
@@ -149,7 +149,7 @@ def test_two_names_are_an_error_with_a_remedy() -> None:
 
 def test_a_fit_starts_afresh_under_any_name() -> None:
     law = sf.Normal().fit(HEIGHTS).fit(pd.Series([4.0, 6.0], name="weight"))
-    assert (law.mean_, law.summary_.domain.names) == (5.0, ("weight",))
-    assert law.fit([1.0, 3.0]).summary_.domain.names == ("x",)
+    assert (law.mean_, law.statistics_.domain.names) == (5.0, ("weight",))
+    assert law.fit([1.0, 3.0]).statistics_.domain.names == ("x",)
     several = sf.Dirichlet().fit(SHARES).fit(SHARES.set_axis(["c", "d"], axis=1))
     assert several.columns_ == ("c", "d")

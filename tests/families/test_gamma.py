@@ -10,6 +10,7 @@ from scipy import integrate, special, stats
 
 import suffice as sf
 from families.law_oracles import Grid, check_entropy_and_divergence, check_exponential_family, maximise, weighted
+from moved_parameters import with_parameters
 from suffice.families import gamma_function as gf
 
 X = np.array([0.5, 0.1, 2.25, 4.5, 0.125, 1.0, 3.0, 1.75])
@@ -317,7 +318,7 @@ def test_ratios_of_gamma_functions_at_large_arguments() -> None:
 def test_the_certificate_measures_wrong_parameters_as_its_definition_says(shape: float, rate: float) -> None:
     summary = sf.summarize(sf.Gamma(), X, W)
     law = sf.Gamma().fit(summary)
-    law._parameters = {"shape": shape, "rate": rate}
+    law = with_parameters(law, {"shape": shape, "rate": rate})
     gap, decrement = law._gap(summary)
     rows = weighted(X, W)
     slope = np.array([np.log(rows).mean(), rows.mean()]) - [special.digamma(shape) - math.log(rate), shape / rate]

@@ -13,6 +13,7 @@ from scipy import optimize
 from scipy import stats as scipy_stats
 
 import suffice as sf
+from moved_parameters import certificate_of, with_parameters
 
 #: Their annotations say `float` for arrays too.
 stats: Any = scipy_stats
@@ -101,8 +102,8 @@ def test_the_value_gap_of_a_closed_form_is_what_was_lost(name: str, factor: floa
     assert honest.value_gap is not None
     assert honest.value_gap < 1e-25
     best = log_likelihood(fitted.parameters_, rows)
-    fitted._parameters = fitted._check(tampered(fitted, factor))
-    certificate = fitted._certify(fitted.summary_)
+    fitted = with_parameters(fitted, tampered(fitted, factor))
+    certificate = certificate_of(fitted)
     lost = (best - log_likelihood(fitted.parameters_, rows)) / len(rows)
     assert certificate.bound
     assert certificate.moment_gap > 1e-10
@@ -125,8 +126,8 @@ def test_the_certificate_of_an_iterated_law_sees_what_was_lost(name: str, factor
     )
     assert fitted.report_.certificate.value_gap < 1e-15
     for moved in names:
-        fitted._parameters = fitted._check(fitted.parameters_ | {moved: fitted.parameters_[moved] * factor})
-        certificate = fitted._certify(fitted.summary_)
+        fitted = with_parameters(fitted, fitted.parameters_ | {moved: fitted.parameters_[moved] * factor})
+        certificate = certificate_of(fitted)
         lost = (-found.fun - log_likelihood(fitted.parameters_, rows)) / len(rows)
         assert certificate.moment_gap > 1e-5
         if certificate.bound:
@@ -188,8 +189,8 @@ def test_the_value_gap_of_a_posterior_mode_is_what_was_lost(name: str, factor: f
     assert certificate.value_gap < 1e-25
     assert "at most" in str(fitted.report_)
     best = log_likelihood(fitted.parameters_, rows) + log_prior(fitted.parameters_)
-    fitted._parameters = fitted._check(tampered(fitted, factor))
-    certificate = fitted._certify(fitted.summary_)
+    fitted = with_parameters(fitted, tampered(fitted, factor))
+    certificate = certificate_of(fitted)
     lost = best - log_likelihood(fitted.parameters_, rows) - log_prior(fitted.parameters_)
     assert certificate.moment_gap > 1e-4
     assert certificate.bound

@@ -13,6 +13,7 @@ from scipy import stats
 
 import suffice as sf
 from families.law_oracles import maximise, weighted
+from moved_parameters import with_parameters
 
 Floats = NDArray[np.float64]
 
@@ -353,7 +354,7 @@ def test_options_are_checked() -> None:
 def test_the_certificate_measures_wrong_parameters_as_its_definition_says() -> None:
     summary = sf.summarize(sf.MultivariateNormal(), FRAME, W)
     law = sf.MultivariateNormal().fit(FRAME)
-    law._parameters = {"mean": MEAN, "covariance": COVARIANCE}
+    law = with_parameters(law, {"mean": MEAN, "covariance": COVARIANCE})
     gap, decrement = law._gap(summary)
     rows = weighted(ROWS, W)
     statistics = LAW.sufficient_statistics(rows).mean(axis=0) - LAW.mean_parameters_

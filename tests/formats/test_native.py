@@ -3,10 +3,8 @@
 import copy
 import json
 import pickle
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,9 @@ from suffice import storage
 from suffice.answers import CountTable, MomentSums, PatternTable, TermSums
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError
-from suffice.formats import FORMATS, native, read, write
+from suffice.formats import FORMATS, Format, native, read, register, write
 from suffice.statistics import Counts, Moments, Patterns, Statistic, Summary, Sums
+from suffice.storage.encoding import CLASSES
 
 # --------------------------------------------------------------------------------------------------------------------
 # The table of formats
@@ -48,18 +47,65 @@ def test_a_missing_file_is_reported_as_such(tmp_path: Path) -> None:
         read(tmp_path / "absent.suffice")
 
 
-def test_another_format_enters_by_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = ModuleType("short_format")
-    module.load = lambda path: Path(path).read_text()
-    monkeypatch.setitem(sys.modules, "short_format", module)
-    monkeypatch.setitem(FORMATS, ".short.json", "short_format")
+def test_another_format_enters_by_its_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FORMATS, "_known", dict(FORMATS._known))
+    register(".short.json", lambda path: Path(path).read_text())
     (tmp_path / "m.short.json").write_text("read by the longer ending")
     assert native.read(tmp_path / "m.short.json") == "read by the longer ending"
     with pytest.raises(OptionError, match="can be read but not written"):
         native.write(Domain(), tmp_path / "m.short.json")
-    module.save = lambda path, model: Path(path).write_text(repr(model))
+
+    def save(path: Any, model: Any) -> None:
+        Path(path).write_text(repr(model))
+
+    register(".short.json", read, save)
     native.write(Domain(), tmp_path / "m.short.json")
     assert (tmp_path / "m.short.json").read_text() == "Domain()"
+
+
+class Offered:
+    """An entry point, as another package declares it."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.value = name, value
+
+    def load(self) -> Any:
+        return self.value
+
+
+def test_other_packages_offer_formats_and_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Offering(sf.Normal):
+        """A model of another package."""
+
+    texts = Format(lambda path: Path(path).read_text())
+    groups = {
+        "suffice.formats": [Offered(".words", texts), Offered(".json", texts)],
+        "suffice.models": [Offered("Offering", Offering)],
+    }
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: groups.get(group, []))
+    for registry in (FORMATS, CLASSES):
+        monkeypatch.setattr(registry, "_known", dict(registry._known))
+    (tmp_path / "m.words").write_text("one two")
+    assert read(tmp_path / "m.words") == "one two"
+    assert ".words" in FORMATS.names()
+    sf.Normal(0.0, 1.0).write(tmp_path / "m.json")
+    assert read(tmp_path / "m.json").mean_ == 0.0  # What the package has itself is not replaced.
+    Offering(1.0, 2.0).write(tmp_path / "mine.json")
+    found = read(tmp_path / "mine.json")
+    assert type(found) is Offering
+    assert found.parameters_ == {"mean": 1.0, "variance": 2.0}
+
+
+def test_a_class_of_ones_own_is_registered_for_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mine(sf.Normal):
+        """A model of the user."""
+
+    with pytest.raises(OptionError, match="an object of class Mine, which suffice does not export"):
+        Mine(1.0, 2.0).write(tmp_path / "mine.suffice")
+    monkeypatch.setattr(CLASSES, "_known", dict(CLASSES._known))
+    storage.register(Mine)
+    Mine(1.0, 2.0).write(tmp_path / "mine.suffice")
+    assert type(read(tmp_path / "mine.suffice")) is Mine
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from suffice.double_double import add, centred, rounded, subtract
 from suffice.errors import DataError
 from suffice.kernels import choice, moments
 from suffice.kernels.moments import all_finite, column_sums, moment_sums
-from suffice.precise import add, centred, rounded, subtract
 
 Floats = NDArray[np.float64]
 PATHS = ("numpy", "compiled")

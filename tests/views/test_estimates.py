@@ -92,7 +92,7 @@ def test_matched_statistics_of_markov_networks_graphs_and_laws() -> None:
 def test_a_report_knows_its_model_and_stays_itself() -> None:
     net = sf.BayesianNetwork([("a", "b")], prior=1.0).fit(ROWS)
     report = net.report_
-    assert report == net.report_
+    assert report is net.report_
     bare = sf.Report.from_plain(report.to_plain())
     assert bare == report
     assert hash(bare) == hash(report)

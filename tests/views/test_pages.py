@@ -268,3 +268,12 @@ def test_a_mixture_is_drawn_as_a_mixture() -> None:
     assert "components" not in bell
     assert "standard deviation" in twin
     assert ", 2 components" in twin
+
+
+def test_columns_of_a_hidden_markov_model_have_tables_of_their_own() -> None:
+    rows = {"x": VALUES, "c": RNG.choice(["a", "b"], 60)}
+    model = sf.HiddenMarkovModel(["u", "v"], emission=[sf.Normal(), sf.Categorical()], prior=1.0)
+    known = [["u", "v"] * 30]
+    text = model.fit(rows, known, columns=["x", "c"]).report_.to_html()
+    assert "<summary>Value of x, given the state</summary>" in text
+    assert "<summary>Probabilities of c, given the state</summary>" in text

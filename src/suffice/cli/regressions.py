@@ -52,7 +52,7 @@ class RegressionCommands(ModelCommands):
         form.check("--model glm", "weight", "response", "columns")
         options = wish.options(prior=weights_prior(wish.prior))
         if "estimate" in options:
-            raise OptionError("--model glm takes no --estimate; with a prior it finds the posterior mode.")
+            raise OptionError("--model glm takes no --estimate; with a prior it finds the MAP estimate.")
         sides = {name: str(options.pop(name)) for name in _SIDES if name in options}
         formula, data = (files[0], files[1:]) if "~" in files[0] else (None, files)
         if not data:

@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.workers import worker_count
-from suffice.kernels.chain_lanes import LANES
+from suffice.kernels.chain_batches import WIDTH
 from suffice.kernels.threads import one_blas_thread, run
 
 Answer = TypeVar("Answer")
 
-#: Numbers (steps times labels) in a block, and the most where eight sequences, to be worked on side by side, need more.
+#: Numbers (steps times labels) in a block, and the most where a batch of sequences needs more.
 BLOCK = 1 << 18
 LARGE_BLOCK = 1 << 23
 
 
 def blocks(offsets: NDArray[np.int64], size: int) -> list[tuple[int, int]]:
     """Ranges of whole sequences of about `BLOCK` numbers; they depend on the data alone, not on the threads."""
-    some = LANES * int(np.diff(offsets).mean()) * size if len(offsets) > LANES else 0
+    some = WIDTH * int(np.diff(offsets).mean()) * size if len(offsets) > WIDTH else 0
     most = max((some if some <= LARGE_BLOCK else BLOCK, BLOCK)) // max(size, 1)
     most = max(most, 1)
     marks = np.searchsorted(offsets, np.arange(most, int(offsets[-1]), most))

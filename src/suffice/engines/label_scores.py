@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from suffice.engines.chain import Chains
 from suffice.engines.workers import worker_count
 from suffice.kernels import chain as chain_kernels
-from suffice.kernels import label_lanes
 from suffice.kernels import label_scores as kernels
+from suffice.kernels.chain_batches import TILE, filled_up
 from suffice.kernels.label_scores import Matrix as Matrix
 from suffice.kernels.label_scores import Packing as Packing
 from suffice.kernels.label_scores import label_pairs as label_pairs
@@ -31,8 +31,6 @@ Ints = NDArray[np.int64]
 
 #: Sums that are kept apart until the end: at most this many, and this many numbers in all.
 MOST_SLOTS, SLOT_NUMBERS = 16, 4_000_000
-#: Numbers in one vector register.
-LANES = 4
 #: Bytes that matrices of transitions for each step may take at once.
 MATRIX_BYTES = 32_000_000
 
@@ -71,7 +69,6 @@ class ScoredSteps:
         conditions: a SciPy matrix (steps, g) of the features that transitions depend on, or None.
         threads: None is one for each core.
         calls: how many evaluations are to be expected; None leaves the choice of the path to what has been spent.
-        lanes: whether to put sequences side by side, which takes time once and saves it at each evaluation.
     """
 
     def __init__(
@@ -83,7 +80,6 @@ class ScoredSteps:
         conditions: Any = None,
         threads: int | None = None,
         calls: int | None = None,
-        lanes: bool = True,
     ) -> None:
         """See the class."""
         self.design, self.packing, self.offsets, self.conditions = design, packing, offsets, conditions
@@ -92,12 +88,8 @@ class ScoredSteps:
         most = None if conditions is None else max(MATRIX_BYTES // (8 * packing.size**2), 1)
         self.pieces = chain_kernels.pieces(offsets, packing.size, most)
         # Rows of whole vectors are read and written half as fast again; what is beyond the labels has no mass.
-        self.width = -(-packing.size // LANES) * LANES if self.use and packing.size > LANES else packing.size
+        self.width = filled_up(packing.size) if self.use and packing.size > TILE else packing.size
         self._buffers: dict[int, tuple[Floats, Floats, Floats]] = {}
-        plan = lanes and self.use and conditions is None and len(offsets) > label_lanes.LANES // 2
-        self.lanes = label_lanes.plan_lanes(design, packing, offsets) if plan else None
-        self._lane_buffers: dict[int, tuple[Floats, Floats]] = {}
-        self._kept: Floats | None = None
 
     def chains(self, weights: ChainWeights) -> Iterator[tuple[Chains, tuple[int, int]]]:
         """The law of the labels, piece by piece, each with the range of its steps."""
@@ -108,8 +100,6 @@ class ScoredSteps:
 
     def expected(self, weights: ChainWeights, shares: Floats) -> ExpectedFeatures:
         """Log partition and expected features; shares (n,): how often each sequence counts."""
-        if self.lanes is not None:
-            return self._in_lanes(self.lanes, weights, shares)
         size, count = self.packing.size, len(self.packing.labels)
         slots = self._slots()
         log_partition = np.zeros(len(self.offsets) - 1)
@@ -130,69 +120,6 @@ class ScoredSteps:
         run(task, enumerate(slots), min(self.threads, len(slots)))
         sums = (np.add.reduce(part, axis=0) for part in (states, transitions, ends, conditioned))
         return ExpectedFeatures(log_partition, *sums)
-
-    def _in_lanes(self, lanes: label_lanes.Lanes, weights: ChainWeights, shares: Floats) -> ExpectedFeatures:
-        """The same, 32 sequences side by side; what does not fit into the lanes comes after, one by one."""
-        size, padded, _ = lanes.sizes
-        wide = np.zeros(lanes.count)
-        wide[lanes.places] = weights.states
-        matrix, ends, shifts = self._scaled(weights)
-        by_lane = np.where(lanes.sequences >= 0, shares[lanes.sequences], 0.0)
-        masses = np.empty(by_lane.shape)
-        states = self._sums(len(lanes.slots), len(wide))
-        pairs = np.zeros((len(lanes.slots), padded * padded * label_lanes.PART))
-        borders = np.zeros((len(lanes.slots), 2 * padded))
-
-        def task(item: tuple[int, tuple[int, int]], worker: int) -> None:
-            place, span = item
-            states[place] = 0.0
-            found = (masses, states[place], pairs[place], borders[place])
-            work = self._lane_buffer(worker)
-            label_lanes.expected(lanes, wide, (matrix, ends), span, by_lane, work, found)
-
-        run(task, enumerate(lanes.slots), min(self.threads, len(lanes.slots)))
-        log_partition = np.full(len(self.offsets) - 1, np.nan)
-        there = lanes.sequences >= 0
-        log_partition[lanes.sequences[there]] = masses[there]
-        log_partition += shifts
-        sums = np.add.reduce(pairs, axis=0).reshape(padded, padded, label_lanes.PART).sum(axis=2)
-        found = ExpectedFeatures(
-            log_partition,
-            np.add.reduce(states, axis=0)[lanes.places],
-            sums[:size, :size] * matrix,
-            np.add.reduce(borders, axis=0).reshape(2, padded)[:, :size],
-            np.zeros((0, size, size)),
-        )
-        self._add_others(found, weights, shares)
-        return found
-
-    def _add_others(self, found: ExpectedFeatures, weights: ChainWeights, shares: Floats) -> None:
-        """The sequences whose log partition is not known yet: too long for the lanes, or in need of log space."""
-        for s in np.flatnonzero(np.isnan(found.log_partition)).tolist():
-            own, _ = self._piece((s, s + 1), weights, shares, found.states, 0)
-            found.log_partition[s] = own[0][0]
-            found.transitions[:] += own[1][: self.packing.size, : self.packing.size]
-            found.ends[:] += own[2][:, : self.packing.size]
-
-    def _scaled(self, weights: ChainWeights) -> tuple[Floats, Floats, Floats]:
-        """Transitions (K, K) and ends (2, K) with a maximum of 1, and the logs taken out, by sequence (n,)."""
-        tops = [float(part.max()) for part in (weights.transitions, *weights.ends)]
-        tops = [top if np.isfinite(top) else 0.0 for top in tops]
-        shifts = tops[0] * (np.diff(self.offsets) - 1) + tops[1] + tops[2]
-        return np.exp(weights.transitions - tops[0]), np.exp(weights.ends - np.array(tops[1:])[:, None]), shifts
-
-    def _sums(self, slots: int, count: int) -> Floats:
-        """Room for packed sums (slots, count); made once, as new pages cost more than the arithmetic."""
-        if self._kept is None:
-            self._kept = np.empty((slots, count))
-        return self._kept
-
-    def _lane_buffer(self, worker: int) -> tuple[Floats, Floats]:
-        """Potentials and rows of the lanes of one worker."""
-        if worker not in self._lane_buffers and self.lanes is not None:
-            numbers = self.lanes.longest * self.lanes.sizes[1] * label_lanes.LANES
-            self._lane_buffers[worker] = (np.empty(numbers), np.empty(numbers))
-        return self._lane_buffers[worker]
 
     def _piece(
         self, piece: tuple[int, int], weights: ChainWeights, shares: Floats, states: Floats, worker: int

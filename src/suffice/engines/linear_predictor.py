@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import MomentSums
+from suffice.engines.workers import with_one_blas_thread
 from suffice.kernels.dense_rows import BLAS
 from suffice.kernels.dense_rows import RowProducts as RowProducts
 from suffice.kernels.dense_rows import row_products as row_products
 from suffice.kernels.moments import moment_sums
 from suffice.kernels.row_laws import logistic_rows as logistic_rows
-from suffice.kernels.threads import blas_threads, one_blas_thread, run, thread_count
+from suffice.kernels.threads import blas_threads, run, thread_count
 from suffice.kernels.weighted_gram import WeightedGram, block_rows
 
 Floats = NDArray[np.float64]
@@ -307,14 +308,6 @@ def _piece_rows(block: Block) -> int:
     columns = max(1, block.dense.shape[1])
     most = min(PIECE_ROWS, max(LEAST_PIECE, _PIECE // columns, _ROWS_A_COLUMN * columns))
     return int(-(-block.rows // max(1, -(-block.rows // most))))
-
-
-def with_one_blas_thread(call: Callable[[], Answer]) -> Answer:
-    """Make a call in which many small products follow each other: threads inside each would wait for one another."""
-    import scipy.linalg.blas  # noqa: F401
-
-    with one_blas_thread():
-        return call()
 
 
 def _sum(answers: Sequence[Any]) -> Any:

@@ -1,8 +1,13 @@
-"""How many threads an engine works with."""
+"""The threads that an engine works with: its own, and those of BLAS."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from suffice.checks import whole_number
+
+Answer = TypeVar("Answer")
 
 
 def worker_count(threads: int | None) -> int:
@@ -12,3 +17,13 @@ def worker_count(threads: int | None) -> int:
     if threads is None:
         return thread_count()
     return whole_number(threads, "threads", otherwise=", or None for all cores")
+
+
+def with_one_blas_thread(call: Callable[[], Answer]) -> Answer:
+    """Make a call in which many small products follow each other: threads inside each would wait for one another."""
+    import scipy.linalg.blas  # noqa: F401  BLAS can be held to one thread once it is loaded.
+
+    from suffice.kernels.threads import one_blas_thread
+
+    with one_blas_thread():
+        return call()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.domain import Domain, Variable, is_gap
+from suffice.domain import Variable, is_gap
 from suffice.errors import MergeError, NotFittedError, OptionError, listing, shortened
-from suffice.fitting.template import TemplateEstimator
+from suffice.families.fitted import FamilyFitted
+from suffice.fitting.driver import Fit
+from suffice.fitting.estimator import SummaryEstimator
+from suffice.fitting.summaries import SummaryTask
 from suffice.statistics import Summary
 
 if TYPE_CHECKING:
@@ -219,8 +225,56 @@ _EVALUATING = (
 )
 
 
-class Distribution(TemplateEstimator):
-    """A law that is unfitted (``Normal()``), given (``Normal(mean=0, variance=10)``) or fitted.
+class RunOptions(TypedDict, total=False):
+    """Options that steer an iterative fit and are no part of the distribution; see `suffice.fitting.control.Control`.
+
+    A family that is fitted by Newton takes them as ``**run: Unpack[RunOptions]`` behind its own options and hands them
+    to the constructor of its base.
+    """
+
+    #: Steps of Newton at most.
+    max_iter: int
+    #: The Newton decrement at which the fit has converged.
+    tolerance: float
+    #: Time limit.
+    max_seconds: float | None
+    #: Show a bar.
+    progress: bool
+    #: Called with the state after each step; True stops.
+    callback: Callable[..., Any] | None
+    #: A file from which an interrupted fit goes on.
+    checkpoint: str | Path | None
+
+
+RUN_DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "max_iter": 200,
+        "tolerance": 1e-11,
+        "max_seconds": None,
+        "progress": False,
+        "callback": None,
+        "checkpoint": None,
+    }
+)
+
+
+def _name_run_options(constructor: Any) -> frozenset[str] | None:
+    """Spell the options that a constructor takes as ``**run`` out in its signature; None where it takes none."""
+    if not constructor.__code__.co_flags & inspect.CO_VARKEYWORDS:
+        return None
+    signature = inspect.signature(constructor)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    kinds = RunOptions.__annotations__
+    run = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
+        for name, default in RUN_DEFAULTS.items()
+    ]
+    constructor.__signature__ = signature.replace(parameters=[*own, *run])
+    return frozenset(p.name for p in [*own[1:], *run])
+
+
+class Distribution(SummaryEstimator):
+    """A distribution that is unfitted (``Normal()``), given (``Normal(mean=0, variance=10)``) or fitted.
 
     Parameters are read with a trailing underscore (``mean_``) whether given or fitted.
     """
@@ -228,21 +282,29 @@ class Distribution(TemplateEstimator):
     #: Usual parameters, in the order of the constructor.
     parameter_names: ClassVar[tuple[str, ...]] = ()
 
-    _parameters: dict[str, Any]
+    #: All options, where some of them steer a fit; None where the constructor names its options itself.
+    _taken: ClassVar[frozenset[str] | None] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let every evaluation overflow to inf without a warning."""
+        """Let every evaluation overflow to inf without a warning, and name the options that steer a fit."""
         super().__init_subclass__(**options)
         for name in _EVALUATING:
             if name in cls.__dict__:
                 setattr(cls, name, np.errstate(over="ignore")(cls.__dict__[name]))
+        if "__init__" in cls.__dict__:
+            cls._taken = _name_run_options(cls.__dict__["__init__"])
 
     def __init__(self, **options: Any) -> None:
-        """Keep the options; when every parameter is given, the law is ready for use."""
+        """Keep the options; when every parameter is given, the distribution is ready for use."""
+        if self._taken is not None:
+            unknown = next((name for name in options if name not in self._taken), None)
+            if unknown is not None:
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {unknown!r}")
+            options = {**RUN_DEFAULTS, **options}
         super().__init__(**options)
         given = self._given()
         if given is not None:
-            self._parameters = self._check(given)
+            self._adopt(Fit(FamilyFitted(self._with_fit(None), self._check(given))))
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -251,28 +313,37 @@ class Distribution(TemplateEstimator):
         found = {name: self._options[name] for name in self.parameter_names}
         return None if any(value is None for value in found.values()) else found
 
+    @abstractmethod
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters in their final type; an impossible value is an error."""
-        raise NotImplementedError
 
     def _with(self, **parameters: Any) -> Self:
-        """The same law with these parameters given."""
+        """The same distribution with these parameters given."""
         fixed = {n: self._options[n] for n in self._option_names() if n in self._fixed_options()}
         return type(self)(**fixed, **parameters)
 
     def _fixed_options(self) -> Sequence[str]:
-        """Options that are part of the law rather than of its fit (states, a known size)."""
+        """Options that are part of the distribution rather than of its fit (states, a known size)."""
         return ()
+
+    def _n_free(self) -> int:
+        """Parameters that are learned; none of a distribution that is always given."""
+        return 0
+
+    @property
+    def n_params_(self) -> int:
+        """Number of free parameters."""
+        return self._n_free()
 
     @property
     def parameters_(self) -> dict[str, Any]:
         """The usual parameters by name."""
-        if "_parameters" not in self.__dict__:
+        if self._fit is None:
             names = ", ".join(self.parameter_names)
             raise NotFittedError(
                 f"This {type(self).__name__} has no parameters yet. Call fit, or give {names} in the constructor."
             )
-        return dict(self._parameters)
+        return dict(self._fit.fitted.parameters)
 
     def __getattr__(self, name: str) -> Any:
         """Parameters with a trailing underscore, then options."""
@@ -280,11 +351,11 @@ class Distribution(TemplateEstimator):
             return self.parameters_[name[:-1]]
         return super().__getattr__(name)
 
-    def _fitted_state(self) -> dict[str, Any]:
-        return {"parameters": self.parameters_}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._parameters = self._check(state["parameters"])
+    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
+        names = plain["names"]
+        return FamilyFitted(
+            self._with_fit(None), self._check(plain["parameters"]), names=None if names is None else tuple(names)
+        )
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
@@ -294,47 +365,35 @@ class Distribution(TemplateEstimator):
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def log_prob(self, x: Any) -> Floats:
         """Log density or log probability of each value, natural logarithm; -inf outside the support."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sample(self, n: int = 1, random_state: Any = None) -> Any:
         """`n` independent draws."""
-        raise NotImplementedError
 
-    def mean(self) -> Any:
-        """The expectation."""
-        raise NotImplementedError
+    def score_samples(self, x: Any) -> Floats:
+        """Log density or log probability of each row (n,); `score` is their mean.
 
-    def mode(self) -> Any:
-        """The point of highest density or probability."""
-        raise NotImplementedError
+        A table (a DataFrame, or a mapping of columns) of one column is read by that column.
+        """
+        if isinstance(x, Mapping) or hasattr(x, "columns"):
+            names = list(x if isinstance(x, Mapping) else x.columns)
+            x = x[self._column(names)]
+        return np.atleast_1d(self.log_prob(x))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _own(self, summary: Summary) -> Summary:
-        """The summary, where it is one of the columns that the law describes."""
-        only_variable(summary, self)
-        return summary
+    def _task(self) -> SummaryTask[FamilyFitted]:
+        raise OptionError(f"{type(self).__name__} is given by its parameters and is not fitted to rows.")
 
-    def _joining(self, summary: Summary) -> Summary:
-        """The summary under the name learned: a column without a name takes it, another name is an error."""
-        earlier: Summary | None = self.__dict__.get("summary_")
-        (found,) = summary.domain.variables
-        learned = found.name if earlier is None else earlier.domain.names[0]
-        if found.name == learned:
-            return summary
-        if UNNAMED not in (found.name, learned):
-            raise MergeError(
-                f"This {type(self).__name__} has learned the column {learned!r} and the data hold {found.name!r}. "
-                f"If they are the same, give the column by itself and its name with columns={learned!r}."
-            )
-        domain = Domain([replace(found, name=learned)])
-        questions = zip(self._ask(summary.domain), self._ask(domain), strict=True)
-        return Summary(domain, {new: summary[old] for old, new in questions}, summary.rows, summary.weight)
+    def _log_likelihood(self, summary: Summary) -> float:
+        """Sum over the rows of a summary, natural logarithm."""
+        raise OptionError(f"{type(self).__name__} has no sufficient statistics: use log_prob of the rows.")
 
     def _column(self, columns: Sequence[Hashable]) -> Hashable:
-        """The one column that a law of one variable reads."""
+        """The one column that a distribution of one variable reads."""
         if len(columns) != 1:
             raise OptionError(
                 f"{type(self).__name__} describes one column and the data have {len(columns)}: "
@@ -343,9 +402,10 @@ class Distribution(TemplateEstimator):
         return columns[0]
 
     def _variable(self, name: Hashable) -> Variable:
-        """The kind of column that the law describes."""
+        """The kind of column that the distribution describes."""
         return Variable(name, "real")
 
-    def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+    def _required(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+        """The variables to read, by column."""
         name = self._column(columns)
         return {name: self._variable(name)}

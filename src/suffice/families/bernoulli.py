@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,8 +23,10 @@ from suffice.families.base import (
     take_states,
 )
 from suffice.families.beta import Beta, trial_counts, trial_states
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
+from suffice.families.fitted import FamilyFitted
 from suffice.families.simplex import odds_cumulants, relative_entropy
+from suffice.fitting.control import Control
 from suffice.statistics import Counts, Statistic, Summary
 
 if TYPE_CHECKING:
@@ -54,8 +57,6 @@ class Bernoulli(ExponentialFamily):
     parameter_names = ("probability",)
     statistic_names = ("x",)
     conjugate_priors = ("Beta",)
-
-    _seen: tuple[Hashable, Hashable]
 
     def __init__(
         self,
@@ -88,7 +89,8 @@ class Bernoulli(ExponentialFamily):
         if self._options["states"] is not None:
             failure, success = Variable.discrete("x", self._options["states"]).states
             return failure, success
-        return self.__dict__.get("_seen")
+        seen: tuple[Hashable, Hashable] | None = None if self._fit is None else self._fit.fitted.states
+        return seen
 
     @property
     def states_(self) -> tuple[Hashable, Hashable]:
@@ -101,16 +103,11 @@ class Bernoulli(ExponentialFamily):
 
         return exponential_portrait(self, self.states_)
 
-    def _fitted_state(self) -> dict[str, Any]:
-        return super()._fitted_state() | {"states": list(self.states_)}
+    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
+        failure, success = Variable.discrete("x", plain["states"]).states
+        return replace(super()._fitted_from(plain), states=(failure, success))
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        super()._restore(state)
-        failure, success = Variable.discrete("x", state["states"]).states
-        self._seen = (failure, success)
-
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """One."""
         return 1
 
@@ -176,8 +173,8 @@ class Bernoulli(ExponentialFamily):
     def _from_natural(self, eta: Floats) -> dict[str, Any]:
         return {"probability": self._usual(eta)}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
-        return {"probability": float(mean[0])}
+    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+        return {"probability": float(mean[0])}, None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -230,7 +227,7 @@ class Bernoulli(ExponentialFamily):
             if set(map(state_key, self.states_)) != set(map(state_key, other.states_)):
                 raise OptionError(f"The laws have different states: {self.states_!r} and {other.states_!r}.")
             theirs = 1 - theirs
-        return relative_entropy([1 - mine, mine], [1 - theirs, theirs])
+        return float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -249,11 +246,8 @@ class Bernoulli(ExponentialFamily):
         failures, successes = self._counts(summary)
         return np.array([successes / (failures + successes)])
 
-    def _solve(self, summary: Summary) -> Any:
-        self._refuse_given()
-        if self._options["states"] is None:
-            self._seen = trial_states(only_variable(summary, self))
-        return super()._solve(summary)
+    def _states_in(self, summary: Summary) -> tuple[Hashable, Hashable]:
+        return self._known_states() or trial_states(only_variable(summary, self))
 
     def _edge(self, summary: Summary) -> tuple[str, ...]:
         failures, successes = self._counts(summary)
@@ -263,7 +257,7 @@ class Bernoulli(ExponentialFamily):
 
     def _shortfall(self, summary: Summary) -> float:
         counts = np.array(self._counts(summary))
-        return relative_entropy(counts / counts.sum(), [1 - self.probability_, self.probability_])
+        return float(relative_entropy(counts / counts.sum(), [1 - self.probability_, self.probability_]))
 
     def _log_likelihood(self, summary: Summary) -> float:
         from scipy.special import xlog1py, xlogy

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +12,7 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.families import simplex
 from suffice.families.base import (
+    RunOptions,
     as_floats,
     as_numbers,
     as_shape,
@@ -22,9 +22,9 @@ from suffice.families.base import (
     only_variable,
 )
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.moments import read_sums
-from suffice.fitting.control import Outcome
+from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Counts, Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
@@ -43,12 +43,8 @@ class Beta(ExponentialFamily, ConjugatePrior):
     Args:
         alpha: weight of the logarithm of x, above 0.
         beta: weight of the logarithm of 1 - x, above 0.
-        max_iter: steps of Newton at most; this and the options below steer a fit and mean nothing for a prior.
-        tolerance: the Newton decrement at which the fit has converged.
-        max_seconds: time limit.
-        progress: show a bar.
-        callback: called with the state after each step; True stops.
-        checkpoint: a file from which an interrupted fit goes on.
+        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
+            `suffice.fitting.control.Control`.
 
     >>> posterior = Beta(1, 1).posterior([7, 3])
     >>> posterior.alpha_, posterior.beta_, round(posterior.mean(), 4)
@@ -62,24 +58,13 @@ class Beta(ExponentialFamily, ConjugatePrior):
         self,
         alpha: float | None = None,
         beta: float | None = None,
-        *,
-        max_iter: int = 200,
-        tolerance: float = 1e-11,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: str | Path | None = None,
+        **run: Unpack[RunOptions],
     ) -> None:
-        """See the class and `suffice.fitting.control.Control`."""
+        """See the class."""
         super().__init__(
             alpha=alpha,
             beta=beta,
-            max_iter=max_iter,
-            tolerance=tolerance,
-            max_seconds=max_seconds,
-            progress=progress,
-            callback=callback,
-            checkpoint=checkpoint,
+            **run,
         )
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -87,8 +72,7 @@ class Beta(ExponentialFamily, ConjugatePrior):
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         return {name: as_shape(parameters[name], name) for name in self.parameter_names}
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """Two."""
         return 2
 
@@ -213,17 +197,19 @@ class Beta(ExponentialFamily, ConjugatePrior):
     def _start(self, mean: Floats) -> Floats:
         return simplex.rough_alpha(mean) - 1
 
-    def _maximise(self, summary: Summary) -> Outcome | None:
-        self._refuse_given()
+    def _refuse_given(self, summary: Summary) -> None:
+        super()._refuse_given(summary)
         if self._options["alpha"] is not None or self._options["beta"] is not None:
             raise OptionError("Beta is fitted in both alpha and beta; give neither in the constructor.")
+
+    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], Outcome | None]:
         if simplex.are_alike(self._observed(summary)):
             raise EstimateError(
                 f"The column is constant over {summary.rows} rows: the likelihood grows without bound "
                 "with alpha and beta. A beta law needs values that differ."
             )
         simplex.refuse_corner(self._observed(summary), summary.rows)
-        return self._maximise_by_newton(summary)
+        return super()._maximise(summary, control)
 
     def _log_likelihood(self, summary: Summary) -> float:
         return summary.weight * simplex.mean_log_density(self._usual(None), self._observed(summary))

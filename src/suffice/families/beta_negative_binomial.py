@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, SizeError
-from suffice.families.base import as_numbers, as_shape, generator
-from suffice.families.conjugate import GivenLaw
+from suffice.families.base import Distribution, as_numbers, as_shape, generator
 from suffice.families.counting import in_support, log_choices
 from suffice.families.gamma_function import log_gamma_ratio
 
@@ -23,7 +22,7 @@ LARGEST_RATE = 1e18
 MOST_TERMS = 10_000_000
 
 
-class BetaNegativeBinomial(GivenLaw):
+class BetaNegativeBinomial(Distribution):
     """Failures before the `size`-th success when the probability of a success is Beta(alpha, beta).
 
     ``P(x) = Gamma(size + x) / (Gamma(size) x!) * B(alpha + size, beta + x) / B(alpha, beta)`` for x = 0, 1, 2, ...

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, as_numbers, as_shape, as_shares, generator
-from suffice.families.conjugate import GivenLaw
+from suffice.families.base import Distribution, as_float, as_numbers, as_shape, as_shares, generator
 from suffice.families.gamma_function import log_gamma_ratio
 
 Floats = NDArray[np.float64]
 
 
-class BetaPrime(GivenLaw):
+class BetaPrime(Distribution):
     """The beta-prime law, ``z^(alpha - 1) (1 + z)^-(alpha + beta) / (scale B(alpha, beta))`` with z = x / scale > 0.
 
     It is the law of ``scale * p / (1 - p)`` for p ~ Beta(alpha, beta), and of ``scale * g / h`` for two independent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,10 +20,12 @@ from suffice.families.base import (
     state_codes,
     take_states,
 )
+from suffice.families.categoricals import Categoricals
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_multinomial import DirichletMultinomial
-from suffice.families.exponential import ExponentialFamily
-from suffice.families.simplex import relative_entropy
+from suffice.families.exponential_family import ExponentialFamily
+from suffice.families.fitted import FamilyFitted
+from suffice.fitting.control import Control
 from suffice.statistics import Counts, Statistic, Summary
 
 if TYPE_CHECKING:
@@ -53,8 +56,6 @@ class Categorical(ExponentialFamily):
 
     parameter_names = ("probabilities",)
     conjugate_priors = ("Dirichlet", "DirichletMixture")
-
-    _seen: tuple[Hashable, ...]
 
     def __init__(
         self,
@@ -88,9 +89,10 @@ class Categorical(ExponentialFamily):
         """The states that were declared or seen, or that given probabilities number; None before a fit."""
         if self._options["states"] is not None:
             return Variable.discrete("x", self._options["states"]).states
-        if "_seen" in self.__dict__:
-            return self._seen
-        return tuple(range(len(self.probabilities_))) if "_parameters" in self.__dict__ else None
+        if self._fit is None:
+            return None
+        seen: tuple[Hashable, ...] | None = self._fit.fitted.states
+        return tuple(range(len(self.probabilities_))) if seen is None else seen
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
@@ -107,26 +109,25 @@ class Categorical(ExponentialFamily):
         return known
 
     @property
+    def _cell(self) -> Categoricals:
+        """The probabilities, as the one cell of an array."""
+        return Categoricals(self.probabilities_)
+
+    @property
     def _states(self) -> Variable:
         return Variable.discrete("x", self.states_)
 
-    def _fitted_state(self) -> dict[str, Any]:
-        return super()._fitted_state() | {"states": list(self.states_)}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        super()._restore(state)
-        self._seen = Variable.discrete("x", state["states"]).states
-        posterior = self.__dict__.get("_posterior")
-        sizes = {
-            len(self.states_),
-            len(self.probabilities_),
-            len(self.states_ if posterior is None else posterior.mean()),
-        }
+    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
+        fitted = replace(super()._fitted_from(plain), states=Variable.discrete("x", plain["states"]).states)
+        parts = [fitted.states or (), fitted.parameters["probabilities"]]
+        if fitted.posterior is not None:
+            parts.append(fitted.posterior.mean())
+        sizes = sorted({len(part) for part in parts})
         if len(sizes) > 1:
-            raise OptionError(f"States, probabilities and posterior have different numbers of parts: {sorted(sizes)}.")
+            raise OptionError(f"States, probabilities and posterior have different numbers of parts: {sizes}.")
+        return fitted
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """K - 1."""
         return len(self.probabilities_) - 1
 
@@ -193,22 +194,20 @@ class Categorical(ExponentialFamily):
     def _from_natural(self, eta: Floats) -> dict[str, Any]:
         return {"probabilities": self._probabilities(eta)}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
         # The last share is a difference, so rounding may leave it a little below zero.
         last = 1 - mean.sum()
-        return {"probabilities": np.append(mean, 0.0 if -SUM_TOLERANCE < last < 0 else last)}
+        return {"probabilities": np.append(mean, 0.0 if -SUM_TOLERANCE < last < 0 else last)}, None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: Any) -> Floats:
         """Log probability of each value; a gap has probability one, an unknown value is an error."""
-        with np.errstate(divide="ignore"):
-            return np.append(np.log(self.probabilities_), 0.0)[state_codes(self._states, x)]
+        return self._cell.log_prob(state_codes(self._states, x))
 
     def sample(self, n: int = 1, random_state: Any = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
-        codes = generator(random_state).choice(len(self.probabilities_), size=n, p=self.probabilities_)
-        return take_states(self.states_, codes)
+        return take_states(self.states_, self._cell.sample(n, generator(random_state)))
 
     def mean(self) -> Floats:
         """The probabilities: the mean of the indicators of all K states."""
@@ -220,7 +219,7 @@ class Categorical(ExponentialFamily):
 
     def entropy(self) -> float:
         """-sum p log p."""
-        return entropy_of(self.probabilities_)
+        return float(self._cell.entropy())
 
     def kl_divergence(self, other: Categorical) -> float:
         """``sum p log(p / q)``; inf where the other gives a possible state no mass."""
@@ -229,7 +228,7 @@ class Categorical(ExponentialFamily):
         if {state_key(state) for state in self.states_} != {state_key(state) for state in other.states_}:
             raise OptionError(f"The laws have different states: {listing(self.states_)} and {listing(other.states_)}.")
         theirs = other.probabilities_[state_codes(other._states, list(self.states_))]
-        return relative_entropy(self.probabilities_, theirs)
+        return float(self._cell.divergence(Categoricals(theirs)))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -255,18 +254,17 @@ class Categorical(ExponentialFamily):
         counts = self._counts(summary)
         return np.asarray(counts[:-1] / counts.sum())
 
-    def _solve(self, summary: Summary) -> Any:
-        self._refuse_given()
-        if self._options["states"] is None:
-            variable = only_variable(summary, self)
-            if variable.card == 0:
-                raise OptionError("There are no rows and no states. Give states= or data.")
-            self._seen = variable.states
-        return super()._solve(summary)
+    def _states_in(self, summary: Summary) -> tuple[Hashable, ...]:
+        declared = self._options["states"]
+        return only_variable(summary, self).states if declared is None else Variable.discrete("x", declared).states
 
-    def _maximise(self, summary: Summary) -> None:
-        counts = self._counts(summary)
-        self._parameters = self._check({"probabilities": counts / counts.sum()})
+    def _refuse_given(self, summary: Summary) -> None:
+        super()._refuse_given(summary)
+        if not self._states_in(summary):
+            raise OptionError("There are no rows and no states. Give states= or data.")
+
+    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
+        return {"probabilities": Categoricals.most_likely(self._counts(summary)).probabilities}, None
 
     def _edge(self, summary: Summary) -> tuple[str, ...]:
         # With a prior a state that was never seen may still have a probability above zero.
@@ -278,24 +276,18 @@ class Categorical(ExponentialFamily):
 
     def _gap(self, summary: Summary) -> tuple[float, float]:
         """Over all K states, leaving out those of probability zero."""
-        counts = self._counts(summary)
-        slope, p = counts / counts.sum() - self.probabilities_, self.probabilities_
-        used = p > 0
-        gap = np.abs(slope) / np.where(used & (p < 1), np.sqrt(p * (1 - p)), 1.0)
-        return float(gap.max()), math.sqrt(float((slope[used] ** 2 / p[used]).sum()))
+        gap, decrement = self._cell.gap(self._counts(summary))
+        return float(gap), float(decrement)
 
     def _shortfall(self, summary: Summary) -> float:
-        counts = self._counts(summary)
-        return relative_entropy(counts / counts.sum(), self.probabilities_)
+        return float(self._cell.shortfall(self._counts(summary)))
 
     def _log_likelihood(self, summary: Summary) -> float:
-        from scipy.special import xlogy
-
-        return float(xlogy(self._counts(summary), self.probabilities_).sum())
+        return float(self._cell.log_likelihood(self._counts(summary)))
 
     def _empirical_entropy(self, summary: Summary) -> float | None:
         counts = self._counts(summary)
-        return entropy_of(counts / counts.sum()) if counts.sum() > 0 else None
+        return float(Categoricals.most_likely(counts).entropy()) if counts.sum() > 0 else None
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
@@ -310,8 +302,8 @@ class Categorical(ExponentialFamily):
         prior = prior.spread_over(size) if isinstance(prior, Dirichlet) else prior
         if prior is not None and len(prior.mean()) != size:
             raise OptionError(
-                f"The prior has {len(prior.mean())} parts and there are {size} states: {listing(self.states_)}. "
-                "Declare the states in the order of the prior with states=."
+                f"The prior has {len(prior.mean())} parts and there are {size} states: "
+                f"{listing(self._states_in(summary))}. Declare the states in the order of the prior with states=."
             )
         return prior
 
@@ -331,10 +323,3 @@ class Categorical(ExponentialFamily):
 
     def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
         return float(prior.log_evidence(self._counts(summary)))
-
-
-def entropy_of(probabilities: Floats) -> float:
-    """-sum p log p, with 0 log 0 = 0."""
-    from scipy.special import entr
-
-    return float(entr(probabilities).sum())

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, shortened
-from suffice.families.base import Distribution, as_numbers
+from suffice.families.base import as_numbers
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
@@ -17,8 +17,9 @@ Floats = NDArray[np.float64]
 class ConjugatePrior:
     """Mixed into the laws that serve as priors.
 
-    A prior has `mean`, `mode`, `log_prob`, `sample`, `posterior`, `intervals` and `stationarity`: the slope of
-    its log density (on the simplex: along it), which is zero at the mode.
+    A prior has `mean`, `mode`, `log_prob`, `sample` and `posterior`; most have `stationarity`, the slope of the log
+    density (on the simplex: along it), which is zero at the mode, and `intervals`, the central interval (low, high):
+    arrays (..., 2) for vectors, a dict by name for joint distributions.
     """
 
     def posterior(self, data: Any, likelihood: Any = None) -> Any:
@@ -43,17 +44,9 @@ class ConjugatePrior:
             "Make one with suffice.summarize(law, data)."
         )
 
-    def stationarity(self, point: Any) -> Floats:
-        """Slope of the log density at a point."""
-        raise NotImplementedError
-
     def below_mode(self, point: Any) -> float | None:
         """How far the log density at a point is below that at the mode, by a formula; None where none is known."""
         return None
-
-    def intervals(self, level: float = 0.95) -> Any:
-        """Central interval (low, high) of the law; arrays (..., 2) for vectors, a dict by name for joint laws."""
-        raise NotImplementedError
 
 
 def tails(level: float) -> tuple[float, float]:
@@ -61,14 +54,6 @@ def tails(level: float) -> tuple[float, float]:
     if not 0 < level < 1:
         raise OptionError(f"level is {level!r}; expected a number between 0 and 1, such as 0.95.")
     return (1 - level) / 2, (1 + level) / 2
-
-
-class GivenLaw(Distribution):
-    """A law whose parameters are always given: a joint prior or a predictive law. It is not fitted to rows."""
-
-    def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Any:
-        """Refuse: the parameters are given."""
-        raise OptionError(f"{type(self).__name__} is given by its parameters and is not fitted to rows.")
 
 
 def as_point(point: Any, names: tuple[str, ...]) -> tuple[Floats, ...]:

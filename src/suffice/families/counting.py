@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Hashable
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, MissingValueError, SizeError
 from suffice.families.base import as_numbers, as_shares, only_variable
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.gamma_function import rest
 from suffice.statistics import Patterns, Statistic, Summary
 
@@ -76,13 +77,13 @@ class CountFamily(ExponentialFamily):
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def variance(self) -> float:
         """The variance."""
-        raise NotImplementedError
 
     def quantile(self, q: ArrayLike) -> Floats:
         """The smallest whole number x with P(X <= x) >= q; inf for q = 1 where the support has no end."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
-from suffice.families.base import are_shapes, as_floats, as_numbers, generator, never_in, only_variable
+from suffice.families.base import RunOptions, are_shapes, as_floats, as_numbers, generator, never_in, only_variable
 from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.moments import read_moments, read_sums
 from suffice.families.vectors import VectorFamily
-from suffice.fitting.control import Outcome
+from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
@@ -35,12 +34,8 @@ class Dirichlet(VectorFamily, ConjugatePrior):
     Args:
         alpha: one positive number for each part, or one number for all.
         columns: names of the columns of proportions, in the order of alpha; those of the data unless said.
-        max_iter: steps of Newton at most; this and the options below steer a fit and mean nothing for a prior.
-        tolerance: the Newton decrement at which the fit has converged.
-        max_seconds: time limit.
-        progress: show a bar.
-        callback: called with the state after each step; True stops.
-        checkpoint: a file from which an interrupted fit goes on.
+        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
+            `suffice.fitting.control.Control`.
 
     >>> Dirichlet([1, 2, 3]).posterior([5, 0, 2]).alpha_
     array([6., 2., 5.])
@@ -53,23 +48,13 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         alpha: ArrayLike | None = None,
         *,
         columns: Iterable[Hashable] | None = None,
-        max_iter: int = 200,
-        tolerance: float = 1e-11,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: str | Path | None = None,
+        **run: Unpack[RunOptions],
     ) -> None:
-        """See the class and `suffice.fitting.control.Control`."""
+        """See the class."""
         super().__init__(
             alpha=alpha,
             columns=None if columns is None else tuple(columns),
-            max_iter=max_iter,
-            tolerance=tolerance,
-            max_seconds=max_seconds,
-            progress=progress,
-            callback=callback,
-            checkpoint=checkpoint,
+            **run,
         )
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -81,8 +66,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         self._check_columns(len(alpha))
         return {"alpha": alpha}
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """One for each component."""
         return len(self.alpha_)
 
@@ -185,11 +169,11 @@ class Dirichlet(VectorFamily, ConjugatePrior):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
-        wanted = super()._wanted(columns)
-        if len(wanted) < 2:
-            raise OptionError(f"Dirichlet describes two or more columns of proportions; the data have {len(wanted)}.")
-        return wanted
+    def _required(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+        required = super()._required(columns)
+        if len(required) < 2:
+            raise OptionError(f"Dirichlet describes two or more columns of proportions; the data have {len(required)}.")
+        return required
 
     def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
         """Log x for the fit, moments of x to see whether every row adds up to one."""
@@ -211,8 +195,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
     def _start(self, mean: Floats) -> Floats:
         return simplex.rough_alpha(mean) - 1
 
-    def _maximise(self, summary: Summary) -> Outcome | None:
-        self._refuse_given()
+    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], Outcome | None]:
         constant = not (np.diag(read_moments(summary).scatter) > 0).any()
         if constant or simplex.are_alike(self._observed(summary)):
             raise EstimateError(
@@ -220,7 +203,7 @@ class Dirichlet(VectorFamily, ConjugatePrior):
                 "A Dirichlet law needs rows that differ."
             )
         simplex.refuse_corner(self._observed(summary), summary.rows)
-        return self._maximise_by_newton(summary)
+        return super()._maximise(summary, control)
 
     def _log_likelihood(self, summary: Summary) -> float:
         return summary.weight * simplex.mean_log_density(self.alpha_, self._observed(summary))

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import are_shapes, as_floats, as_numbers, as_probabilities, generator
-from suffice.families.conjugate import ConjugatePrior, GivenLaw, tails
+from suffice.families.base import Distribution, are_shapes, as_floats, as_numbers, as_probabilities, generator
+from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.simplex import others
 from suffice.statistics import Counts, Summary
@@ -18,7 +18,7 @@ from suffice.statistics import Counts, Summary
 Floats = NDArray[np.float64]
 
 
-class DirichletMixture(GivenLaw, ConjugatePrior):
+class DirichletMixture(Distribution, ConjugatePrior):
     """The law ``sum_c weights_c Dirichlet(alphas_c)`` on the simplex, a conjugate prior of `Categorical`.
 
     After counts n the component c has ``alphas_c + n`` and a weight proportional to ``weights_c B(alphas_c + n) /

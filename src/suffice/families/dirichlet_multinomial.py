@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import OptionError
-from suffice.families.base import are_shapes, as_floats, as_numbers, generator
-from suffice.families.conjugate import GivenLaw
+from suffice.families.base import Distribution, are_shapes, as_floats, as_numbers, generator
 from suffice.families.counting import LARGEST_MEAN, in_support
 from suffice.families.gamma_function import log_gamma_ratio
 
 Floats = NDArray[np.float64]
 
 
-class DirichletMultinomial(GivenLaw):
+class DirichletMultinomial(Distribution):
     """Counts (K,) of `total` draws of K states whose probabilities are Dirichlet(alpha).
 
     ``P(n) = total! / prod n_k! * B(alpha + n) / B(alpha)`` for whole numbers n_k >= 0 that add up to `total`.

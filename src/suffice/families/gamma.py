@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_numbers, as_shape, as_shares, generator, only_variable
+from suffice.families.base import RunOptions, as_numbers, as_shares, generator, only_variable
 from suffice.families.beta_prime import BetaPrime
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential import ExponentialFamily
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest, rest_slope
-from suffice.families.gamma_shape import (
-    check_possible,
-    gamma_cumulants,
-    gamma_divergence,
-    log_gap,
-    match_shape,
-    rate_of,
-    shortfall,
-    standardised_gap,
-)
 from suffice.families.moments import read_sums
-from suffice.fitting.control import Control, Outcome, fingerprint
-from suffice.fitting.template import Solution
+from suffice.families.shape_family import ShapeFamily
 from suffice.statistics import Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
 
 
-class Gamma(ExponentialFamily, ConjugatePrior):
+class Gamma(ShapeFamily, ConjugatePrior):
     """The gamma law, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0.
 
     As a law of data both parameters are fitted, by Newton; with `shape` given, `fit` takes it as known and the rate has
@@ -47,7 +33,8 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         rate: one over the scale, when given.
         prior: with a known shape, a `Gamma` on the rate.
         estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
-        max_iter: see `suffice.fitting.control.Control`, as for the options that follow.
+        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
+            `suffice.fitting.control.Control`.
 
     >>> Gamma(shape=3, rate=2).mean()
     1.5
@@ -56,6 +43,7 @@ class Gamma(ExponentialFamily, ConjugatePrior):
     parameter_names = ("shape", "rate")
     statistic_names = ("log x", "x")
     conjugate_priors = ("Gamma",)
+    _sign, _title, _remedy = 1.0, "gamma", "Give values that differ, or a known shape=."
 
     def __init__(
         self,
@@ -64,37 +52,22 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         *,
         prior: Any = None,
         estimate: str | None = None,
-        max_iter: int = 100,
-        tolerance: float = 1e-11,
-        max_seconds: float | None = None,
-        progress: bool = False,
-        callback: Any = None,
-        checkpoint: str | Path | None = None,
+        **run: Unpack[RunOptions],
     ) -> None:
-        """See the class and `suffice.fitting.control.Control`."""
+        """See the class."""
         super().__init__(
             shape=shape,
             rate=rate,
             prior=prior,
             estimate=estimate,
-            max_iter=max_iter,
-            tolerance=tolerance,
-            max_seconds=max_seconds,
-            progress=progress,
-            callback=callback,
-            checkpoint=checkpoint,
+            **run,
         )
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        rate = as_float(parameters["rate"], "rate", above=0)
-        return {"shape": as_shape(parameters["shape"], "shape"), "rate": rate}
-
-    @property
-    def n_params_(self) -> int:
-        """Two, or one where the shape is known."""
-        return 2 if self._options["shape"] is None else 1
+    def _known_shape(self) -> float | None:
+        found: float | None = self._options["shape"]
+        return found
 
     # -- statistics --------------------------------------------------------------------------------------------------
 
@@ -107,51 +80,6 @@ class Gamma(ExponentialFamily, ConjugatePrior):
     def log_base_measure(self, x: ArrayLike) -> Floats:
         """0 for each value; -inf below 0."""
         return np.where(as_numbers(x) >= 0, 0.0, -np.inf)
-
-    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
-        """A = log Gamma(shape) - shape log(rate), with shape = eta1 + 1 and rate = -eta2."""
-        shape, rate = self._usual(eta)
-        return math.lgamma(shape) - shape * math.log(rate) if shape > 0 and rate > 0 else math.inf
-
-    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
-        """(digamma(shape) - log(rate), shape / rate)."""
-        from scipy.special import digamma
-
-        shape, rate = self._usual(eta)
-        return np.array([float(digamma(shape)) - math.log(rate), shape / rate])
-
-    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
-        """Cov[(log x, x)] = [[trigamma(shape), 1/rate], [1/rate, shape/rate^2]]."""
-        from scipy.special import polygamma
-
-        shape, rate = self._usual(eta)
-        return np.array([[float(polygamma(1, shape)), 1 / rate], [1 / rate, shape / rate / rate]])
-
-    def _cumulants(self, order: int, direction: Floats) -> Floats:
-        return gamma_cumulants(order, self.shape_, self.rate_, direction)
-
-    # -- maps --------------------------------------------------------------------------------------------------------
-
-    def _usual(self, eta: ArrayLike | None) -> tuple[float, float]:
-        if eta is None:
-            return self.shape_, self.rate_
-        first, second = self._eta(eta)
-        return float(first + 1), float(-second)
-
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
-        return np.array([parameters["shape"] - 1, -parameters["rate"]])
-
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
-        return {"shape": float(eta[0] + 1), "rate": float(-eta[1])}
-
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
-        gap = log_gap(mean[0], mean[1])
-        if not gap > 0:
-            raise OptionError(
-                f"No gamma law has E[log x] = {mean[0]:g} and E[x] = {mean[1]:g}: log E[x] must be above E[log x]."
-            )
-        shape = float(match_shape(gap, Control(tolerance=1e-13)).state.parameters[0])
-        return {"shape": shape, "rate": shape / float(mean[1])}
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -202,65 +130,16 @@ class Gamma(ExponentialFamily, ConjugatePrior):
         remainder = rest(self.shape_) + (1 - self.shape_) * rest_slope(self.shape_)
         return math.log(self.shape_) - math.log(self.rate_) + float(remainder)
 
-    def kl_divergence(self, other: Gamma) -> float:
-        """Closed form as a sum of two terms that are never negative: one for the mean, one for the shape."""
-        if type(other) is not type(self):
-            return super().kl_divergence(other)
-        return gamma_divergence((self.shape_, self.rate_), (other.shape_, other.rate_))
-
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
         (name,) = domain.names
         return (Sums.of((name, "log"), (name, "x")),)
 
-    def _observed(self, summary: Summary) -> Floats:
-        means = np.asarray(read_sums(summary, self._ask(summary.domain)[0]).means)
-        check_possible(means[0], means[1])
-        return means
-
-    def _solve(self, summary: Summary) -> Solution:
-        self._refuse_given()
+    def _refuse_given(self, summary: Summary) -> None:
+        super()._refuse_given(summary)
         if self._options["rate"] is not None:
             raise OptionError("rate= is given without shape=. Give the shape as known, or neither.")
-        return super()._solve(summary)
-
-    def _maximise(self, summary: Summary) -> Outcome | None:
-        mean_log, mean = map(float, self._observed(summary))
-        known = self._options["shape"]
-        if known is not None:
-            self._parameters = self._check({"shape": known, "rate": rate_of(float(known), mean)})
-            return None
-        gap = log_gap(mean_log, mean)
-        if not gap > 0:
-            raise EstimateError(
-                f"The column is constant ({mean!r}) over {summary.rows} rows, or differs by rounding alone: the "
-                "likelihood grows without bound as the shape grows. Give values that differ, or a known shape=."
-            )
-        outcome = match_shape(gap, self._control(), fingerprint("Gamma", gap))
-        shape = float(outcome.state.parameters[0])
-        self._parameters = self._check({"shape": shape, "rate": rate_of(shape, mean)})
-        return outcome
-
-    def _gap(self, summary: Summary) -> tuple[float, float]:
-        mean_log, mean = self._observed(summary)
-        ratio = float(mean / self.mean())
-        if self._options["shape"] is not None:
-            return (abs(ratio - 1) * math.sqrt(self.shape_),) * 2
-        return standardised_gap(self.shape_, ratio, log_gap(mean_log, mean))
-
-    def _shortfall(self, summary: Summary) -> float:
-        mean_log, mean = map(float, self._observed(summary))
-        known = self._options["shape"] is not None
-        return shortfall(self.shape_, mean, self.mean(), None if known else log_gap(mean_log, mean))
-
-    def _log_likelihood(self, summary: Summary) -> float:
-        """N times the mean of ``-shape (r - 1 - log r) - rest(shape) - log x`` with r = x rate / shape."""
-        if not summary.weight > 0:
-            return 0.0
-        mean_log, mean = map(float, self._observed(summary))
-        bulk = self.shape_ * (float(ratio_excess(mean, self.shape_ / self.rate_)) + log_gap(mean_log, mean))
-        return float(summary.weight * (-bulk - float(rest(self.shape_)) - mean_log))
 
     # -- with a prior on the rate ------------------------------------------------------------------------------------
 

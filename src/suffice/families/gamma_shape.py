@@ -54,7 +54,7 @@ def rate_of(shape: float, mean: float) -> float:
     return rate
 
 
-def match_shape(gap: float, control: Control, problem: str = "") -> Outcome:
+def match_shape(gap: float, control: Control) -> Outcome:
     """Solve ``log(shape) - digamma(shape) = gap`` for the shape.
 
     With the rate at its best value, shape / mean, the log-likelihood of a row is ``-rest(shape) - shape gap`` and a
@@ -68,7 +68,7 @@ def match_shape(gap: float, control: Control, problem: str = "") -> Outcome:
         return value, -rest_slope(shape) - gap, rest_curvature(shape)[:, None]
 
     start = (3 - gap + math.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)
-    return newton(function, np.array([start]), control, problem=problem)
+    return newton(function, np.array([start]), control)
 
 
 def standardised_gap(shape: float, ratio: float, gap: float) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,14 +39,8 @@ class Laplace(Distribution):
             raise OptionError(f"scale is {parameters['scale']!r}; expected positive numbers.")
         return {name: float(v) if v.ndim == 0 else v for name, v in (("scale", scale), ("mean", mean))}
 
-    def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Any:
-        """Not offered: the law serves as a prior."""
+    def _task(self) -> NoReturn:
         raise OptionError("Laplace serves as a prior and is not fitted. Give it as prior=Laplace(scale=...).")
-
-    @property
-    def n_params_(self) -> int:
-        """Nothing is free: the law is given."""
-        return 0
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_location, as_scale, as_shape
-from suffice.families.conjugate import ConjugatePrior, GivenLaw, as_point
+from suffice.families.base import Distribution, as_float, as_location, as_scale, as_shape
+from suffice.families.conjugate import ConjugatePrior, as_point
 from suffice.families.regression import Products
 from suffice.families.regression_law import LOG_2PI, Floats, PseudoRows, RegressionLaw
 from suffice.statistics import Moments, Summary
 
 
-class LinearGaussianPrior(GivenLaw, ConjugatePrior):
+class LinearGaussianPrior(Distribution, ConjugatePrior):
     """The law of the weights w and the variance v of ``y ~ N(w_0 + w_1 x_1 + ... + w_p x_p, v)``.
 
     Its density is::

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, as_numbers, as_shape, as_shares, generator
-from suffice.families.conjugate import GivenLaw
+from suffice.families.base import Distribution, as_float, as_numbers, as_shape, as_shares, generator
 
 Floats = NDArray[np.float64]
 
 
-class Lomax(GivenLaw):
+class Lomax(Distribution):
     """The Lomax (Pareto II) law, ``shape / scale * (1 + x / scale)^-(shape + 1)`` for x >= 0.
 
     >>> Lomax(shape=3, scale=4).mean()

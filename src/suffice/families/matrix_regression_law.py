@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_floats, generator
-from suffice.families.conjugate import GivenLaw, as_point, tails
+from suffice.families.base import Distribution, as_float, as_floats, generator
+from suffice.families.conjugate import as_point, tails
 from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
 from suffice.families.regression_law import LOG_2PI, variance_quantiles, weight_quantiles
 from suffice.families.student import MultivariateStudentT
@@ -19,7 +19,7 @@ from suffice.families.student import MultivariateStudentT
 Floats = NDArray[np.float64]
 
 
-class MatrixRegressionLaw(GivenLaw):
+class MatrixRegressionLaw(Distribution):
     """The law of (weights, covariance), q weights for each of m responses: matrix-normal and inverse-Wishart.
 
     With V the `spread` (q, q) and T the `inverse_scale` (m, m)::

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import precise
+from suffice import double_double
 from suffice.answers import MomentSums, TermSums
 from suffice.errors import EstimateError, listing
 from suffice.families.base import never_in
@@ -69,7 +69,7 @@ def refuse_small(moments: MomentSums, names: Sequence[Hashable], rows: int) -> N
     lost = rows * SMALLEST
     square, spread = np.diag(moments.cross_pair[0]), np.diag(moments.scatter)
     # Only where the loss is above the rounding of the sums; 2^30 leaves a variance of nine digits.
-    small = (square * precise.NOISE < lost) & (spread < 2.0**30 * lost) & (moments.mean != 0)
+    small = (square * double_double.NOISE < lost) & (spread < 2.0**30 * lost) & (moments.mean != 0)
     _refuse("small", names, small)
 
 

@@ -20,8 +20,7 @@ from suffice.families.matrices import as_positive_definite, flat, inverse, log_d
 from suffice.families.moments import SMALLEST, read_moments, refuse_small
 from suffice.families.student import MultivariateStudentT
 from suffice.families.vectors import VectorFamily
-from suffice.fitting.control import Outcome
-from suffice.fitting.template import Solution
+from suffice.fitting.control import Control
 from suffice.statistics import Moments, Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -97,8 +96,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
         """The inverse of the covariance (d, d)."""
         return inverse(self.covariance_)
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """One for each unknown mean, and d(d + 1)/2 for an unknown covariance."""
         d = len(self.mean_)
         return d * (self._options["mean"] is None) + d * (d + 1) // 2 * (self._options["covariance"] is None)
@@ -158,9 +156,9 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
         precision = as_positive_definite(-2 * second, "-2 times the matrix part of eta")
         return {"mean": solve(precision, first), "covariance": inverse(precision)}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
         first, second = unflat(mean)
-        return {"mean": first, "covariance": second - np.outer(first, first)}
+        return {"mean": first, "covariance": second - np.outer(first, first)}, None
 
     def information_form(self) -> tuple[Floats, Floats]:
         """(h, J) with J the precision (d, d) and h = J mean (d,)."""
@@ -258,10 +256,10 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
         moments = self._moments(summary)
         return flat(moments.mean, moments.covariance + np.outer(moments.mean, moments.mean))
 
-    def _solve(self, summary: Summary) -> Solution:
+    def _refuse_given(self, summary: Summary) -> None:
         d = len(summary.domain.names)
-        if self._options["mean"] is not None and self._options["covariance"] is not None:
-            self._refuse_given()
+        if self._options["mean"] is not None:  # A covariance alone is known, and the mean is learned.
+            super()._refuse_given(summary)
         for name in self.parameter_names:
             given = self._options[name]
             if given is not None and np.shape(given)[:1] != (d,):
@@ -269,9 +267,8 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
                 raise OptionError(
                     f"{name} is given with shape {np.shape(given)} and the data have {d} columns: {names}."
                 )
-        return super()._solve(summary)
 
-    def _maximise(self, summary: Summary) -> Outcome | None:
+    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
         moments = self._moments(summary)
         mean, covariance = self._options["mean"], self._options["covariance"]
         if covariance is None:
@@ -279,8 +276,7 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
             refuse_small(moments, summary.domain.names, summary.rows)
             gaussian.refuse_singular(scatter, summary.domain.names, summary.rows)
             covariance = scatter / moments.weight
-        self._parameters = self._check({"mean": moments.mean if mean is None else mean, "covariance": covariance})
-        return None
+        return {"mean": moments.mean if mean is None else mean, "covariance": covariance}, None
 
     def _gap(self, summary: Summary) -> tuple[float, float]:
         """On the centred statistics, which do not cancel."""

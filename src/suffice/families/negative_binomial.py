@@ -15,6 +15,7 @@ from suffice.families.beta_negative_binomial import BetaNegativeBinomial
 from suffice.families.counting import CountFamily, in_support, log_choices, refuse_long_draws
 from suffice.families.gamma_function import ratio_excess, rest
 from suffice.families.simplex import odds_cumulants, relative_entropy
+from suffice.fitting.control import Control
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
@@ -71,8 +72,7 @@ class NegativeBinomial(CountFamily):
             raise OptionError(f"{type(self).__name__} needs a known size=: the number of successes to wait for.")
         return as_shape(size, "size")
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """One: the size is known."""
         return 1
 
@@ -121,7 +121,7 @@ class NegativeBinomial(CountFamily):
     def _from_natural(self, eta: Floats) -> dict[str, Any]:
         return self._from_point(float(-np.expm1(eta[0])))
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
         size = self._known_size()
         probability = size / (size + float(mean[0]))
         if not (probability > 0 and math.isfinite(1 / probability)):
@@ -134,7 +134,7 @@ class NegativeBinomial(CountFamily):
                 f"The mean of the counts is {float(mean[0])!r}: with size = {size!r} the probability of a success is 1 "
                 "in float64, under which every count would be 0. So large a size is the law of Poisson()."
             )
-        return self._from_point(probability)
+        return self._from_point(probability), None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class NegativeBinomial(CountFamily):
                 f"The laws have sizes {self._known_size():g} and {other._known_size():g}; a family has one size."
             )
         mine, theirs = float(self.probability_), float(other.probability_)
-        return self._known_size() / mine * relative_entropy([1 - mine, mine], [1 - theirs, theirs])
+        return self._known_size() / mine * float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
 
     def _divergence(self, x: ArrayLike) -> Floats:
         """``n KL(x / n || failure)`` of n = x + size trials with x > 0 failures, by terms that are never negative."""
@@ -217,17 +217,7 @@ class NegativeBinomial(CountFamily):
         odds = self._odds(None)
         return np.array([math.sqrt(self._known_size()) * math.sqrt(odds) * math.sqrt(1 + odds)])
 
-    def _maximise(self, summary: Summary) -> None:
-        self._refuse_given()
-        super()._maximise(summary)
-
     # -- with a prior ------------------------------------------------------------------------------------------------
-
-    def _prior(self, summary: Summary) -> Any:
-        prior = super()._prior(summary)
-        if prior is not None:
-            self._refuse_given()
-        return prior
 
     def _update(self, prior: Any, summary: Summary) -> Any:
         """Each row saw `size` successes and x failures."""

@@ -13,15 +13,15 @@ from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import as_float, as_floats, as_numbers, as_shares, generator
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
+from suffice.families.fitted import FamilyFitted
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import read_moments, refuse_small
-from suffice.fitting.control import Outcome
+from suffice.families.normals import LOG_2PI, Normals, log_density
+from suffice.fitting.control import Control
 from suffice.statistics import Moments, Statistic, Summary
 
 Floats = NDArray[np.float64]
-
-LOG_2PI = math.log(2 * math.pi)
 
 
 class Normal(ExponentialFamily, ConjugatePrior):
@@ -76,12 +76,13 @@ class Normal(ExponentialFamily, ConjugatePrior):
             "variance": as_float(parameters["variance"], "variance", above=0),
         }
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        super()._restore(state)
-        self._usual(None)  # One law was fitted, not several.
+    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
+        fitted = super()._fitted_from(plain)
+        if any(np.ndim(value) for value in fitted.parameters.values()):
+            raise OptionError("The file holds several distributions, and one was fitted.")
+        return fitted
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """Free parameters: those that are not known."""
         return (self._options["mean"] is None) + (self._options["variance"] is None)
 
@@ -136,6 +137,12 @@ class Normal(ExponentialFamily, ConjugatePrior):
         found = self._from_natural(self._eta(eta))
         return found["mean"], found["variance"]
 
+    @property
+    def _cell(self) -> Normals:
+        """Mean and variance, as the one cell of an array."""
+        mean, variance = self._usual(None)
+        return Normals(np.asarray(mean), np.asarray(variance))
+
     def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
         mean, variance = parameters["mean"], parameters["variance"]
         return np.array([mean / variance, -0.5 / variance])
@@ -143,16 +150,14 @@ class Normal(ExponentialFamily, ConjugatePrior):
     def _from_natural(self, eta: Floats) -> dict[str, Any]:
         return {"mean": float(-0.5 * eta[0] / eta[1]), "variance": float(-0.5 / eta[1])}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
-        return {"mean": float(mean[0]), "variance": float(mean[1] - mean[0] ** 2)}
+    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+        return {"mean": float(mean[0]), "variance": float(mean[1] - mean[0] ** 2)}, None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density of each value."""
-        values = as_numbers(x)
-        square = ((values - self.mean_) / np.sqrt(self.variance_)) ** 2
-        return np.asarray(np.where(np.isnan(values), -np.inf, -0.5 * (LOG_2PI + np.log(self.variance_) + square)))
+        return log_density(as_numbers(x), self.mean_, self.variance_)
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x)."""
@@ -184,15 +189,13 @@ class Normal(ExponentialFamily, ConjugatePrior):
 
     def entropy(self) -> float:
         """(1 + log(2 pi variance))/2."""
-        return 0.5 * (1 + LOG_2PI + math.log(self._usual(None)[1]))
+        return float(self._cell.entropy())
 
     def kl_divergence(self, other: Normal) -> float:
         """Closed form, without the cancellation of the general one."""
         if type(other) is not type(self):
             return super().kl_divergence(other)
-        (mean, variance), (other_mean, other_variance) = self._usual(None), other._usual(None)
-        away = (mean - other_mean) / math.sqrt(other_variance)
-        return 0.5 * (float(ratio_excess(variance, other_variance)) + away * away)
+        return float(self._cell.divergence(other._cell))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -210,11 +213,13 @@ class Normal(ExponentialFamily, ConjugatePrior):
         weight, mean, scatter = self._moments(summary)
         return np.array([mean, mean * mean + scatter / weight])
 
-    def _maximise(self, summary: Summary) -> Outcome | None:
+    def _refuse_given(self, summary: Summary) -> None:
+        if self._options["mean"] is not None:  # A variance alone is known, and the mean is learned.
+            super()._refuse_given(summary)
+
+    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
         weight, average, scatter = self._moments(summary)
         mean, variance = self._options["mean"], self._options["variance"]
-        if mean is not None and variance is not None:
-            self._refuse_given()
         if variance is None:
             about = average if mean is None else float(mean)
             refuse_small(read_moments(summary), summary.domain.names, summary.rows)
@@ -225,8 +230,7 @@ class Normal(ExponentialFamily, ConjugatePrior):
                     "its mean: the likelihood grows without bound as the variance goes to 0. "
                     "Give a prior=NormalInverseGamma(...), or a known variance=."
                 )
-        self._parameters = self._check({"mean": average if mean is None else mean, "variance": variance})
-        return None
+        return {"mean": average if mean is None else mean, "variance": variance}, None
 
     def _gap(self, summary: Summary) -> tuple[float, float]:
         """On the centred statistics, which do not cancel: (x - mean, (x - mean)^2)."""
@@ -251,18 +255,13 @@ class Normal(ExponentialFamily, ConjugatePrior):
         return 0.5 * float(ratio_excess(scatter / weight + known * known, self.variance_))
 
     def _log_likelihood(self, summary: Summary) -> float:
-        weight, average, scatter = self._moments(summary)
-        away = average - self.mean_
-        square = scatter + weight * away * away
-        return float(-0.5 * (weight * (LOG_2PI + math.log(self.variance_)) + square / self.variance_))
+        return float(self._cell.log_likelihood(*self._moments(summary)))
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
     def _prior(self, summary: Summary) -> Any:
         prior = super()._prior(summary)
         known = self._options["variance"] is not None
-        if prior is not None and known and self._options["mean"] is not None:
-            self._refuse_given()
         if isinstance(prior, Normal) and not known:
             raise OptionError(
                 "A Normal prior on the mean needs a known variance=; for both unknown give NormalInverseGamma."
@@ -300,10 +299,9 @@ class Normal(ExponentialFamily, ConjugatePrior):
         weight, average, scatter = self._moments(summary)
         if not isinstance(prior, Normal):
             return float(prior._log_constant() - posterior._log_constant() - 0.5 * weight * LOG_2PI)
-        point, variance = posterior.mean_, self._options["variance"]
-        likelihood = -0.5 * (
-            weight * (LOG_2PI + math.log(variance)) + (scatter + weight * (average - point) ** 2) / variance
-        )
+        point = posterior.mean_
+        cell = Normals(np.asarray(point), np.asarray(self._options["variance"], dtype=np.float64))
+        likelihood = cell.log_likelihood(weight, average, scatter)
         return float(likelihood + prior.log_prob(point) - posterior.log_prob(point))
 
     # -- as a prior on a mean ----------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.families.base import as_float, as_location, as_scale, as_shape, generator, only_variable
-from suffice.families.conjugate import ConjugatePrior, GivenLaw, as_point, tails
+from suffice.families.base import Distribution, as_float, as_location, as_scale, as_shape, generator, only_variable
+from suffice.families.conjugate import ConjugatePrior, as_point, tails
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.moments import read_moments
 from suffice.families.student import StudentT
@@ -20,7 +20,7 @@ from suffice.statistics import Summary
 Floats = NDArray[np.float64]
 
 
-class NormalInverseGamma(GivenLaw, ConjugatePrior):
+class NormalInverseGamma(Distribution, ConjugatePrior):
     """The law of (mean, variance) of a normal law.
 
     Its density at (m, v) is::

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_location, as_scale, generator
-from suffice.families.conjugate import ConjugatePrior, GivenLaw, as_point, tails
+from suffice.families.base import Distribution, as_location, as_scale, generator
+from suffice.families.conjugate import ConjugatePrior, as_point, tails
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
 from suffice.families.moments import read_moments
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 LOG_2PI = math.log(2 * math.pi)
 
 
-class NormalWishart(GivenLaw, ConjugatePrior):
+class NormalWishart(Distribution, ConjugatePrior):
     """The law of (mean, precision) in n dimensions.
 
     With T the `inverse_scale`::

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import precise
+from suffice import double_double
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -42,29 +42,29 @@ class Orthogonal:
     @property
     def weights(self) -> Floats:
         """Weights (k, m - 1) of the regression of the last column on the others; 0 for the dependent ones."""
-        return -precise.rounded(self.combinations[:, :, :-1, -1])
+        return -double_double.rounded(self.combinations[:, :, :-1, -1])
 
     @property
     def _scaled(self) -> Floats:
         """The combinations of all columns but the last over their sums of squares, 0 for the dependent ones."""
         inside = ~self.dependent[:, :-1]
         left = np.where(inside, self.squares[:, :, :-1], np.array([1.0, 0.0])[:, None, None])
-        return precise.divide(self.combinations[:, :, :-1, :-1], left[:, :, None, :]) * inside[:, None, :]
+        return double_double.divide(self.combinations[:, :, :-1, :-1], left[:, :, None, :]) * inside[:, None, :]
 
     @property
     def inverse(self) -> Floats:
         """Inverse (k, m - 1, m - 1) of the products of all columns but the last, the dependent ones left out."""
-        return precise.rounded(times(self._scaled, self.combinations[:, :, :-1, :-1].swapaxes(-1, -2)))
+        return double_double.rounded(times(self._scaled, self.combinations[:, :, :-1, :-1].swapaxes(-1, -2)))
 
     def solve(self, right: Floats) -> Floats:
         """That inverse times a pair (2, k, m - 1), rounded last."""
         along = times(self.combinations[:, :, :-1, :-1].swapaxes(-1, -2), right[..., None])
-        return precise.rounded(times(self._scaled, along))[..., 0]
+        return double_double.rounded(times(self._scaled, along))[..., 0]
 
     @property
     def root(self) -> Floats:
         """Triangles (k, m - 1, m - 1) with root' root = the products of all columns but the last, if none depends."""
-        return np.sqrt(precise.rounded(self.squares)[:, :-1, None]) * self.shares[:, :-1, :-1]
+        return np.sqrt(double_double.rounded(self.squares)[:, :-1, None]) * self.shares[:, :-1, :-1]
 
 
 def orthogonalised(products: Floats) -> Orthogonal:
@@ -80,24 +80,24 @@ def orthogonalised(products: Floats) -> Orthogonal:
     for j in range(m):
         # Rows of `left` hold, as they are used, the shares U of the combinations before: column j of U^-1 follows.
         shares = left[:, :, :j, j]
-        terms = precise.multiply(combinations[:, :, :j, :j], shares[:, :, None, :])
+        terms = double_double.multiply(combinations[:, :, :j, :j], shares[:, :, None, :])
         if j:
-            combinations[:, :, :j, j] = -precise.sum_pairs(terms[0], terms[1])
+            combinations[:, :, :j, j] = -double_double.sum_pairs(terms[0], terms[1])
         combinations[0, :, j, j] = 1.0
         size[:, j] = (combinations[0, :, :, j] ** 2 * lengths).sum(axis=1)
         squares[:, :, j] = left[:, :, j, j]
         dependent[:, j] = ~(squares[0, :, j] > ROUNDING * size[:, j])
         pivot = np.where(dependent[:, j], np.array([1.0, 0.0])[:, None], squares[:, :, j])
-        row = precise.divide(left[:, :, j, j + 1 :], pivot[:, :, None]) * ~dependent[:, j, None]
-        taken = precise.multiply(left[:, :, j, j + 1 :, None], row[:, :, None, :])
-        left[:, :, j + 1 :, j + 1 :] = precise.subtract(left[:, :, j + 1 :, j + 1 :], taken)
+        row = double_double.divide(left[:, :, j, j + 1 :], pivot[:, :, None]) * ~dependent[:, j, None]
+        taken = double_double.multiply(left[:, :, j, j + 1 :, None], row[:, :, None, :])
+        left[:, :, j + 1 :, j + 1 :] = double_double.subtract(left[:, :, j + 1 :, j + 1 :], taken)
         left[:, :, j, j + 1 :] = row
-    shares = np.triu(precise.rounded(left), 1) + np.eye(m)
+    shares = np.triu(double_double.rounded(left), 1) + np.eye(m)
     back = unit[:, :, None] / unit[:, None, :]
     return Orthogonal(combinations * back, squares / unit**2, size / unit**2, dependent, shares / back.mT)
 
 
 def times(x: Floats, y: Floats) -> Floats:
     """Products (2, k, a, c) of matrices (2, k, a, b) and (2, k, b, c) in pairs."""
-    parts = precise.multiply(x[:, :, :, None, :], y.swapaxes(-1, -2)[:, :, None, :, :])
-    return precise.sum_pairs(parts[0], parts[1])
+    parts = double_double.multiply(x[:, :, :, None, :], y.swapaxes(-1, -2)[:, :, None, :, :])
+    return double_double.sum_pairs(parts[0], parts[1])

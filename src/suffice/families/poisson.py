@@ -13,7 +13,7 @@ from suffice.families.base import as_float, as_numbers, generator
 from suffice.families.counting import CountFamily, in_support, refuse_long_draws
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
 from suffice.families.negative_binomial import NegativeBinomial
-from suffice.fitting.template import Solution
+from suffice.fitting.control import Control
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
@@ -61,8 +61,7 @@ class Poisson(CountFamily):
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         return {"rate": as_float(parameters["rate"], "rate", least=0)}
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """One."""
         return 1
 
@@ -107,8 +106,8 @@ class Poisson(CountFamily):
     def _from_natural(self, eta: Floats) -> dict[str, Any]:
         return {"rate": float(np.exp(eta[0]))}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
-        return {"rate": float(mean[0])}
+    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+        return {"rate": float(mean[0])}, None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -167,10 +166,6 @@ class Poisson(CountFamily):
         return float(self.rate_ * ratio_excess(other.rate_, self.rate_))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
-
-    def _solve(self, summary: Summary) -> Solution:
-        self._refuse_given()
-        return super()._solve(summary)
 
     def _shortfall(self, summary: Summary) -> float:
         (mean,) = self._observed(summary)

@@ -27,7 +27,7 @@ from suffice.fitting.portrait import (
 
 if TYPE_CHECKING:
     from suffice.families.base import Distribution
-    from suffice.families.exponential import ExponentialFamily
+    from suffice.families.exponential_family import ExponentialFamily
 
 Floats = NDArray[np.float64]
 

@@ -8,15 +8,15 @@ differences, and each is expressed in posterior standard deviations: slope over 
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.families.fitted import FamilyFitted
 from suffice.families.matrices import root, whiten
 from suffice.statistics import Summary
 
@@ -65,14 +65,15 @@ def on_edge(parameters: Parameters) -> bool:
     return bool((shares == 0).any()) or parameters.get("probability") in (0, 1) or parameters.get("rate") == 0
 
 
-def check_posterior(law: Any, prior: Any, summary: Summary, *, mode: bool) -> PosteriorCheck:
-    """Measure a law fitted with a prior: its posterior, and its parameters as the mode or the mean of that.
+def check_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, *, mode: bool) -> PosteriorCheck:
+    """Measure a distribution fitted with a prior: its posterior, and its parameters as the mode or the mean of that.
 
     A path whose curvature is below one has no finite spread worth the name (a flat posterior); there the unit is that
     of the path itself, 100 % of a rate or one standard deviation of a row.
     """
-    posterior, parameters = law._posterior, law.parameters_
-    density = _Densities(law, prior, summary)
+    law: Any = fitted.distribution
+    posterior, parameters = fitted.posterior, fitted.parameters
+    density = _Densities(fitted, prior, summary)
     centre = law._from_point(posterior.mean()) if on_edge(parameters) or not mode else None
     gaps, seen, steepness = list[float](), list[float](), list[float]()
     paths = list(_paths(law, parameters))
@@ -105,17 +106,16 @@ def check_posterior(law: Any, prior: Any, summary: Summary, *, mode: bool) -> Po
 class _Densities:
     """Log-likelihood plus log prior, and log posterior, at given parameters of the law."""
 
-    def __init__(self, law: Any, prior: Any, summary: Summary) -> None:
-        self._law, self._prior, self._summary = copy.copy(law), prior, summary
+    def __init__(self, fitted: FamilyFitted, prior: Any, summary: Summary) -> None:
+        self._fitted, self._prior, self._summary = fitted, prior, summary
 
     def __call__(self, parameters: Parameters) -> Floats:
         """(2,): the joint density of rows and parameters, and the posterior; -inf or nan on an edge."""
-        law = self._law
-        law._parameters = law._check(parameters)
+        law: Any = replace(self._fitted, parameters=self._fitted.family._check(parameters)).distribution
         point = law._prior_point()
         with np.errstate(all="ignore"):
             joint = law._log_likelihood(self._summary) + float(self._prior.log_prob(point))
-            return np.array([joint, float(law._posterior.log_prob(point))])
+            return np.array([joint, float(self._fitted.posterior.log_prob(point))])
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import precise
+from suffice import double_double
 from suffice.families.exact_rank import surely_dependent
 from suffice.families.orthogonal import ROUNDING, orthogonalised
 
@@ -109,9 +109,9 @@ class Products:
         if not len(self.weight):
             return Products.none(self.mean.shape[1])
         parts = np.moveaxis(self.raw, 1, -1)
-        raw = precise.sum_pairs(parts[0], parts[1])
+        raw = double_double.sum_pairs(parts[0], parts[1])
         weight, total, cross = raw[:, 0, 0], raw[:, 0, 1:], raw[:, 1:, 1:]
-        mean, scatter = precise.divide(total, weight[:, None])[0], precise.centred(weight, total, cross)
+        mean, scatter = double_double.divide(total, weight[:, None])[0], double_double.centred(weight, total, cross)
         return Products(weight[:1], mean[None], scatter[None], lambda: raw[:, None], self.exact)
 
     def with_rows(self, weight: float, mean: Floats, scatter: Floats) -> Products:
@@ -123,9 +123,9 @@ class Products:
         between = (self.weight * share)[:, None, None] * away[:, :, None] * away[:, None, :]
 
         def make_raw() -> Floats:
-            sums = precise.scale(precise.pair(mean), weight)
-            more = precise.add(precise.outer(sums, precise.pair(mean)), precise.pair(scatter))
-            return precise.add(self.raw, bordered(precise.pair(weight), sums, more)[:, None])
+            sums = double_double.scale(double_double.pair(mean), weight)
+            more = double_double.add(double_double.outer(sums, double_double.pair(mean)), double_double.pair(scatter))
+            return double_double.add(self.raw, bordered(double_double.pair(weight), sums, more)[:, None])
 
         moved = self.mean - share[:, None] * away
         return Products(total, moved, self.scatter + scatter + between, make_raw, self.exact)
@@ -141,9 +141,9 @@ class Products:
         careful = np.flatnonzero(~(found > DOUBTFUL * bound))
         if len(careful):
             c = np.concatenate([-weights[careful, :1], c[careful]], axis=1)
-            pairs = precise.scale(precise.scale(self.raw[:, careful], c[:, :, None]), c[:, None, :])
+            pairs = double_double.scale(double_double.scale(self.raw[:, careful], c[:, :, None]), c[:, None, :])
             flat = pairs.reshape(2, len(careful), -1)
-            found[careful] = np.maximum(precise.rounded(precise.sum_pairs(flat[0], flat[1])), 0.0)
+            found[careful] = np.maximum(double_double.rounded(double_double.sum_pairs(flat[0], flat[1])), 0.0)
         return found
 
     def slopes(self, weights: Floats) -> Floats:
@@ -159,9 +159,9 @@ class Products:
 
     def _exact_slopes(self, weights: Floats, chosen: Any) -> Floats:
         found = _slopes(self.raw[:, chosen], weights)
-        centre = precise.pair(self.mean[chosen, :-1])
-        inner = precise.subtract(found[:, :, 1:], precise.multiply(centre, found[:, :, :1]))
-        return precise.rounded(np.concatenate([found[:, :, :1], inner], axis=2))
+        centre = double_double.pair(self.mean[chosen, :-1])
+        inner = double_double.subtract(found[:, :, 1:], double_double.multiply(centre, found[:, :, :1]))
+        return double_double.rounded(np.concatenate([found[:, :, :1], inner], axis=2))
 
     def _residual(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
         """Factors (k, q) of (x, y) in the residual, its mean (k,), and the size of the terms of that mean (k,)."""
@@ -277,8 +277,8 @@ def least_squares(products: Products) -> LeastSquares:
 def _orthogonal(raw: Floats) -> tuple[Floats, Floats, Floats, Flags, Flags]:
     """All but the squares of `LeastSquares`, from raw products (2, k, q + 1, q + 1) in pairs."""
     found = orthogonalised(raw)
-    free, squares = found.dependent[:, :-1], precise.rounded(found.squares)[:, :-1]
-    combinations = precise.rounded(found.combinations)[:, :-1, :-1]
+    free, squares = found.dependent[:, :-1], double_double.rounded(found.squares)[:, :-1]
+    combinations = double_double.rounded(found.combinations)[:, :-1, :-1]
     # The combination of a column that depends on others vanishes: it may be added to any solution.
     terms = np.abs(combinations) * np.sqrt(np.diagonal(raw[0], axis1=1, axis2=2))[:, :-1, None]
     large = terms > NO_TERM * terms.max(axis=1, keepdims=True)
@@ -295,8 +295,8 @@ def _orthogonal(raw: Floats) -> tuple[Floats, Floats, Floats, Flags, Flags]:
 def _slopes(raw: Floats, weights: Floats) -> Floats:
     """X'(y - X w) (2, k, q) as a pair, from raw products (2, k, q + 1, q + 1) of (1, x, y)."""
     c = np.concatenate([-weights, np.ones((len(weights), 1))], axis=1)
-    pairs = precise.scale(raw[:, :, :-1], c[:, None, :])
-    return precise.sum_pairs(pairs[0], pairs[1])
+    pairs = double_double.scale(raw[:, :, :-1], c[:, None, :])
+    return double_double.sum_pairs(pairs[0], pairs[1])
 
 
 def _refined(products: Products, weights: Floats, inverse: Floats) -> Floats:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import precise
+from suffice import double_double
 from suffice.families.exact_rank import surely_dependent
 from suffice.families.orthogonal import orthogonalised, times
 from suffice.families.regression import DOUBTFUL, EPSILON, ROUGH_ROUNDING, Products
@@ -65,22 +65,25 @@ def shares_by_pairs(raw: Floats, weights: Floats) -> Floats:
     shape = orthogonalised(raw)
     m = raw.shape[-1]
     noise = EXACT_NOISE * m
-    free, squares = shape.dependent[:, :-1], precise.rounded(shape.squares)[:, :-1]
+    free, squares = shape.dependent[:, :-1], double_double.rounded(shape.squares)[:, :-1]
     # A column that may be more than a combination of others, if only by rounding, could still explain something.
     unclear, some = np.zeros(len(free), dtype=bool), np.flatnonzero(free.any(axis=1))
     unclear[some] = (free[some] & ~surely_dependent(raw[:, some, :-1, :-1])).any(axis=1)
     root = np.sqrt(np.where(free, 1.0, squares))
-    a = precise.divide(shape.combinations[:, :, :-1, :-1], precise.pair(root)[:, :, None, :]) * ~free[:, None, :]
+    a = (
+        double_double.divide(shape.combinations[:, :, :-1, :-1], double_double.pair(root)[:, :, None, :])
+        * ~free[:, None, :]
+    )
     c = np.concatenate([-weights, np.ones((len(weights), 1))], axis=1)
-    residual = times(raw, precise.pair(c)[..., None])
-    h = precise.rounded(times(a.swapaxes(-1, -2), residual[:, :, :-1]))[..., 0]
-    gram = precise.rounded(times(a.swapaxes(-1, -2), times(raw[:, :, :-1, :-1], a)))
+    residual = times(raw, double_double.pair(c)[..., None])
+    h = double_double.rounded(times(a.swapaxes(-1, -2), residual[:, :, :-1]))[..., 0]
+    gram = double_double.rounded(times(a.swapaxes(-1, -2), times(raw[:, :, :-1, :-1], a)))
     away = np.abs(gram - np.eye(m - 1) * ~free[:, None, :]).sum(axis=2).max(axis=1)
     lengths = np.sqrt(np.diagonal(raw[0], axis1=1, axis2=2))
     reach = (np.abs(a[0]) * lengths[:, :-1, None]).sum(axis=1)
     size = (np.abs(c) * lengths).sum(axis=1)
     sure = 1 - away - noise * (reach**2).sum(axis=1)
-    total = precise.rounded(times(precise.pair(c)[:, :, None, :], residual))[:, 0, 0]
+    total = double_double.rounded(times(double_double.pair(c)[:, :, None, :], residual))[:, 0, 0]
     left = total - noise * size**2
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (1 + FLOAT_NOISE) * ((np.abs(h) + noise * reach * size[:, None]) ** 2).sum(axis=1) / sure / left

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_floats, generator
-from suffice.families.conjugate import GivenLaw, as_point, tails
+from suffice.families.base import Distribution, as_float, as_floats, generator
+from suffice.families.conjugate import as_point, tails
 from suffice.families.gamma_function import rest
 from suffice.families.matrices import as_positive_definite, inverse, log_determinant, root
 from suffice.families.regression import LeastSquares, Products, least_squares
@@ -77,7 +77,7 @@ class PseudoRows:
         return dict(vars(self))
 
 
-class RegressionLaw(GivenLaw):
+class RegressionLaw(Distribution):
     """The law of (weights, variance) of a regression; the intercept is the first weight.
 
     ``variance ~ InverseGamma(alpha, beta)`` and ``weights | variance ~ N(weights, variance * spread)``.

@@ -196,7 +196,7 @@ def entropy(alpha: Floats) -> float:
 def divergence(alpha: Floats, other: Floats) -> float:
     """KL(Dir(alpha) || Dir(other)): that of the means, and Bregman divergences of `rest`."""
     total, total_other = float(alpha.sum()), float(other.sum())
-    shares = total_other * relative_entropy(other / total_other, alpha / total)
+    shares = total_other * float(relative_entropy(other / total_other, alpha / total))
     parts = sum(rest_divergence(float(a), float(b)) for a, b in zip(alpha, other, strict=True))
     return max(0.0, shares + parts - rest_divergence(total, total_other))
 
@@ -207,7 +207,7 @@ def below_mode(alpha: Floats, point: Floats) -> float | None:
     total = float(excess.sum())
     if (excess < 0).any() or not total > 0:
         return None
-    return total * relative_entropy(excess / total, point)
+    return total * float(relative_entropy(excess / total, point))
 
 
 def log_evidence(alpha: Floats, counts: Floats) -> float:
@@ -221,19 +221,21 @@ def log_evidence(alpha: Floats, counts: Floats) -> float:
     # A share near one has lost the digits of its logarithm; the other shares still have them.
     with np.errstate(divide="ignore"):
         logs = np.where(shares > 0.5, np.log1p(-others(after) / total_after), np.log(shares))
-    bulk = float(counts @ logs) - total * relative_entropy(alpha / total, shares)
+    bulk = float(counts @ logs) - total * float(relative_entropy(alpha / total, shares))
     return bulk + float((rest(after) - rest(alpha)).sum() - (rest(total_after) - rest(total)))
 
 
-def relative_entropy(p: ArrayLike, q: ArrayLike) -> float:
-    """``sum p log(p / q)`` of two discrete laws, by terms that are not negative; inf where only q is zero."""
+def relative_entropy(p: ArrayLike, q: ArrayLike) -> Floats:
+    """``sum p log(p / q)`` along the last axis, by terms that are not negative; inf where only q is zero."""
     p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
-    mine, theirs = p[p > 0], q[p > 0]
+    some = p > 0
+    mine, theirs = np.where(some, p, 1.0), np.where(some, q, 1.0)
     with np.errstate(divide="ignore", over="ignore"):
         away = (theirs - mine) / mine
         close = np.abs(away) < 0.5
         far = mine * (np.log(mine) - np.log(theirs)) + (theirs - mine)
-    return float(np.where(close, mine * excess(np.where(close, away, 0.0)), far).sum() + q[p <= 0].sum())
+    terms = np.where(close, mine * excess(np.where(close, away, 0.0)), far)
+    return np.asarray(np.where(some, terms, q).sum(axis=-1))
 
 
 def odds_cumulants(order: int, x: float, sign: int) -> Floats:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_float, as_floats, as_numbers, as_shape, as_shares, generator
-from suffice.families.conjugate import GivenLaw
+from suffice.families.base import Distribution, as_float, as_floats, as_numbers, as_shape, as_shares, generator
 from suffice.families.gamma_function import log_gamma_ratio
 from suffice.families.matrices import as_positive_definite, log_determinant, root, whiten
 from suffice.families.simplex import polygamma_drop
@@ -19,7 +18,7 @@ from suffice.families.simplex import polygamma_drop
 Floats = NDArray[np.float64]
 
 
-class StudentT(GivenLaw):
+class StudentT(Distribution):
     """Student's t with `df` degrees of freedom, moved to `location` and stretched by `scale`.
 
     >>> float(StudentT(df=3).cdf(0.0))
@@ -88,7 +87,7 @@ class StudentT(GivenLaw):
         return standard_entropy(self.df_, 1) + math.log(self.scale_)
 
 
-class MultivariateStudentT(GivenLaw):
+class MultivariateStudentT(Distribution):
     """Student's t in d dimensions with location (d,) and shape matrix (d, d).
 
     >>> MultivariateStudentT(df=4, location=[0, 1], shape=[[1, 0], [0, 2]]).covariance()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,11 @@ from numpy.typing import NDArray
 from suffice.domain import Variable
 from suffice.errors import MergeError, MissingColumnError, OptionError, listing
 from suffice.families.base import as_numbers
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
+from suffice.families.fitted import FamilyFitted
+from suffice.families.task import FamilyTask
+from suffice.fitting.contract import Inputs, Purpose
+from suffice.fitting.summaries import SummaryData
 from suffice.statistics import Summary
 
 if TYPE_CHECKING:
@@ -46,8 +51,7 @@ class VectorFamily(ExponentialFamily):
         """Names as declared or learned; None where neither has happened."""
         if self._options["columns"] is not None:
             return tuple(self._options["columns"])
-        summary: Summary | None = self.__dict__.get("summary_")
-        return None if summary is None else summary.domain.names
+        return None if self._fit is None else self._fit.fitted.names
 
     @property
     def columns_(self) -> tuple[Hashable, ...]:
@@ -61,11 +65,12 @@ class VectorFamily(ExponentialFamily):
 
         return exponential_portrait(self, columns=self._known_columns() or ())
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        super()._restore(state)
-        names = self._known_columns()
-        if names is not None and len(names) != self._size:
-            raise OptionError(f"The parameters are those of {self._size} columns, and there are {listing(names)}.")
+    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
+        fitted = super()._fitted_from(plain)
+        names, size = fitted.names or self._options["columns"], len(fitted.parameters[self.parameter_names[0]])
+        if names is not None and len(names) != size:
+            raise OptionError(f"The parameters are those of {size} columns, and there are {listing(names)}.")
+        return fitted
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -86,42 +91,58 @@ class VectorFamily(ExponentialFamily):
             rows = np.stack(columns, axis=-1)
         else:
             rows = as_numbers(x)
-        if "_parameters" in self.__dict__ and rows.shape[-1:] != (self._size,):
+        if self._fit is not None and rows.shape[-1:] != (self._size,):
             raise OptionError(
                 f"The rows have shape {rows.shape}; expected {self._size} numbers in each, along the last axis."
             )
         return rows
 
+    def score_samples(self, x: Any) -> Floats:
+        """Log density of each row (n,); tables are matched by name."""
+        return np.atleast_1d(self.log_prob(x))
+
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _wanted(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+    def _task(self) -> VectorTask:
+        return VectorTask(self._options, self._with_fit(None))
+
+    def _required(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
         names = self._options["columns"]
         return {name: Variable(name, "real") for name in (columns if names is None else names)}
 
-    def _joining_summary(self, data: Any, sample_weight: Any, columns: Any) -> tuple[Summary, int]:
+
+class VectorTask(FamilyTask[VectorFamily]):
+    """The parameters of a family of several columns, with names and an order as declared or learned."""
+
+    def read(self, given: Inputs, known: FamilyFitted | None, purpose: Purpose) -> SummaryData:
+        """Rows that follow others are read by the columns that were learned."""
         from suffice.sources import Source
 
-        learned = "summary_" in self.__dict__ and columns is None and not isinstance(data, Summary | Source)
-        return super()._joining_summary(data, sample_weight, self.columns_ if learned else columns)
+        learned = purpose != "fit" and known is not None and known.names is not None
+        if learned and given["columns"] is None and not isinstance(given.data, Summary | Source):
+            given = replace(given, more={**given.more, "columns": self._names(known)})
+        return super().read(given, known, purpose)
 
-    def _own(self, summary: Summary) -> Summary:
-        """The summary, where its columns are those declared."""
-        return self._in_order(summary, self._options["columns"])
+    def _names(self, known: FamilyFitted | None) -> tuple[Hashable, ...] | None:
+        """Names as declared or learned; None where neither has happened."""
+        if self.options["columns"] is not None:
+            return tuple(self.options["columns"])
+        return None if known is None else known.names
 
-    def _joining(self, summary: Summary) -> Summary:
-        """The summary, where its columns are those of the law."""
-        known, found = self._known_columns(), summary.domain.names
-        if known is None and "_parameters" in self.__dict__ and len(found) != self._size:
-            raise OptionError(
-                f"This {type(self).__name__} describes {self._size} columns and the data have {len(found)}: "
-                f"{listing(found)}. Choose them with columns=."
-            )
-        return self._in_order(summary, known)
-
-    def _in_order(self, summary: Summary, names: Sequence[Hashable] | None) -> Summary:
-        if names is not None and summary.domain.names != tuple(names):
+    def check(self, summary: Summary, known: FamilyFitted | None, purpose: Purpose) -> Summary:
+        """The summary, where its columns are those declared, or those learned."""
+        title, found = type(self.family).__name__, summary.domain.names
+        names = self._names(None if purpose == "fit" else known)
+        if names is None and purpose != "fit" and known is not None:
+            size = len(known.parameters[self.family.parameter_names[0]])
+            if len(found) != size:
+                raise OptionError(
+                    f"This {title} describes {size} columns and the data have {len(found)}: {listing(found)}. "
+                    "Choose them with columns=."
+                )
+        if names is not None and found != names:
             raise MergeError(
-                f"This {type(self).__name__} describes the columns {listing(names)}, in this order; the summary holds "
-                f"{listing(summary.domain.names)}. Summarise the data with columns=[{listing(names)}]."
+                f"This {title} describes the columns {listing(names)}, in this order; the summary holds "
+                f"{listing(found)}. Summarise the data with columns=[{listing(names)}]."
             )
         return summary

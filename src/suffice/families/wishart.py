@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import EstimateError, OptionError
-from suffice.families.base import as_numbers, generator
-from suffice.families.conjugate import ConjugatePrior, GivenLaw, tails
+from suffice.families.base import Distribution, as_numbers, generator
+from suffice.families.conjugate import ConjugatePrior, tails
 from suffice.families.matrices import as_dof, as_positive_definite, inverse, log_determinant, root, whiten
 from suffice.families.moments import read_moments
 from suffice.statistics import Summary
@@ -19,7 +19,7 @@ from suffice.statistics import Summary
 Floats = NDArray[np.float64]
 
 
-class Wishart(GivenLaw, ConjugatePrior):
+class Wishart(Distribution, ConjugatePrior):
     """The law of a precision W in n dimensions, ``p(W) proportional to |W|^((dof - n - 1)/2) exp(-tr(T W)/2)``.
 
     T is the `inverse_scale`, the INVERSE of the usual Wishart scale, as in `NormalWishart`: it adds up with the scatter

@@ -20,7 +20,7 @@ from suffice.options import Optioned
 if TYPE_CHECKING:
     from suffice.fitting.contract import Judgement, Purpose
     from suffice.fitting.control import Control
-    from suffice.fitting.driver import Fit
+    from suffice.fitting.fit import Fit
     from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import MatchedStatistics, Report
     from suffice.fitting.summaries import SummaryData, SummaryTask
@@ -69,6 +69,12 @@ class Estimator(Optioned):
         """Take over a fit that is done."""
         self._fit = fit
         return self
+
+    def _with_fit(self, fit: Fit[Any] | None) -> Self:
+        """A copy with the same options and another fit; None for an unfitted one."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, _fit=fit)
+        return found
 
     @property
     def fitted_(self) -> Any:
@@ -303,6 +309,7 @@ class SummaryEstimator(Estimator):
         from suffice.fitting.contract import Inputs
 
         known = self._known() if purpose == "join" else self.fitted_
+        more["earlier"] = None if self._fit is None else self._fit.data
         return self._task().read(Inputs(data, more), known, purpose)
 
     def _known(self) -> Any:
@@ -331,15 +338,15 @@ class SummaryEstimator(Estimator):
         return plain
 
     @abstractmethod
-    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> Any:
-        """A fitted value out of a file, for these options; learned: whether its statistics are there."""
+    def _fitted_from(self, plain: Mapping[str, Any]) -> Any:
+        """A fitted value out of a file, for these options."""
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data."""
         model = cls._with_options(plain)
         if plain["fitted"] is not None:
-            from suffice.fitting.driver import Fit
+            from suffice.fitting.fit import Fit
             from suffice.fitting.report import Report
             from suffice.fitting.summaries import SummaryData
             from suffice.statistics import Summary
@@ -349,6 +356,5 @@ class SummaryEstimator(Estimator):
                 raise FileFormatError(f"The summary of the {cls.__name__} is a {type(summary).__name__}.")
             data = None if summary is None else SummaryData(summary)
             receipt = None if report is None else Report.from_plain(report)
-            fitted = model._fitted_from(plain["fitted"], learned=data is not None)
-            model._adopt(Fit(fitted, receipt, data=data))
+            model._adopt(Fit(model._fitted_from(plain["fitted"]), receipt, data=data))
         return model

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import html
 import math
+import weakref
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -335,14 +336,18 @@ class Report:
     def shown_with(self, portrait: Callable[[], Portrait]) -> Report:
         """The same report, whose page also shows the model: its portrait, which is drawn when the page is made.
 
-        It is no part of comparisons, files, pickles and copies.
+        It is one object while someone holds it. The portrait is no part of comparisons, files, pickles and copies.
         """
-        found = copy.copy(self)
-        found.__dict__["_portrait"] = portrait
-        return found
+        seen: Callable[[], Report | None] = self.__dict__.get("_shown", lambda: None)
+        shown = seen()
+        if shown is None or shown.__dict__["_portrait"] != portrait:
+            shown = copy.copy(self)
+            shown.__dict__["_portrait"] = portrait
+            self.__dict__["_shown"] = weakref.ref(shown)
+        return shown
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_portrait"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_portrait", "_shown")}
 
     def to_html(self, path: Any = None) -> str:
         """A page that needs nothing but a browser; written to `path` where one is given, and returned as text.

@@ -37,7 +37,7 @@ from suffice.domain import Variable
 from suffice.errors import FileFormatError, listing
 from suffice.formats import streams
 from suffice.formats.networks import MOST_AXES, Draft, find_cycle
-from suffice.models.bayesian.network import BayesianNetwork
+from suffice.models.bayesian.declaration import BayesianNetwork
 from suffice.storage.document import parse
 
 Floats = NDArray[np.float64]

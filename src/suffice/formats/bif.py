@@ -359,7 +359,7 @@ def _read_statement(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) 
     elif token.kind == "word" and token.text in ("table", "default"):
         values = scanner.floats(*scanner.number_span(";"))
         wanted = block.shape[-1] if token.text == "default" else math.prod(block.shape)
-        if getattr(rows, token.text) is not None:
+        if (rows.default if token.text == "default" else rows.table) is not None:
             raise scanner.error(f"node {block.node!r} has {token.text!r} twice", token.start)
         if len(values) != wanted:
             raise scanner.error(

@@ -1,40 +1,40 @@
-"""Reading and writing by ending: the library's own file, and the table in which other formats enter.
+"""Reading and writing by ending: the registry of file formats, and the conversions that those of networks share.
 
-A format is a module with ``load(path)`` and, where it can be written, ``save(path, model)``. It sees a model from
-outside only: through its public names, or as the plain data of ``model.to_plain()`` and ``Class.from_plain(state)``.
+A format loads what a file holds and, where it can be written, saves a model. It sees a model from outside only: through
+its public names, or as the plain data of ``model.to_plain()`` and ``Class.from_plain(state)``.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, OptionError, listing, shortened
 from suffice.formats.networks import FactorNetwork, TableNetwork
-from suffice.models.bayesian.network import BayesianNetwork
+from suffice.models.bayesian.declaration import BayesianNetwork
+from suffice.registry import Registry
 
 FilePath = str | os.PathLike[str]
 
-_NETWORKS = {".bif": "bif", ".bifxml": "xmlbif", ".xmlbif": "xmlbif", ".xml": "xmlbif", ".net": "net", ".uai": "uai"}
-_READ_ONLY = {".dsl": "dsl", ".xdsl": "xdsl"}
 
-#: Ending -> the module that reads and writes it, imported on first use.
-FORMATS: dict[str, str] = {
-    ".json": "suffice.storage",
-    ".suffice": "suffice.storage",
-    ".json.gz": "suffice.formats.arcs_json",
-    ".arpa": "suffice.formats.arpa",
-    ".arpa.gz": "suffice.formats.arpa",
-    **{
-        ending + packed: f"suffice.formats.{module}"
-        for ending, module in (_NETWORKS | _READ_ONLY).items()
-        for packed in ("", ".gz")
-    },
-}
+class Format(NamedTuple):
+    """What reads a file of a format, and what writes one; None where it is only read."""
+
+    load: Callable[[FilePath], Any]
+    save: Callable[[FilePath, Any], None] | None = None
+
+
+#: Ending -> its format, loaded on first use; other packages offer theirs in the group of entry points.
+FORMATS: Registry[Format] = Registry("suffice.formats")
+
+
+def register(ending: str, load: Callable[[FilePath], Any], save: Callable[[FilePath, Any], None] | None = None) -> None:
+    """Enter a format by the ending of its files, such as ``".bif"``; the longest ending that fits a path counts."""
+    FORMATS.register(ending, lambda: Format(load, save))
 
 
 def read(path: FilePath) -> Any:
@@ -44,13 +44,7 @@ def read(path: FilePath) -> Any:
     each node is read as a network. A file that is damaged, hostile or written by a newer version raises
     `FileFormatError` and builds nothing.
     """
-    module = _reader_of(path)
-    found = module.load(path)
-    if isinstance(found, TableNetwork):
-        return from_table_network(found)
-    if module.__name__ == "suffice.storage" and not hasattr(found, "to_plain"):
-        raise FileFormatError(f"{os.fspath(path)!r} holds a {type(found).__name__}, not a model or a summary.")
-    return found
+    return _format_of(path).load(path)
 
 
 def write(model: Any, path: FilePath) -> None:
@@ -58,23 +52,134 @@ def write(model: Any, path: FilePath) -> None:
 
     The file is replaced whole: after a crash the old one is still there.
     """
-    module = check_writable(path)
-    if not hasattr(module, "render"):
-        module.save(path, model)
-    elif module.__name__.endswith(".uai") and hasattr(model, "potential"):
-        module.save(path, to_factor_network(model))
-    else:
-        module.save(path, to_table_network(model))
+    check_writable(path)(path, model)
 
 
-def check_writable(path: FilePath) -> Any:
-    """The module that writes files of this ending; one that is unknown, or only read, is refused."""
-    module = _format_of(path)
-    if not hasattr(module, "save"):
+def check_writable(path: FilePath) -> Callable[[FilePath, Any], None]:
+    """What writes files of this ending; one that is unknown, or only read, is refused."""
+    save = _format_of(path).save
+    if save is None:
         raise OptionError(
             f"{os.fspath(path)!r}: this format can be read but not written. Choose '.json' or '.suffice'."
         )
-    return module
+    return save
+
+
+def _format_of(path: FilePath) -> Format:
+    if not isinstance(path, str | os.PathLike):
+        raise OptionError(f"path is {shortened(path)} ({type(path).__name__}); expected the path of a file, as text.")
+    name = os.path.basename(str(os.fspath(path))).lower()
+    # Other packages are asked only where no ending of this one fits: to look for them takes longer than most files.
+    for endings in (FORMATS.own, FORMATS.names):
+        for ending in sorted(endings(), key=len, reverse=True):
+            if name.endswith(ending) and (found := FORMATS.find(ending)) is not None:
+                return found
+    raise OptionError(f"{os.fspath(path)!r} has no known ending; known: {', '.join(FORMATS.names())}.")
+
+
+# -- the library's own files -----------------------------------------------------------------------------------------
+
+
+def _stored() -> Format:
+    from suffice import storage
+
+    def load(path: FilePath) -> Any:
+        found = storage.load(path)
+        if storage.exported_class(type(found).__name__) is not type(found):
+            raise FileFormatError(f"{os.fspath(path)!r} holds a {type(found).__name__}, not a model or a summary.")
+        return found
+
+    return Format(load, storage.save)
+
+
+def _json() -> Format:
+    """A JSON text of nodes and arcs is told from the library's own by its keys."""
+    from suffice.formats import arcs_json
+
+    own = _stored()
+    return Format(lambda path: arcs_json.load(path) if arcs_json.holds_network(path) else own.load(path), own.save)
+
+
+def _arcs_json() -> Format:
+    from suffice.formats import arcs_json
+
+    return Format(arcs_json.load)
+
+
+def _arpa() -> Format:
+    from suffice.formats import arpa
+
+    return Format(arpa.load, arpa.save)
+
+
+# -- networks of tables ----------------------------------------------------------------------------------------------
+
+
+def _tables(
+    load: Callable[[FilePath], TableNetwork], save: Callable[[FilePath, TableNetwork], None] | None = None
+) -> Format:
+    """A format that holds tables only."""
+    return Format(
+        lambda path: from_table_network(load(path)),
+        None if save is None else lambda path, model: save(path, to_table_network(model)),
+    )
+
+
+def _bif() -> Format:
+    from suffice.formats import bif
+
+    return _tables(bif.load, bif.save)
+
+
+def _xmlbif() -> Format:
+    from suffice.formats import xmlbif
+
+    return _tables(xmlbif.load, xmlbif.save)
+
+
+def _net() -> Format:
+    from suffice.formats import net
+
+    return _tables(net.load, net.save)
+
+
+def _dsl() -> Format:
+    from suffice.formats import dsl
+
+    return _tables(dsl.load)
+
+
+def _xdsl() -> Format:
+    from suffice.formats import xdsl
+
+    return _tables(xdsl.load)
+
+
+def _uai() -> Format:
+    """Tables of a Bayesian network, or factors."""
+    from suffice.formats import uai
+
+    def load(path: FilePath) -> Any:
+        found = uai.load(path)
+        return from_table_network(found) if isinstance(found, TableNetwork) else found
+
+    def save(path: FilePath, model: Any) -> None:
+        from suffice.models.markov.declaration import MarkovNetwork
+
+        factors = isinstance(model, MarkovNetwork)
+        uai.save(path, to_factor_network(model) if factors else to_table_network(model))
+
+    return Format(load, save)
+
+
+for _ending, _load in (
+    *((".json", _json), (".suffice", _stored), (".json.gz", _arcs_json), (".arpa", _arpa), (".arpa.gz", _arpa)),
+    *((".bif", _bif), (".bif.gz", _bif), (".bifxml", _xmlbif), (".bifxml.gz", _xmlbif)),
+    *((".xmlbif", _xmlbif), (".xmlbif.gz", _xmlbif), (".xml", _xmlbif), (".xml.gz", _xmlbif)),
+    *((".net", _net), (".net.gz", _net), (".uai", _uai), (".uai.gz", _uai)),
+    *((".dsl", _dsl), (".dsl.gz", _dsl), (".xdsl", _xdsl), (".xdsl.gz", _xdsl)),
+):
+    FORMATS.register(_ending, _load)
 
 
 def from_table_network(network: TableNetwork) -> BayesianNetwork:
@@ -109,22 +214,3 @@ def to_factor_network(model: Any) -> FactorNetwork:
         nodes.sort()  # The file names variables by their places, which these names are.
     domain = Domain(Variable.discrete(node, model.states(node)) for node in nodes)
     return FactorNetwork(domain, tuple((table.variables, np.asarray(table.values)) for table in model.factors()))
-
-
-def _reader_of(path: FilePath) -> Any:
-    """The module for the ending; a JSON text of nodes and arcs is told from the library's own by its keys."""
-    module = _format_of(path)
-    if module.__name__ != "suffice.storage" or not os.fspath(path).lower().endswith(".json"):
-        return module
-    arcs_json = importlib.import_module("suffice.formats.arcs_json")
-    return arcs_json if arcs_json.holds_network(path) else module
-
-
-def _format_of(path: FilePath) -> Any:
-    if not isinstance(path, str | os.PathLike):
-        raise OptionError(f"path is {shortened(path)} ({type(path).__name__}); expected the path of a file, as text.")
-    name = os.path.basename(str(os.fspath(path))).lower()
-    for ending in sorted(FORMATS, key=len, reverse=True):
-        if name.endswith(ending):
-            return importlib.import_module(FORMATS[ending])
-    raise OptionError(f"{os.fspath(path)!r} has no known ending; known: {', '.join(FORMATS)}.")

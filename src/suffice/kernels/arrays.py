@@ -16,6 +16,7 @@ def frozen(array: NDArray[Scalar], dtype: Any = None) -> NDArray[Scalar]:
     Numba compiles a loop anew for an array that cannot be written to, such as Arrow and pandas hand out. Inputs are
     therefore always passed as read-only views.
     """
-    view = np.require(array, dtype, ["C", "A"]).view()
+    fits = dtype is None and array.flags.c_contiguous and array.flags.aligned
+    view = array.view() if fits else np.require(array, dtype, ["C", "A"]).view()
     view.flags.writeable = False
     return view

@@ -8,7 +8,8 @@ offsets alone, so that sums do not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,19 @@ from numpy.typing import NDArray
 
 from suffice.kernels import chain_numpy
 from suffice.kernels.arrays import frozen
-from suffice.kernels.chain_lanes import Groups, Lanes, groups
+from suffice.kernels.chain_batches import LEAST, WIDTH, Layout, Recursion, batches, spans
 from suffice.kernels.choice import use_compiled
-from suffice.kernels.threads import run
+from suffice.kernels.threads import run, scratch
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Pieces = list[tuple[int, int]]
 
-#: A scaled row with less mass than this sends its sequence to log space: what underflows is smaller still.
-LEAST = 1e-200
 #: Multiplications in one piece, some milliseconds of work, and the most pieces.
 PIECE = 4_000_000
 MOST_PIECES = 256
+#: Numbers of potentials of the batches that are worked on at once: they stay in the cache.
+CACHED = 1 << 16
 
 
 def pieces(offsets: Ints, size: int, limit: int | None = None) -> Pieces:
@@ -60,31 +61,9 @@ def masses(
     if not compiled(offsets, potentials.shape[1], calls):
         chain_numpy.masses(potentials, transitions, ends, offsets, LEAST, out, rows)
         return out, rows
-    from suffice.kernels.compiled import chain as loops
-
-    given = (frozen(potentials), frozen(transitions), frozen(ends), frozen(offsets))
-    side_by_side = _groups(transitions, offsets, rows)
-    if side_by_side is not None:
-        lanes = Lanes(potentials, transitions[0], ends, side_by_side)
-        _spread(lambda span, _: lanes.masses(span, LEAST, out, rows), lanes.pieces(PIECE), threads)
-    spans = _alone(side_by_side, offsets, potentials.shape[1])
-    _spread(lambda span, _: loops.masses(*given, span, LEAST, out, rows), spans, threads)
+    sequences = _Sequences(potentials, transitions, ends, offsets, out, rows, np.zeros(0))
+    _spread(lambda piece, _: sequences.solve(piece, None), sequences.pieces, threads)
     return out, rows
-
-
-def _groups(transitions: Floats, offsets: Ints, rows: Floats) -> Groups | None:
-    """Groups of sequences to be worked on side by side, where transitions are shared; None where there are none."""
-    if len(transitions) != 1 or not rows.flags.c_contiguous:
-        return None
-    found = groups(offsets)
-    return found if len(found.members) else None
-
-
-def _alone(found: Groups | None, offsets: Ints, size: int) -> Pieces:
-    """Pieces of the sequences that are in no group."""
-    if found is None:
-        return pieces(offsets, size)
-    return [(s, s + 1) for s in found.others.tolist()]
 
 
 def expectations(
@@ -107,11 +86,18 @@ def expectations(
     size, shared = potentials.shape[1], len(transitions) == 1
     joint = np.zeros((len(potentials) if pairs else 0, size, size))
     rows = np.empty(potentials.shape) if out is None else out
-    given = (potentials, transitions, ends, offsets, weights)
     if compiled(offsets, size, calls):
-        found, sums = _compiled(*given, rows, joint, threads)
+        found = np.empty(len(offsets) - 1)
+        sequences = _Sequences(potentials, transitions, ends, offsets, found, rows, joint.reshape(-1))
+        parts = np.zeros((len(sequences.pieces), size, size))
+
+        def task(piece: _Piece, place: int) -> None:
+            parts[place] = sequences.solve(piece, weights)
+
+        _spread(task, sequences.pieces, threads)
+        sums = np.add.reduce(parts, axis=0)
     else:
-        found, sums = _plain(*given, rows, joint)
+        found, sums = _plain(potentials, transitions, ends, offsets, weights, rows, joint)
     return found, rows, sums * transitions[0] if shared else sums, joint
 
 
@@ -134,56 +120,86 @@ def _plain(
     return out, sums
 
 
-def _compiled(
-    potentials: Floats,
-    transitions: Floats,
-    ends: Floats,
-    offsets: Ints,
-    weights: Floats,
-    rows: Floats,
-    joint: Floats,
-    threads: int,
-) -> tuple[Floats, Floats]:
-    """Masses and sums by the compiled loops; each piece has sums of its own. rows (steps, K) take the posteriors."""
-    from suffice.kernels.compiled import chain as loops
+@dataclass(frozen=True)
+class _Piece:
+    """A range of sequences that are done one by one, or of batches."""
 
-    size = potentials.shape[1]
-    side_by_side = None if len(joint) else _groups(transitions, offsets, rows)
-    spans = _alone(side_by_side, offsets, size)
-    out, sums = np.empty(len(offsets) - 1), np.zeros((len(spans), size, size))
-    given = (frozen(potentials), frozen(transitions), frozen(ends), frozen(offsets))
-    back = (given[0], given[1], frozen(transitions[:1].transpose(0, 2, 1)), given[2], given[3])
-    weighing = frozen(weights)
-
-    def task(span: tuple[int, int], place: int) -> None:
-        loops.masses(*given, span, LEAST, out, rows)
-        fine = ~np.isnan(out[slice(*span)])
-        loops.posteriors(*back, span, LEAST, weighing, out, rows, sums[place], joint)
-        lost = np.isnan(out[slice(*span)])
-        if lost[fine].any():  # Found too small on the way back, when part of its sums had been added.
-            sums[place] = 0.0
-            loops.masses(*given, span, LEAST, out, rows)
-            out[slice(*span)][lost] = np.nan
-            loops.posteriors(*back, span, LEAST, weighing, out, rows, sums[place], joint)
-
-    _spread(task, spans, threads)
-    total = np.add.reduce(sums, axis=0)
-    if side_by_side is not None:
-        lanes = Lanes(potentials, transitions[0], ends, side_by_side)
-        total += _side_by_side(lanes, weighing, out, rows, threads)
-    return out, total
+    first: int
+    last: int
+    batched: bool
 
 
-def _side_by_side(lanes: Lanes, weights: Floats, out: Floats, rows: Floats, threads: int) -> Floats:
-    """Write masses and posteriors of the sequences in groups; return their sums, added in the order of the groups."""
-    spans = lanes.pieces(PIECE)
-    sums: list[Any] = [None] * len(spans)
+class _Sequences:
+    """All sequences of one call of the compiled loops: some of them side by side, the others one by one.
 
-    def task(span: tuple[int, int], place: int) -> None:
-        sums[place] = lanes.posteriors(span, LEAST, weights, out, rows)
+    out (n,) takes log Z, rows (steps, K) forward rows or posteriors, pairs (steps * K * K or 0,) joint posteriors.
+    """
 
-    _spread(task, spans, threads)
-    return np.asarray(np.add.reduce(sums, axis=0))
+    def __init__(
+        self,
+        potentials: Floats,
+        transitions: Floats,
+        ends: Floats,
+        offsets: Ints,
+        out: Floats,
+        rows: Floats,
+        pairs: Floats,
+    ) -> None:
+        """Choose the batches; they need transitions that all steps share."""
+        self._size, self._offsets = potentials.shape[1], offsets
+        self._potentials, self._rows = potentials.reshape(-1), rows.reshape(-1)
+        self._out, self._pairs = out, pairs
+        self._members = np.zeros((0, WIDTH), np.int64)
+        if len(transitions) == 1 and not len(pairs):
+            self._members = batches(np.diff(offsets), self._size)
+        idle, lengths = self._members < 0, np.diff(offsets)
+        self._starts = frozen(np.where(idle, 0, offsets[self._members]).astype(np.uint64))
+        self._lengths = frozen(np.where(idle, 0, lengths[self._members]).astype(np.uint64))
+        self._alone = Recursion(transitions, ends, batched=False)
+        self._beside = Recursion(transitions, ends, batched=True) if len(self._members) else self._alone
+        self.pieces = self._pieces()
+
+    def _pieces(self) -> list[_Piece]:
+        """Ranges of about equal work; they depend on the offsets alone."""
+        if not len(self._members):
+            return [_Piece(*piece, batched=False) for piece in pieces(self._offsets, self._size)]
+        longest = self._lengths[:, 0].astype(np.int64)
+        found = [_Piece(*span, batched=True) for span in spans(longest * WIDTH * self._beside.size, CACHED)]
+        others = np.setdiff1d(np.arange(len(self._offsets) - 1), self._members)
+        return found + [_Piece(s, s + 1, batched=False) for s in others.tolist()]
+
+    def solve(self, piece: _Piece, weights: Floats | None) -> Floats | None:
+        """Log Z and forward rows; where there are weights (n,), posteriors, and the sums of joint ones (K, K)."""
+        return self._side_by_side(piece, weights) if piece.batched else self._one_by_one(piece, weights)
+
+    def _one_by_one(self, piece: _Piece, weights: Floats | None) -> Floats | None:
+        span = slice(piece.first, piece.last)
+        bounds = self._offsets[piece.first : piece.last + 1].astype(np.uint64)
+        layout = Layout(frozen(bounds[:-1] * np.uint64(self._size)), frozen(np.diff(bounds)[:, None]), 0)
+        out = self._out[span, None]
+        if weights is None:
+            self._alone.forward(self._potentials, layout, out, self._rows)
+            return None
+        return self._alone.posteriors(self._potentials, layout, weights[span, None], out, self._rows, self._pairs)
+
+    def _side_by_side(self, piece: _Piece, weights: Floats | None) -> Floats | None:
+        from suffice.kernels.compiled.chain import pack, unpack
+
+        span = slice(piece.first, piece.last)
+        members, starts = self._members[span], self._starts[span]
+        layout = Layout.of(self._lengths[span], self._beside.size)
+        where = (np.uint64(self._size), starts, layout.lengths, np.uint64(self._beside.size), layout.begins)
+        potentials, rows = scratch(2 * layout.numbers).reshape(2, -1)
+        out = np.empty(members.shape)
+        pack(frozen(self._potentials), *where, potentials)
+        sums, there = None, members >= 0
+        if weights is None:
+            self._beside.forward(potentials, layout, out, rows)
+        else:
+            sums = self._beside.posteriors(potentials, layout, np.where(there, weights[members], 0.0), out, rows)
+        unpack(frozen(rows), *where, self._rows)
+        self._out[members[there]] = out[there]
+        return sums
 
 
 def best_paths(
@@ -198,7 +214,7 @@ def best_paths(
     if not compiled(offsets, size, calls):
         chain_numpy.best_lists(scores, transitions, ends, offsets, paths, values)
         return paths, values
-    from suffice.kernels.compiled import chain as loops
+    from suffice.kernels.compiled import chain_paths as loops
 
     given = (frozen(scores), frozen(transitions), frozen(ends), frozen(offsets))
     if most == 1:
@@ -227,7 +243,7 @@ def draw(
     if not compiled(offsets, rows.shape[1], calls):
         chain_numpy.draw(rows, transitions, final, offsets, wanted, uniforms, paths)
         return paths
-    from suffice.kernels.compiled import chain as loops
+    from suffice.kernels.compiled import chain_paths as loops
 
     given = (frozen(rows), frozen(transitions), frozen(final), frozen(offsets))
     asked = (frozen(wanted), frozen(uniforms))
@@ -235,6 +251,6 @@ def draw(
     return paths
 
 
-def _spread(task: Callable[[tuple[int, int], int], Any], spans: Pieces, threads: int) -> None:
+def _spread(task: Callable[[Any, int], Any], items: Sequence[Any], threads: int) -> None:
     """Call the task with each piece and its place."""
-    run(lambda item, _: task(item[1], item[0]), enumerate(spans), min(threads, max(len(spans), 1)))
+    run(lambda item, _: task(item[1], item[0]), enumerate(items), min(threads, max(len(items), 1)))

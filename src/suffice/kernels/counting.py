@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.double_double import add, rounded, two_sum
 from suffice.errors import DataError, OptionError, SizeError
 from suffice.kernels.arrays import frozen
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.grouping import CELL_LIMIT, group_families
 from suffice.kernels.patterns import distinct_codes
 from suffice.kernels.threads import run
-from suffice.precise import add, rounded, two_sum
 
 Codes = NDArray[Any]
 Weights = NDArray[np.float64] | None

@@ -1,4 +1,4 @@
-"""Raw sums and cross-products of real columns for each group of rows, as double-double pairs (see `suffice.precise`).
+"""Raw sums and cross-products of real columns for each group of rows, as pairs (see `suffice.double_double`).
 
 Three ways, one contract:
 
@@ -14,10 +14,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.double_double import add, multiply, pair, two_product, two_sum
 from suffice.kernels.arrays import frozen
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.moments import Sums, moment_sums
-from suffice.precise import add, multiply, pair, two_product, two_sum
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.double_double import add, rounded, two_sum
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree import ENOUGH, KERNEL, numpy_seconds
 from suffice.kernels.junction_tree_layout import Layout, Scope
@@ -29,7 +30,6 @@ from suffice.kernels.junction_tree_numpy import (
 )
 from suffice.kernels.junction_tree_potentials import Potentials
 from suffice.kernels.junction_tree_program import Program, Wiring, program_for
-from suffice.precise import add, rounded, two_sum
 
 Floats = NDArray[np.float64]
 

@@ -137,7 +137,7 @@ def scale_rows(scores: Floats, size: int, shift: Floats, *, use: bool) -> None:
     The maxima go to shift (steps,); columns beyond K become 0.
     """
     if use:
-        from suffice.kernels.compiled.label_scores import scale_rows as loop
+        from suffice.kernels.compiled.exponentials import scale_rows as loop
 
         loop(scores, size, shift)
         return

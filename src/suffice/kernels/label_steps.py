@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.kernels.arrays import frozen
-from suffice.kernels.chain import LEAST
+from suffice.kernels.chain_batches import LEAST, NO_PAIRS
 from suffice.kernels.label_scores import Matrix, Packing, compiled
 
 Floats = NDArray[np.float64]
@@ -29,22 +29,24 @@ class SequenceSteps:
 
     def __init__(self, design: Matrix, packing: Packing, offsets: Ints) -> None:
         """See the class."""
-        from suffice.kernels.compiled import chain, label_scores
+        from suffice.kernels.compiled import chain, chain_paths, exponentials, label_scores
 
-        self._chain, self._labels = chain, label_scores
+        self._chain, self._paths, self._labels, self._exponentials = chain, chain_paths, label_scores, exponentials
         self._arrays, self._size = (*design.arrays, *packing.arrays), packing.size
         self._width = -(-packing.size // TILE) * TILE
         self._offsets: list[int] = offsets.tolist()
         longest = int(np.diff(offsets).max())
         self._potentials, self._shift = np.zeros((longest, self._width)), np.empty(longest)
-        self._bounds, self._mass = np.zeros(2, np.int64), np.empty(1)
+        self._bounds, self._mass = np.zeros(2, np.int64), np.empty((1, 1))
+        self._begin, self._length = frozen(np.zeros(1, np.uint64)), np.zeros((1, 1), np.uint64)
+        self._lengths = frozen(self._length)
         self._back, self._path = np.zeros((longest, self._width), np.int64), np.empty(longest, np.int64)
         width = self._width
         self._linked = np.empty((1, width, width)), np.empty((1, width, width)), np.empty((2, width))
         # The same memory, in the form that the loops are compiled for: see `frozen`.
         self._given = (frozen(self._potentials), frozen(self._bounds))
         self._link: Link = tuple(map(frozen, self._linked))
-        self._one, self._no_pairs = frozen(np.ones(1)), np.zeros((0, self._width, self._width))
+        self._one = frozen(np.ones((1, 1)))
 
     @staticmethod
     def pay(design: Matrix, size: int, calls: int) -> bool:
@@ -74,14 +76,17 @@ class SequenceSteps:
         states (p,): packed weights, divided by `scale` and read-only.
         """
         potentials, steps = self._scores(s, states, scale)
-        self._labels.scale_rows(self._potentials[:steps], self._size, self._shift[:steps])
+        self._exponentials.scale_rows(self._potentials[:steps], self._size, self._shift[:steps])
         matrix, turned, ends = link
-        bounds, rows, sums = self._given[1], np.empty((steps, self._width)), np.zeros((self._width, self._width))
-        self._chain.masses(potentials, matrix, ends, bounds, (0, 1), LEAST, self._mass, rows)
-        if self._mass[0] == self._mass[0]:
-            given = (potentials, matrix, turned, ends, bounds, (0, 1), LEAST, self._one)
-            self._chain.posteriors(*given, self._mass, rows, sums, self._no_pairs)
-        if not self._mass[0] == self._mass[0]:
+        rows, sums = np.empty((steps, self._width)), np.zeros((self._width, self._width))
+        flat, lengths = potentials.reshape(-1), self._lengths
+        self._length[0, 0] = steps
+        shape = (np.uint64(self._width), None, self._begin, lengths, LEAST)
+        self._chain.forward(flat, matrix.reshape(-1), ends.reshape(-1), *shape, self._mass, rows.reshape(-1))
+        if self._mass[0, 0] == self._mass[0, 0]:
+            given = (flat, matrix.reshape(-1), turned.reshape(-1), ends.reshape(-1), *shape, self._one)
+            self._chain.backward(*given, self._mass, rows.reshape(-1), sums.reshape(-1), NO_PAIRS)
+        if not self._mass[0, 0] == self._mass[0, 0]:
             return None
         return rows, (sums * matrix[0])[: self._size, : self._size]
 
@@ -90,7 +95,7 @@ class SequenceSteps:
         scores, steps = self._scores(s, states, 1.0)
         values, path = np.empty(1), self._path[:steps]
         given = (scores, link[0], link[2], self._given[1], (0, 1), self._back[:steps])
-        self._chain.best_paths(*given, path, values)
+        self._paths.best_paths(*given, path, values)
         return path.copy()
 
     def add(self, s: int, rows: Floats, out: Floats) -> None:

@@ -1,4 +1,4 @@
-"""Raw sums and cross-products of real columns, as double-double pairs about the origin (see `suffice.precise`).
+"""Raw sums and cross-products of real columns, as double-double pairs about the origin (see `suffice.double_double`).
 
 Three ways, one contract:
 
@@ -22,11 +22,11 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.double_double import add, centred, multiply, outer, pair, sum_columns, sum_pairs, two_product, two_sum
 from suffice.errors import DataError
 from suffice.kernels.arrays import frozen
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.threads import blas_threads, one_blas_thread, run
-from suffice.precise import add, centred, multiply, outer, pair, sum_columns, sum_pairs, two_product, two_sum
 
 Floats = NDArray[np.float64]
 Sums = tuple[Floats, Floats, Floats]

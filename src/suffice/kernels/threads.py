@@ -15,11 +15,17 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from suffice.errors import OptionError
 
 Item = TypeVar("Item")
 
 _MOST_THREADS = 256
+
+_KEPT = 1 << 20
+_memory = threading.local()
 
 _pool: ThreadPoolExecutor | None = None
 _lock = threading.Lock()
@@ -112,6 +118,19 @@ def _forget_pool() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
+
+
+def scratch(numbers: int) -> NDArray[np.float64]:
+    """Memory of the calling thread for numbers that nobody needs after the next call; what it holds is anything.
+
+    Fresh pages of memory cost more than a pass of arithmetic over them. Up to `_KEPT` numbers stay with the thread.
+    """
+    if numbers > _KEPT:
+        return np.empty(numbers)
+    held: NDArray[np.float64] | None = getattr(_memory, "held", None)
+    if held is None or len(held) < numbers:
+        held = _memory.held = np.empty(numbers)
+    return held[:numbers]
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

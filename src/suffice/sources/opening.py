@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import DataError, OptionError
+from suffice.registry import Registry
 from suffice.sources import base
 from suffice.sources.arrays import NumberColumn, array_column
 from suffice.sources.base import Source
@@ -78,7 +79,8 @@ def _open(data: Any, names: tuple[Hashable, ...] | None) -> Source:
             return source
     if isinstance(data, list | tuple | range):
         return _open_list(data, names)
-    return _open_other(data, names)
+    source = _open_elsewhere(data, names)
+    return _open_other(data, names) if source is None else source
 
 
 def _open_files(paths: Sequence[str | Path]) -> Source:
@@ -238,7 +240,10 @@ def _open_spark(sql: Any, data: Any, names: tuple[Hashable, ...] | None) -> Sour
     return SparkSource(data)
 
 
-_LIBRARIES: Mapping[str, Callable[[Any, Any, tuple[Hashable, ...] | None], Source | None]] = {
+#: What opens data of a library: its module, the data and the names of columns in, a source out; None for other data.
+Opener = Callable[[Any, Any, tuple[Hashable, ...] | None], Source | None]
+
+_LIBRARIES: Mapping[str, Opener] = {
     "dask.dataframe": _open_dask,
     "pyspark.sql": _open_spark,
     "duckdb": _open_duckdb,
@@ -246,6 +251,29 @@ _LIBRARIES: Mapping[str, Callable[[Any, Any, tuple[Hashable, ...] | None], Sourc
     "polars": _open_polars,
     "pyarrow": _open_pyarrow,
 }
+
+#: Openers of other packages by the module of the library whose data they read, also as entry points.
+_ELSEWHERE: Registry[Opener] = Registry("suffice.sources")
+
+
+def register_source(library: str, opener: Opener) -> None:
+    """Let data of a library be read: `opener` is asked where the module of that name is loaded.
+
+    A data frame, a column or a file of it becomes a `Source`. An entry point of the group ``suffice.sources``, named
+    like the module, does the same for all who install a package.
+    """
+    _ELSEWHERE.register(library, lambda: opener)
+
+
+def _open_elsewhere(data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+    """By the openers of other packages; only a library that is loaded can have made the data."""
+    for library in _ELSEWHERE.names():
+        module = sys.modules.get(library)
+        opener = None if module is None else _ELSEWHERE.find(library)
+        source = None if opener is None else opener(module, data, names)
+        if source is not None:
+            return source
+    return None
 
 
 def any_column(name: Hashable, values: Any) -> Column:

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from suffice.answers import DENSE_CELLS, MOST_AXES, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
 from suffice.checks import choice
 from suffice.domain import Domain
+from suffice.double_double import pair
 from suffice.errors import DataError, MissingValueError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
 from suffice.kernels.counting import CountPlan, count_cells, count_sparse, plan_counts, spread_cells, tables
 from suffice.kernels.grouped_moments import grouped_moment_sums
 from suffice.kernels.moments import column_sums, moment_sums
 from suffice.kernels.patterns import distinct_rows, label_codes
-from suffice.precise import pair
 from suffice.sources.base import Batch, Progress, Source, missing_columns
 from suffice.statistics import (
     FUNCTIONS,

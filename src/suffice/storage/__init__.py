@@ -10,6 +10,7 @@ describes both.
 """
 
 from suffice.storage.document import FORMAT_VERSION, dumps, loads
+from suffice.storage.encoding import exported_class, register
 from suffice.storage.files import ENDINGS, ending_of, load, save
 
-__all__ = ["ENDINGS", "FORMAT_VERSION", "dumps", "ending_of", "load", "loads", "save"]
+__all__ = ["ENDINGS", "FORMAT_VERSION", "dumps", "ending_of", "exported_class", "load", "loads", "register", "save"]

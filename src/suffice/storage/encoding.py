@@ -3,7 +3,8 @@
 A tree is built from dicts, lists, tuples, frozensets, text, numbers, truth values, None, bytes, dates and times,
 decimals, arrays and the library's own objects. What JSON has no word for becomes an object with the key ``"$"``, whose
 value is a tag (see `docs/file-format.md`). An object is written as the name under which the package
-exports its class and the state that ``to_plain()`` gives; reading builds only such classes, by ``from_plain(state)``.
+exports its class and the state that ``to_plain()`` gives; reading builds only such classes, and those
+that installed packages offer or the program has registered, by ``from_plain(state)``.
 No other code is ever run.
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError, MissingExtraError, OptionError, listing
+from suffice.registry import Registry
 from suffice.storage.scalars import READERS, SPECIAL, WRITERS, type_name
 
 #: Containers inside containers. Far below Python's recursion limit, so that what was saved in a shallow call stack can
@@ -45,12 +47,21 @@ Put = Callable[[NDArray[Any]], dict[str, Any]]
 Take = Callable[[np.dtype[Any], tuple[int, ...], dict[str, Any]], NDArray[Any]]
 
 
+#: Classes of other packages that may be built from files, by name; they offer them in the group of entry points.
+CLASSES: Registry[type[Any]] = Registry("suffice.models")
+
+
+def register(cls: type[Any]) -> None:
+    """Let files hold objects of a class of one's own: ``to_plain()`` writes it, ``from_plain(state)`` builds it."""
+    CLASSES.register(cls.__name__, lambda: cls)
+
+
 def exported_class(name: object) -> type[Any] | None:
-    """The class that the package exports under this name and that can be rebuilt from plain data, or None."""
+    """The class that the package exports, or another offers, under this name and that plain data rebuild, or None."""
     package: Any = sys.modules["suffice"]  # Looked up, not imported: what it exports stands above this module.
-    if not isinstance(name, str) or name not in package._EXPORTS:
+    if not isinstance(name, str):
         return None
-    found = getattr(package, name)
+    found = getattr(package, name) if name in package._EXPORTS else CLASSES.find(name)
     return found if isinstance(found, type) and callable(getattr(found, "from_plain", None)) else None
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import suffice as sf
+from random_networks import certificate_at
 from suffice.domain import Domain, Variable
 
 SPRINKLER: dict[Any, list[Any]] = {
@@ -68,7 +69,7 @@ def test_the_likelihood_is_the_sum_over_rows() -> None:
     rows = draw(50)
     net = sf.BayesianNetwork(SPRINKLER).fit(rows)
     by_hand = [math.log(joint(net)[row]) for row in zip(*(rows[node] for node in net.nodes), strict=True)]
-    np.testing.assert_allclose(net.log_likelihood(rows), by_hand, rtol=1e-12)
+    np.testing.assert_allclose(net.score_samples(rows), by_hand, rtol=1e-12)
     assert net.report_.log_likelihood == pytest.approx(sum(by_hand), rel=1e-12)
     assert net.score(rows) == pytest.approx(np.mean(by_hand), rel=1e-12)
     assert net.report_.n_params == 1 + 2 + 2 + 4
@@ -192,8 +193,7 @@ def test_the_certificate_bounds_what_is_lost() -> None:
     assert net.report_.certificate.bound
     assert net.report_.certificate.value_gap == pytest.approx(0.0, abs=1e-14)
     smoothed = sf.BayesianNetwork(SPRINKLER, prior=1.0).fit(rows)
-    net._fitted = {name: replace(node, alpha=None) for name, node in smoothed._fitted.items()}
-    moved = net._certify(net.summary_)
+    moved = certificate_at(net, **{name: replace(node, alpha=None) for name, node in smoothed.fitted_.nodes.items()})
     assert moved.moment_gap > 1e-3
     lost = (net.report_.log_likelihood - smoothed.report_.log_likelihood) / 80
     assert moved.value_gap == pytest.approx(lost, rel=1e-9)
@@ -282,7 +282,7 @@ def test_queries_by_enumeration() -> None:
         assert found.at(season=season, sprinkler=sprinkler) == pytest.approx(mass / total, rel=1e-12)
     assert net.log_probability({"wet": "yes"}) == pytest.approx(math.log(total), rel=1e-12)
     best = max((s for s in full if s[3] == "yes"), key=lambda s: full[s])
-    assert net.most_probable({"wet": "yes"}) == dict(zip(net.nodes, best, strict=True))
+    assert net.map_query({"wet": "yes"}) == dict(zip(net.nodes, best, strict=True))
     assert net.marginals({"wet": "yes"})["rain"].allclose(net.query("rain", given={"wet": "yes"}))
 
 
@@ -343,7 +343,7 @@ def with_gaps(rows: dict[str, list[Any]], share: float, seed: int = 1) -> dict[s
 def test_a_row_with_gaps_is_summed_over_its_completions() -> None:
     net = sf.BayesianNetwork(SPRINKLER, prior=1.0).fit(draw(60))
     full = joint(net)
-    found = net.log_likelihood({"season": [None], "rain": [True], "sprinkler": [None], "wet": ["yes"]})
+    found = net.score_samples({"season": [None], "rain": [True], "sprinkler": [None], "wet": ["yes"]})
     mass = sum(p for s, p in full.items() if s[1] is True and s[3] == "yes")
     assert found[0] == pytest.approx(math.log(mass), rel=1e-12)
 
@@ -353,7 +353,7 @@ def test_a_copy_of_a_fair_coin_is_fair() -> None:
     net = sf.BayesianNetwork.from_tables(
         domain, {"z": [], "x": ["z"]}, {"z": [0.5, 0.5], "x": [[0.9, 0.1], [0.1, 0.9]]}
     )
-    assert math.exp(net.log_likelihood({"x": [1]})[0]) == pytest.approx(0.5)
+    assert math.exp(net.score_samples({"x": [1]})[0]) == pytest.approx(0.5)
 
 
 def test_em_reaches_a_stationary_point_of_the_observed_likelihood() -> None:
@@ -361,7 +361,7 @@ def test_em_reaches_a_stationary_point_of_the_observed_likelihood() -> None:
     net = sf.BayesianNetwork(SPRINKLER, tolerance=1e-10).fit(rows)
     assert net.converged_
     assert all(np.diff(net.history_) >= -1e-9)
-    assert net.report_.log_likelihood == pytest.approx(net.log_likelihood(rows).sum(), rel=1e-10)
+    assert net.report_.log_likelihood == pytest.approx(net.score_samples(rows).sum(), rel=1e-10)
     base = net.report_.log_likelihood
     for node in net.nodes:  # any small move inside a row lowers the likelihood of the rows as seen
         for direction in (1, -1):
@@ -370,7 +370,7 @@ def test_em_reaches_a_stationary_point_of_the_observed_likelihood() -> None:
             tables[node][inside] += direction * 1e-3 * np.array([1.0, -1.0])
             domain = Domain(net.node(n).domain[n] for n in net.nodes)
             moved = sf.BayesianNetwork.from_tables(domain, SPRINKLER, tables)
-            assert moved.log_likelihood(rows).sum() < base + 1e-9
+            assert moved.score_samples(rows).sum() < base + 1e-9
 
 
 def test_a_row_that_says_nothing_changes_nothing() -> None:
@@ -491,7 +491,7 @@ def test_real_nodes_are_least_squares_by_discrete_configuration() -> None:
         np.testing.assert_allclose(net.node("y").weights_[place], weights, rtol=1e-9)
         assert net.node("y").variance_[place] == pytest.approx(squares[0] / at.sum(), rel=1e-9)
     assert net.node("x").variance_ == pytest.approx(np.var(rows["x"]), rel=1e-12)
-    assert net.report_.log_likelihood == pytest.approx(net.log_likelihood(rows).sum(), rel=1e-10)
+    assert net.report_.log_likelihood == pytest.approx(net.score_samples(rows).sum(), rel=1e-10)
     assert net.report_.certificate.moment_gap < 1e-9
 
 
@@ -509,7 +509,7 @@ def test_mixed_queries_by_quadrature() -> None:
     weights = []
     for state in net.states("kind"):
         rows = {"kind": [state] * len(grid), "x": grid, "y": np.full(len(grid), 0.5)}
-        weights.append(np.exp(net.log_likelihood(rows)))
+        weights.append(np.exp(net.score_samples(rows)))
     mass = np.trapezoid(np.array(weights), grid, axis=1)
     np.testing.assert_allclose(net.query("kind", given={"y": 0.5}).values, mass / mass.sum(), rtol=1e-8)
     assert net.log_probability({"y": 0.5}) == pytest.approx(math.log(mass.sum()), rel=1e-8)
@@ -517,7 +517,7 @@ def test_mixed_queries_by_quadrature() -> None:
     assert net.query("x", given={"y": 0.5}).mean[0] == pytest.approx(mean, rel=1e-7)
     assert net.predict({"y": [0.5]}, "x")[0] == pytest.approx(mean, rel=1e-7)
     np.testing.assert_allclose(net.predict_proba({"y": [0.5]}, "kind")[0], mass / mass.sum(), rtol=1e-8)
-    assert net.log_likelihood({"y": [0.5]})[0] == pytest.approx(math.log(mass.sum()), rel=1e-8)
+    assert net.score_samples({"y": [0.5]})[0] == pytest.approx(math.log(mass.sum()), rel=1e-8)
 
 
 def test_mixed_networks_sample_save_and_add_up(tmp_path: Path) -> None:
@@ -541,7 +541,7 @@ def test_what_real_nodes_cannot_do_is_said() -> None:
         sf.BayesianNetwork([("x", "kind")]).fit(rows)
     net = sf.BayesianNetwork({"y": ["kind", "x"]}).fit(rows)
     with pytest.raises(sf.OptionError, match="both kinds of nodes"):
-        net.most_probable()
+        net.map_query()
 
 
 def test_one_joint_prior_gives_equivalent_networks_equal_evidence() -> None:

@@ -53,7 +53,7 @@ for model in (net, hidden):
     for node in model.nodes:
         print(node, model.states(node), model.table(node).values.tobytes().hex())
     print({n: t.values.tobytes().hex() for n, t in model.marginals({0: "1"}).items()}, model.report_)
-print({n: v.tolist() for n, v in net.sample(5, random_state=1).items()}, net.most_probable())
+print({n: v.tolist() for n, v in net.sample(5, random_state=1).items()}, net.map_query())
 """
     commands = [
         subprocess.Popen(
@@ -82,7 +82,7 @@ def test_more_workers_give_another_model(threads: str, monkeypatch: pytest.Monke
     def fitted() -> list[bytes]:
         net = sf.BayesianNetwork(structure, prior=dict.fromkeys("abcd", 1.0)).fit(rows)
         found = [net.table(node).values.tobytes() for node in net.nodes]
-        return [*found, net.log_likelihood({n: v[:500] for n, v in rows.items()}).tobytes()]
+        return [*found, net.score_samples({n: v[:500] for n, v in rows.items()}).tobytes()]
 
     monkeypatch.setenv("SUFFICE_THREADS", "1")
     before = threading.active_count()
@@ -120,7 +120,7 @@ def test_the_version_of_the_array_library_changes_a_table() -> None:
         net = sf.BayesianNetwork(EDGES, prior=1.0).fit(typed)
         assert net.query("b", given={"d": 1}).values.tolist() == pytest.approx(wanted, rel=1e-12)
         assert math.exp(net.log_probability({"d": 1})) == pytest.approx(float(total), rel=1e-12)
-        first = math.exp(net.log_likelihood({name: values[:1] for name, values in typed.items()})[0])
+        first = math.exp(net.score_samples({name: values[:1] for name, values in typed.items()})[0])
         assert first == pytest.approx(float(joint[seen[0]]), rel=1e-12)
 
 
@@ -197,7 +197,7 @@ def test_a_label_that_the_fit_never_saw_crashes_or_counts_as_another() -> None:
     for ask in (
         lambda: net.predict({"x": ["a"]}, "y"),
         lambda: net.predict_proba({"x": ["u", "a", "z"]}, "y"),
-        lambda: net.log_likelihood({"x": ["a"], "y": ["p"]}),
+        lambda: net.score_samples({"x": ["a"], "y": ["p"]}),
         lambda: net.query("y", given={"x": "a"}),
         lambda: net.sample(1, {"x": "a"}),
     ):
@@ -340,7 +340,7 @@ def test_a_given_network_cannot_be_asked_until_it_is_fitted() -> None:
     domain = Domain([Variable.discrete("coin", ["h", "t"])])
     net = sf.BayesianNetwork.from_tables(domain, {"coin": []}, {"coin": [0.25, 0.75]})
     assert net.query("coin").at(coin="h") == 0.25
-    assert net.most_probable() == {"coin": "t"}
+    assert net.map_query() == {"coin": "t"}
     with pytest.raises(sf.NotFittedError, match="fit"):
         sf.BayesianNetwork({"coin": []}).query("coin")
 
@@ -373,4 +373,4 @@ def test_bad_cells_crash_the_interpreter(data: st.DataObject) -> None:
         return
     assert all(np.isfinite(net.table(node).values).all() for node in net.nodes)
     assert not math.isnan(net.report_.log_likelihood)
-    assert not np.isnan(net.log_likelihood(rows)).any()
+    assert not np.isnan(net.score_samples(rows)).any()

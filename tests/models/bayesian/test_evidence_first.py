@@ -64,7 +64,7 @@ def test_many_rows_at_once(net: Any, rows: dict[str, Any]) -> None:
     np.testing.assert_array_equal(net.predict(some, "c"), rows["c"][:6])
     np.testing.assert_array_equal(net.predict(some, "e"), rows["e"][:6])
     expected = sum(np.log(net.table(name).values[rows[name][:6]]) for name in PARENTS)
-    np.testing.assert_allclose(net.log_likelihood({**some, "c": rows["c"][:6]}), expected, rtol=1e-13)
+    np.testing.assert_allclose(net.score_samples({**some, "c": rows["c"][:6]}), expected, rtol=1e-13)
     gappy = {**some, "p0": [*some["p0"][:5].tolist(), None]}
     law = net.predict_proba(gappy, "e")[5]
     one = net.query("e", {name: int(some[name][5]) for name in PARENTS[1:]}).values
@@ -75,7 +75,7 @@ def test_evidence_first_equals_the_tree(monkeypatch: pytest.MonkeyPatch) -> None
     rng = np.random.default_rng(5)
     data = {name: rng.integers(0, 3, 400) for name in "abcd"}
     small = sf.BayesianNetwork({"b": ["a"], "c": ["a", "b"], "d": ["b", "c"]}, prior=1.0).fit(data)
-    nodes = small._nodes()
+    nodes = dict(small.fitted_.nodes)
     cases: list[dict[Any, int]] = [{"a": 1}, {"d": 2, "b": 0}, {"a": 0, "b": 1, "c": 2, "d": 1}]
     for known in cases:
         log_probability, found = EvidenceFirst(nodes, frozenset(known)).condition(known, {})
@@ -87,7 +87,7 @@ def test_evidence_first_equals_the_tree(monkeypatch: pytest.MonkeyPatch) -> None
         patch.setattr("suffice.models.bayesian.queries.evidence_first.MOST_CELLS", 8)
         with pytest.raises(SizeError, match="a table still has 27 cells; the limit is 8"):
             EvidenceFirst(nodes, frozenset({"a"}))
-    expected = small.predict_proba(data, "c"), small.log_likelihood({name: data[name] for name in "abd"})
+    expected = small.predict_proba(data, "c"), small.score_samples({name: data[name] for name in "abd"})
     refusing = network_inference.TableInference(nodes)
 
     def refuse(*_: Any, **__: Any) -> Any:

@@ -35,11 +35,11 @@ def test_conditional_mean_covariance_and_density_equal_dense_matrices(case: Any)
     np.testing.assert_allclose(law.mean, truth.mean[at], rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(law.covariance, truth.covariance[np.ix_(at, at)], rtol=1e-8, atol=1e-9)
     assert net.log_probability(given_values) == pytest.approx(truth.log_weight, rel=1e-8, abs=1e-9)
-    best = net.most_probable(given_values)
+    best = net.map_query(given_values)
     assert list(best) == list(net.nodes)
     np.testing.assert_allclose([best[name] for name in truth.names], truth.mean, rtol=1e-8, atol=1e-9)
     assert {name: best[name] for name in given_values} == given_values
-    some = net.most_probable(given_values, variables=asked)
+    some = net.map_query(given_values, variables=asked)
     np.testing.assert_allclose([some[name] for name in asked], truth.mean[at], rtol=1e-8, atol=1e-9)
     for name, one in net.marginals(given_values).items():
         assert one.variance_of(name) == pytest.approx(truth.covariance[(truth.names.index(name),) * 2], rel=1e-8)
@@ -75,7 +75,7 @@ def test_nodes_without_variance_condition_by_the_pseudo_inverse(net: sf.Bayesian
     found = net.query(asked, {name: row[name] for name in known})
     np.testing.assert_allclose(found.mean, mean, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found.covariance, law.covariance[a, a] - gain @ law.covariance[b, a], atol=1e-6)
-    assert net.log_likelihood({name: [value] for name, value in row.items()})[0] > -np.inf
+    assert net.score_samples({name: [value] for name, value in row.items()})[0] > -np.inf
 
 
 def test_a_complete_graph_gives_back_the_sample_covariance() -> None:
@@ -104,7 +104,7 @@ def test_rows_with_gaps_equal_scipy() -> None:
     rows = np.stack([a, b, c], axis=1)
     rows[rng.random(rows.shape) < 0.4] = np.nan
     columns = dict(zip("abc", rows.T, strict=True))
-    logs, means = net.log_likelihood(columns), net.predict(columns, "c")
+    logs, means = net.score_samples(columns), net.predict(columns, "c")
     for k, row in enumerate(rows):
         seen = np.flatnonzero(~np.isnan(row))
         inner = law.covariance[np.ix_(seen, seen)]
@@ -115,7 +115,7 @@ def test_rows_with_gaps_equal_scipy() -> None:
             law.covariance[2, seen] @ np.linalg.pinv(law.covariance[np.ix_(seen, seen)]) if len(seen) else np.zeros(0)
         )
         assert means[k] == pytest.approx(law.mean[2] + gain @ (row[seen] - law.mean[seen]), rel=1e-9, abs=1e-12)
-    assert net.log_likelihood(columns, threads=2).tobytes() == logs.tobytes()
+    assert net.score_samples(columns, threads=2).tobytes() == logs.tobytes()
 
 
 def determined() -> sf.BayesianNetwork:
@@ -148,7 +148,7 @@ def test_a_node_without_variance_is_a_function_of_its_parents() -> None:
     real = Variable("double", "real")
     twice = LinearGaussianNode.given(Domain([Variable("first", "real"), real]), [0.0, 2.0], 0.0)
     wider = network_of(
-        {**{n: net.parents(n) for n in net.nodes}, "double": ["first"]}, {**net._fitted, "double": twice}
+        {**{n: net.parents(n) for n in net.nodes}, "double": ["first"]}, {**net.fitted_.nodes, "double": twice}
     )
     with pytest.raises(sf.EstimateError, match="1 rows have probability 0 under the network, the first is row 1"):
         wider.predict({"first": [1.0, 1.0], "double": [2.0, 3.0]}, "second")
@@ -194,4 +194,4 @@ def test_the_law_prints_and_becomes_a_frame() -> None:
     given_total = determined().joint_gaussian({"total": 8.0})
     assert set(given_total.names) == {"first", "second"}
     columns = law.sample(5, random_state=0)
-    np.testing.assert_allclose(law.log_prob(columns), determined().log_likelihood(columns), rtol=1e-12)
+    np.testing.assert_allclose(law.log_prob(columns), determined().score_samples(columns), rtol=1e-12)

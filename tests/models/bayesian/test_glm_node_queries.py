@@ -56,7 +56,7 @@ def test_a_logistic_node_among_tables_against_enumeration() -> None:
             expected = cut.sum(axis=tuple(at for at, other in enumerate(left) if other != name)) / cut.sum()
             np.testing.assert_allclose(net.query(name, known).values, expected, rtol=1e-10)
         best = np.unravel_index(cut.argmax(), cut.shape)
-        assert net.most_probable(known) == known | dict(zip(left, map(int, best), strict=True))
+        assert net.map_query(known) == known | dict(zip(left, map(int, best), strict=True))
     soft = net.query("a", {"y": {0: 0.2, 1: 0.9}}).values
     expected = (joint * np.array([0.2, 0.9])[:, None]).sum(axis=(1, 2, 3, 4, 5))
     np.testing.assert_allclose(soft, expected / expected.sum(), rtol=1e-10)
@@ -147,10 +147,10 @@ def test_rows_of_evidence(mixed: sf.BayesianNetwork) -> None:
     laws = np.array([factors(mixed, x, t, c) for x, t, c in zip(*rows.values(), strict=True)])
     np.testing.assert_allclose(mixed.predict_proba(rows, "a"), laws / laws.sum(axis=1, keepdims=True), rtol=1e-10)
     assert list(mixed.predict(rows, "a")) == [mixed.states("a")[k] for k in laws.argmax(axis=1)]
-    np.testing.assert_allclose(mixed.log_likelihood(rows), np.log(laws.sum(axis=1)), rtol=1e-10)
+    np.testing.assert_allclose(mixed.score_samples(rows), np.log(laws.sum(axis=1)), rtol=1e-10)
     gaps = {"x": [0.4, 0.4], "a": [None, "w"], "c": ["k", None]}
     expected = [math.log(factors(mixed, 0.4, c="k").sum()), math.log(factors(mixed, 0.4)[1])]
-    np.testing.assert_allclose(mixed.log_likelihood(gaps), expected, rtol=1e-10)
+    np.testing.assert_allclose(mixed.score_samples(gaps), expected, rtol=1e-10)
     np.testing.assert_allclose(
         mixed.query_rows("a", {"x": [0.4], "c": ["k"]})[0], mixed.query("a", {"x": 0.4, "c": "k"}).values
     )
@@ -227,7 +227,7 @@ def test_em_without_gaps_in_its_family_equals_the_model_alone() -> None:
     np.testing.assert_allclose(net.node("t").parameters_, alone.parameters_, rtol=1e-9)
     np.testing.assert_allclose(net.node("t").standard_errors_, alone.standard_errors_, rtol=1e-8)
     np.testing.assert_allclose(net.table("z0").values, plain.table("z0").values, atol=1e-6)
-    np.testing.assert_allclose(net.standard_errors()["z0"].values, plain.standard_errors()["z0"].values, rtol=1e-3)
+    np.testing.assert_allclose(net.standard_errors_["z0"].values, plain.standard_errors_["z0"].values, rtol=1e-3)
     more = alone.log_likelihood_ + stats.norm.logpdf(x, x.mean(), x.std()).sum()
     more += sum((a == s).sum() * math.log((a == s).mean()) for s in ("u", "w"))
     np.testing.assert_allclose(net.report_.log_likelihood, plain.report_.log_likelihood + more, rtol=1e-9)

@@ -99,7 +99,7 @@ def test_figures_of_the_network_are_those_of_the_written_out_law(net: sf.Bayesia
         table = dict(zip(net.states(name), net.table(name).values, strict=True))
         logs += np.log([table[state] for state in rows[name]])
     logs += stats.norm.logpdf(rows["age"], rows["age"].mean(), rows["age"].std())
-    np.testing.assert_allclose(net.log_likelihood(rows), logs, rtol=1e-10)
+    np.testing.assert_allclose(net.score_samples(rows), logs, rtol=1e-10)
     np.testing.assert_allclose(net.report_.log_likelihood, logs.sum(), rtol=1e-12)
     np.testing.assert_allclose(net.score(rows), logs.mean(), rtol=1e-12)
     # Tables 1 + 2, the normal root 2, coefficients 5 + 4 + 2 and one dispersion.
@@ -125,7 +125,7 @@ def test_gamma_node_is_the_maximum_of_its_likelihood_in_mean_and_shape() -> None
     best = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-8})
     np.testing.assert_allclose([found.intercept_, found.coefficients_["visits"]], best.x[:2], atol=1e-5)
     np.testing.assert_allclose(1 / found.dispersion_, math.exp(best.x[2]), rtol=1e-5)
-    np.testing.assert_allclose(found.log_likelihood(node.summary_), -best.fun, rtol=1e-10)
+    np.testing.assert_allclose(found.log_likelihood(node.statistics_), -best.fun, rtol=1e-10)
 
 
 def test_softmax_node_is_the_maximum_of_its_likelihood() -> None:
@@ -148,7 +148,7 @@ def test_softmax_node_is_the_maximum_of_its_likelihood() -> None:
     errors = np.sqrt(np.diag(np.linalg.inv(hessian(loss, node.parameters_.ravel()))))
     np.testing.assert_allclose(node.standard_errors_, errors.reshape(3, 2), rtol=1e-5)
     assert model.states("c") == ("one", "two", "three")
-    assert model.standard_errors()["c"].values.shape == (3, 2)
+    assert model.standard_errors_["c"].values.shape == (3, 2)
 
 
 def test_gaussian_node_equals_the_linear_gaussian_node() -> None:
@@ -182,7 +182,7 @@ def test_other_families(family: Any, shapes: int) -> None:
     net = sf.BayesianNetwork([("x", "y")], nodes={"y": model}).fit({"x": x, "y": y})
     alone = sf.GLM(family, link="log").fit({"x": x}, y)
     np.testing.assert_allclose(net.node("y").parameters_, alone.parameters_, rtol=1e-9)
-    np.testing.assert_allclose(net.node("y").log_likelihood(net.summary_), alone.log_likelihood_, rtol=1e-10)
+    np.testing.assert_allclose(net.node("y").log_likelihood(net.statistics_), alone.log_likelihood_, rtol=1e-10)
     assert net.node("y").n_params == 2 + shapes
     assert net.report_.certificate.moment_gap < 1e-7
     drawn = net.sample(20_000, random_state=0)["y"]
@@ -251,11 +251,11 @@ def _states(rows: dict[str, Any]) -> dict[str, Any]:
 def test_rows_can_be_added_taken_out_and_merged(rows: dict[str, Any], net: sf.BayesianNetwork) -> None:
     first, second = part(rows, slice(0, 200)), part(rows, slice(200, None))
     model = sf.BayesianNetwork(EDGES, nodes=kinds(), states=_states(rows)).fit(first)
-    before = model.log_likelihood(rows)
+    before = model.score_samples(rows)
     model.partial_fit(second)
     np.testing.assert_array_equal(model.node("visits").parameters_, net.node("visits").parameters_)
     model.unlearn(second)
-    np.testing.assert_array_equal(model.log_likelihood(rows), before)
+    np.testing.assert_array_equal(model.score_samples(rows), before)
     merged = sf.summarize(net, first) + sf.summarize(net, second)
     assert isinstance(merged, Summary)
     again = sf.BayesianNetwork(EDGES, nodes=kinds()).fit(merged)
@@ -267,7 +267,7 @@ def test_rows_can_be_added_taken_out_and_merged(rows: dict[str, Any], net: sf.Ba
 def test_a_file_keeps_every_bit(net: sf.BayesianNetwork, rows: dict[str, Any], ending: str, tmp_path: Path) -> None:
     net.write(tmp_path / f"net.{ending}")
     found = sf.read(tmp_path / f"net.{ending}")
-    np.testing.assert_array_equal(found.log_likelihood(rows), net.log_likelihood(rows))
+    np.testing.assert_array_equal(found.score_samples(rows), net.score_samples(rows))
     np.testing.assert_array_equal(found.node("visits").standard_errors_, net.node("visits").standard_errors_)
     assert str(found.node("visits").summary()) == str(net.node("visits").summary())
     np.testing.assert_array_equal(found.sample(9, random_state=1)["cost"], net.sample(9, random_state=1)["cost"])
@@ -441,7 +441,7 @@ def test_the_bound_of_what_is_left_is_never_exceeded(seed: int, family: str) -> 
     }
     edges = [("x", "y"), ("a", "y")]
     net = sf.BayesianNetwork(edges, nodes={"y": sf.GLM(family)}).fit({"x": x, "a": a, "y": columns[family]})
-    node, summary = net.node("y"), net.summary_
+    node, summary = net.node("y"), net.statistics_
     best = node.log_likelihood(summary)
     loss = node.loss_bound(summary)
     assert loss is not None

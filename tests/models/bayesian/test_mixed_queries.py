@@ -123,7 +123,7 @@ def test_rows_with_gaps_give_what_single_queries_give(net: sf.BayesianNetwork, s
     for k in range(12):
         row = {name: values[k] for name, values in rows.items()}
         known.append({n: v for n, v in row.items() if not (v is None if n in discrete else np.isnan(v))})
-    logs = net.log_likelihood(rows)
+    logs = net.score_samples(rows)
     np.testing.assert_allclose(logs, [weights_of(cases(net, row))[1] for row in known], rtol=1e-7, atol=1e-9)
     for target in net.nodes:
         others = [{n: v for n, v in row.items() if n != target} for row in known]
@@ -181,7 +181,7 @@ def test_many_rows_of_discrete_evidence_are_grouped() -> None:
     assert one.tobytes() == two.tobytes()
     # Bayes' rule by hand, one normal density for each real node.
     logs = np.stack(
-        [net.log_likelihood({**rows, "kind": np.full(n, kind, dtype=object)}) for kind in ("child", "adult")]
+        [net.score_samples({**rows, "kind": np.full(n, kind, dtype=object)}) for kind in ("child", "adult")]
     )
     expected = 1 / (1 + np.exp(logs[0] - logs[1]))
     np.testing.assert_allclose(one[:, 1], expected, rtol=1e-9, atol=1e-12)
@@ -201,11 +201,11 @@ def test_the_law_of_both_kinds_prints_and_checks_states() -> None:
 
 def test_the_most_probable_state_of_discrete_nodes_only() -> None:
     net = speech()
-    assert net.most_probable({"height": 1.75}, variables=["kind", "test"]) == {"kind": "adult", "test": True}
+    assert net.map_query({"height": 1.75}, variables=["kind", "test"]) == {"kind": "adult", "test": True}
     with pytest.raises(sf.OptionError, match="both kinds of nodes"):
-        net.most_probable({"height": 1.75})
+        net.map_query({"height": 1.75})
     with pytest.raises(sf.OptionError, match="'height' is real"):
-        net.most_probable(variables=["height"])
+        net.map_query(variables=["height"])
 
 
 def test_too_many_joint_states_offer_samples() -> None:

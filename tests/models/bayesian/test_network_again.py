@@ -86,7 +86,7 @@ def test_names_that_are_equal_keep_their_own_look() -> None:
     assert sf.BayesianNetwork({0: [], 1: [0]}).fit(rows).table(1).variables == (0, 1)
     again = sf.BayesianNetwork({False: [], True: [False]}).fit({False: rows[0], True: rows[1]})
     assert [type(name) for name in again.table(True).variables] == [bool, bool]
-    assert [type(name) for question in again.summary_.answers for name in question.variables] == [bool] * 3
+    assert [type(name) for question in again.statistics_.answers for name in question.variables] == [bool] * 3
 
 
 def test_errors_come_each_time() -> None:
@@ -118,7 +118,7 @@ def test_bad_codes_are_refused_after_good_ones(value: Any, error: type[Exception
 
 def test_answers_together_are_answers_each() -> None:
     rows = drawn(4)
-    summary = fitted(rows).summary_
+    summary = fitted(rows).statistics_
     assert isinstance(summary.answers, FamilyCounts)
     assert list(summary.answers) == [Counts((*above, node)) for node, above in STRUCTURE.items()]
     assert len(summary.answers) == len(STRUCTURE)
@@ -127,9 +127,9 @@ def test_answers_together_are_answers_each() -> None:
     with pytest.raises(MergeError, match="does not answer"):
         summary[Counts(("b", "a"))]
     assert pickle.loads(pickle.dumps(summary)) == summary
-    other = fitted(drawn(5)).summary_
+    other = fitted(drawn(5)).statistics_
     both = {name: np.concatenate([rows[name], drawn(5)[name]]) for name in CARDS}
-    assert summary + other == fitted(both).summary_
+    assert summary + other == fitted(both).statistics_
     assert (summary + other) - other == summary
 
 
@@ -153,3 +153,16 @@ def test_rows_of_tables_in_one_array_add_up_to_the_bit() -> None:
         np.testing.assert_array_equal(flat[first_cell : first_cell + rows.size], rows.ravel())
         np.testing.assert_array_equal(layout.uniform[first_cell : first_cell + rows.size], 1 / rows.shape[1])
     np.testing.assert_array_equal(layout.sums_at(flat), sums[layout.row_of])
+
+
+def test_a_fit_that_fails_leaves_the_network_as_it_was() -> None:
+    rng = np.random.default_rng(0)
+    net = sf.BayesianNetwork([("a", "b"), ("b", "c")], variance_floor=5.0)
+    net.fit({name: rng.integers(0, 2, 200) for name in "abc"})
+    held = net.to_plain()
+    before = dict(vars(net))
+    with pytest.raises(sf.OptionError, match="variance_floor"):
+        net.fit({"a": [0, 1, None], "b": [0, 1, 1], "c": [1, 1, 0]})
+    assert vars(net).keys() == before.keys()
+    assert all(vars(net)[name] is value for name, value in before.items())
+    assert net.to_plain()["fitted"]["nodes"][0]["rows"].tolist() == held["fitted"]["nodes"][0]["rows"].tolist()

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 import exact_squares as exact
 import suffice as sf
+from random_networks import certificate_at
 from suffice.records import replace as replaced
 
 FILIP = next(problem for problem in REGRESSIONS if problem.name == "Filip")
@@ -28,7 +29,7 @@ def filip_by(way: str, folder: Path) -> sf.BayesianNetwork:
         return net
     net.fit(ROWS)
     if way == "summary":
-        return sf.BayesianNetwork(STRUCTURE).fit(net.summary_)
+        return sf.BayesianNetwork(STRUCTURE).fit(net.statistics_)
     if way == "file":
         net.write(folder / "filip.json")
         found: sf.BayesianNetwork = sf.read(folder / "filip.json")
@@ -56,12 +57,10 @@ def test_tampered_weights_are_no_nearer_than_the_bound_says(size: float) -> None
     best = exact.squares(FILIP.design, FILIP.y, exact.solution(FILIP.design, FILIP.y))
     rng = np.random.default_rng(5)
     for _ in range(5):
-        node = net._fitted["y"]
+        node = net.fitted_.nodes["y"]
         weights = node.weights * (1 + size * rng.normal(size=node.weights.shape))
         here = exact.squares(FILIP.design, FILIP.y, exact.rational(weights[0]))
-        net._fitted["y"] = replace(node, weights=weights, variance=np.array([float(here) / 82]))
-        found = net._certify(net.summary_)
-        net._fitted["y"] = node
+        found = certificate_at(net, y=replace(node, weights=weights, variance=np.array([float(here) / 82])))
         loss = 0.5 * np.log(float(here / best))
         assert found.value_gap is None or loss - 1e-12 <= found.value_gap <= 1.01 * loss + 1e-12
         assert found.value_gap is not None or loss > 5
@@ -72,10 +71,10 @@ def test_a_variance_that_was_tampered_with_is_lost_in_full() -> None:
     rows = {"x": rng.normal(size=40), "y": rng.normal(size=40)}
     for prior in (None, sf.LinearGaussianPrior(2.0, 1.0)):
         net = sf.BayesianNetwork([("x", "y")], prior=prior).fit(rows)
-        before, node = net.report_.objective, net._fitted["y"]
-        net._fitted["y"] = replace(node, variance=node.variance * 1.3)
-        after = sum(one.log_likelihood(net.summary_) + one.log_prior() for one in net._fitted.values())
-        assert net._certify(net.summary_).value_gap == pytest.approx((before - after) / 40, rel=1e-10)
+        before, nodes = net.report_.objective, net.fitted_.nodes
+        moved = {**nodes, "y": replace(nodes["y"], variance=nodes["y"].variance * 1.3)}
+        after = sum(one.log_likelihood(net.statistics_) + one.log_prior() for one in moved.values())
+        assert certificate_at(net, **moved).value_gap == pytest.approx((before - after) / 40, rel=1e-10)
 
 
 # -- no bound --------------------------------------------------------------------------------------------------------
@@ -324,12 +323,12 @@ def test_tables_under_a_prior_are_exact_and_tampering_shows(estimate: str) -> No
     assert (found.exists, found.bound) == (True, True)
     assert found.value_gap == pytest.approx(0.0, abs=1e-14)
     assert ("posterior mean" in found.scale) == (estimate == "mean")
-    node = net._fitted["b"]
+    node = net.fitted_.nodes["b"]
     moved = node.rows + np.array([[0.02, -0.02], [0.0, 0.0], [-0.1, 0.1]])
-    net._fitted["b"] = replaced(node, rows=moved)
+    there = replaced(node, rows=moved)
     weighed = node.counts + 1.7 - (estimate == "map")
     expected = float((weighed * np.log(node.rows / moved)).sum()) / 80
-    assert net._certify(net.summary_).value_gap == pytest.approx(expected, rel=1e-9)
+    assert certificate_at(net, b=there).value_gap == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("estimate", ["mean", "map"])
@@ -344,7 +343,7 @@ def test_regressions_under_a_prior_are_exact_and_tampering_shows(prior: str, est
     assert (found.exists, found.bound) == (True, True)
     assert found.value_gap is not None
     assert found.value_gap < 1e-12
-    node, summary = net._fitted["y"], net.summary_
+    node, summary = net.fitted_.nodes["y"], net.statistics_
 
     def objective(point: Any) -> float:
         there = replace(node, weights=np.array([point[:3]]), variance=np.array([np.exp(point[3])]))
@@ -355,8 +354,8 @@ def test_regressions_under_a_prior_are_exact_and_tampering_shows(prior: str, est
     best = -float(search(lambda point: -objective(point), at, method="Nelder-Mead").fun)
     assert best - objective(at) < 1e-8
     moved = at + np.array([0.01, 0.02, -1e-5, 0.3])
-    net._fitted["y"] = replace(node, weights=moved[None, :3], variance=np.exp(moved[3:]))
-    assert net._certify(summary).value_gap == pytest.approx((objective(at) - objective(moved)) / 25, rel=1e-8)
+    there = replace(node, weights=moved[None, :3], variance=np.exp(moved[3:]))
+    assert certificate_at(net, y=there).value_gap == pytest.approx((objective(at) - objective(moved)) / 25, rel=1e-8)
 
 
 def test_a_noisy_or_under_a_prior_is_bounded_by_its_dual() -> None:
@@ -367,11 +366,11 @@ def test_a_noisy_or_under_a_prior_is_bounded_by_its_dual() -> None:
     assert (found.exists, found.bound) == (True, True)
     assert found.value_gap is not None
     assert found.value_gap < 1e-12
-    node, summary = net._fitted["y"], net.summary_
+    node, summary = net.fitted_.nodes["y"], net.statistics_
     best = node.log_likelihood(summary) + node.log_prior()
-    net._fitted["y"] = moved = replace(node, weights=node.weights + 0.2)
+    moved = replace(node, weights=node.weights + 0.2)
     loss = (best - moved.log_likelihood(summary) - moved.log_prior()) / 60
-    bound = net._certify(summary).value_gap
+    bound = certificate_at(net, y=moved).value_gap
     assert bound is not None
     assert bound >= loss > 1e-3
 

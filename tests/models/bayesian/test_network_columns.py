@@ -107,7 +107,7 @@ def test_a_real_node_reads_whole_numbers_as_numbers() -> None:
     values = np.array([0.5, 1.25, 2.0, 3.5])
     whole = np.array([1, 2, 4])
     net = sf.BayesianNetwork({"a": []}).fit({"a": values})
-    assert net.score({"a": whole}) == pytest.approx(net.log_likelihood({"a": whole}).mean(), rel=1e-13)
+    assert net.score({"a": whole}) == pytest.approx(net.score_samples({"a": whole}).mean(), rel=1e-13)
     together = sf.BayesianNetwork({"a": []}).fit({"a": np.concatenate([values, whole])})
     net.partial_fit({"a": whole})
     np.testing.assert_allclose(net.node("a").weights_, together.node("a").weights_, rtol=1e-13)
@@ -160,11 +160,11 @@ def test_score_is_the_mean_of_the_log_likelihoods_with_gaps_and_without_columns(
     joint = chain.to_joint().values
     expected = [np.log(joint[0, :, 1].sum()), np.log(joint[1, 1].sum()), np.log(joint[:, 0, 0].sum())]
     expected.append(np.log(joint[1, 1, 0]))
-    np.testing.assert_allclose(chain.log_likelihood(rows), expected, rtol=1e-12)
+    np.testing.assert_allclose(chain.score_samples(rows), expected, rtol=1e-12)
     assert chain.score(rows, weights) == pytest.approx(np.average(expected, weights=weights), rel=1e-12)
     some = {"c": [0, 1, 1]}
     marginal = np.log(joint.sum(axis=(0, 1)))
-    np.testing.assert_allclose(chain.log_likelihood(some), marginal[[0, 1, 1]], rtol=1e-12)
+    np.testing.assert_allclose(chain.score_samples(some), marginal[[0, 1, 1]], rtol=1e-12)
     assert chain.score(some) == pytest.approx(marginal[[0, 1, 1]].mean(), rel=1e-12)
 
 
@@ -175,7 +175,7 @@ def test_score_and_log_likelihood_agree_where_a_node_is_hidden() -> None:
     without = sf.BayesianNetwork({"x": ["h"], "y": ["h"]}, hidden={"h": 2}, max_iter=20).fit({k: rows[k] for k in "xy"})
     assert net.report_.log_likelihood == without.report_.log_likelihood
     assert not any("not read" in note for note in without.report_.warnings)
-    assert net.score(rows) == pytest.approx(net.log_likelihood(rows).mean(), rel=1e-13)
+    assert net.score(rows) == pytest.approx(net.score_samples(rows).mean(), rel=1e-13)
     assert net.score(rows) == pytest.approx(net.report_.log_likelihood / 6, rel=1e-13)
 
 
@@ -184,14 +184,14 @@ def test_score_and_log_likelihood_agree_where_a_node_is_hidden() -> None:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ask", ["predict", "predict_proba", "query_rows", "log_likelihood", "score"])
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "query_rows", "score_samples", "score"])
 def test_data_without_a_node_are_an_error(chain: Any, ask: str) -> None:
     rows = {"A": [0, 1], "B ": [1, 1]}
     calls = {
         "predict": lambda: chain.predict(rows, "c"),
         "predict_proba": lambda: chain.predict_proba(rows, "c"),
         "query_rows": lambda: chain.query_rows("c", rows),
-        "log_likelihood": lambda: chain.log_likelihood(rows),
+        "score_samples": lambda: chain.score_samples(rows),
         "score": lambda: chain.score(rows),
     }
     with pytest.raises(MissingColumnError, match="columns are 'A', 'B ', and the nodes are 'a', 'b', 'c'"):

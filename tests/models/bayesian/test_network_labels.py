@@ -158,7 +158,7 @@ def test_impossible_evidence_is_one_error() -> None:
     for question in (
         lambda: net.query("b", given),
         lambda: net.marginals(given),
-        lambda: net.most_probable(given),
+        lambda: net.map_query(given),
         lambda: net.sample(3, given),
         lambda: net.predict({"a": [2]}, "b"),
         lambda: net.predict_proba({"a": [2]}, "b"),

@@ -46,7 +46,7 @@ def wide(**options: Any) -> sf.BayesianNetwork:
 def test_a_node_too_large_for_a_table_leaves_the_errors_of_the_others() -> None:
     net = wide()
     with pytest.warns(SufficeWarning, match="no room for the standard errors of 'y'"):
-        errors = net.standard_errors()
+        errors = net.standard_errors_
     assert list(errors) == [f"p{at}" for at in range(9)]
     share = net.table("p4").values
     np.testing.assert_allclose(errors["p4"].values, np.sqrt(share * (1 - share) / 200), rtol=1e-12)

@@ -154,7 +154,7 @@ def test_names_of_a_joint_prior() -> None:
 def test_undefined_rows_are_not_drawn_from_and_do_not_spoil_others() -> None:
     rows = {"a": [0, 1, 0], "b": [0, 1, 0], "c": [0, 1, 1]}
     net = sf.BayesianNetwork({"c": ["a", "b"]}, unseen="nan").fit(rows)
-    found = net.log_likelihood({"a": [0, 0], "b": [0, 1], "c": [1, 1]})
+    found = net.score_samples({"a": [0, 0], "b": [0, 1], "c": [1, 1]})
     assert found[0] == pytest.approx(math.log(2 / 3 * 2 / 3 * 1 / 2), rel=1e-14)
     assert math.isnan(found[1])
     with pytest.raises(sf.EstimateError, match=r"The row of 'c' at \{'a': \d, 'b': \d\} is undefined"):

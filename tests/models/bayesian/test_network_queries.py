@@ -83,7 +83,7 @@ def test_leaving_out_what_does_not_matter_changes_nothing(case: Any) -> None:
         assert pruned.log_probability(evidence) == pytest.approx(whole[1], rel=1e-9, abs=1e-13)
         rows = net.sample(3, random_state=0)
         some = {name: rows[name] for name in asked}
-        np.testing.assert_allclose(pruned.log_likelihood(some), net.log_likelihood(some), rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(pruned.score_samples(some), net.score_samples(some), rtol=1e-9, atol=1e-13)
         first = list(net.nodes[:1])
         expected = net.query_rows(first, some)
         np.testing.assert_allclose(pruned.query_rows(first, some), expected, rtol=1e-9, atol=1e-13)
@@ -94,10 +94,10 @@ def test_leaving_out_what_does_not_matter_changes_nothing(case: Any) -> None:
 def test_the_most_probable_state_of_all_and_of_some_nodes(case: Any) -> None:
     net, asked, evidence = case
     weights = share(net, evidence)
-    best = net.most_probable(evidence)
+    best = net.map_query(evidence)
     key = tuple((node, type(best[node]), best[node]) for node in net.nodes)
     assert weights[key] == pytest.approx(max(weights.values()), rel=1e-9)
-    some = net.most_probable(evidence, variables=asked)
+    some = net.map_query(evidence, variables=asked)
     table = marginal(net, weights, asked)
     place = tuple(net.node(name).domain[name].index(some[name]) for name in asked)
     assert list(some) == asked
@@ -128,7 +128,7 @@ def test_rows_of_evidence_give_what_single_queries_give(net: sf.BayesianNetwork,
     for threads in (1, 2):
         np.testing.assert_allclose(net.query_rows(asked, columns, threads=threads), expected, rtol=1e-9, atol=1e-13)
     logs = [net.log_probability(row) for row in known]
-    np.testing.assert_allclose(net.log_likelihood(columns), logs, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(net.score_samples(columns), logs, rtol=1e-9, atol=1e-14)
     target = asked[0]
     others = [{k: v for k, v in row.items() if k != target} for row in known]
     expected = [net.query(target, row).values for row in others]
@@ -155,17 +155,17 @@ def chain(n: int, card: int = 2) -> sf.BayesianNetwork:
 def test_one_and_two_threads_give_the_same_bits() -> None:
     net = chain(12, 3)
     rows = net.sample(2_000, missing=0.3, random_state=0)
-    for ask in (net.log_likelihood, lambda data, **how: net.predict_proba(data, 5, **how)):
+    for ask in (net.score_samples, lambda data, **how: net.predict_proba(data, 5, **how)):
         one, two = (ask(rows, threads=threads) for threads in (1, 2))
         assert one.tobytes() == two.tobytes()
     with pytest.raises(sf.OptionError, match="threads is 0"):
-        net.log_likelihood(rows, threads=0)
+        net.score_samples(rows, threads=0)
 
 
 def test_no_rows_give_no_answers() -> None:
     net = chain(3)
     rows = net.sample(0, random_state=0)
-    assert net.log_likelihood(rows).shape == (0,)
+    assert net.score_samples(rows).shape == (0,)
     assert net.predict_proba(rows, 1).shape == (0, 2)
     assert net.query_rows([0, 2], rows).shape == (0, 2, 2)
 
@@ -175,7 +175,7 @@ def test_what_is_too_large_is_said_with_its_size() -> None:
     with pytest.raises(sf.SizeError, match=r"1,099,511,627,776 cells \(8.8 TB\)"):
         net.to_joint()
     with pytest.raises(sf.SizeError, match="Ask for fewer variables"):
-        net.most_probable(variables=list(range(30)))
+        net.map_query(variables=list(range(30)))
     wide = sf.BayesianNetwork({**dict.fromkeys(range(40), ()), "sum": list(range(40))}, unseen="uniform")
     rng = np.random.default_rng(0)
     wide.fit({**{k: rng.integers(0, 2, 50) for k in range(40)}, "sum": rng.integers(0, 2, 50)})
@@ -212,7 +212,7 @@ def test_impossible_rows_are_named() -> None:
     many[[400_000, 500_000]] = 1
     with pytest.raises(sf.EstimateError, match="2 rows have probability 0 under the network, the first is row 400000"):
         net.predict({"a": many}, "b")
-    assert net.log_likelihood({"a": [0, 1], "b": [0, 0]}).tolist() == [math.log(0.5), -math.inf]
+    assert net.score_samples({"a": [0, 1], "b": [0, 0]}).tolist() == [math.log(0.5), -math.inf]
     with pytest.raises(sf.EstimateError, match="probability 0"):
         net.query("b", {"a": 1})
 
@@ -221,14 +221,14 @@ def test_score_counts_rows_with_gaps_by_what_they_show() -> None:
     net = chain(4)
     rows = net.sample(300, missing=0.3, random_state=1)
     fitted = sf.BayesianNetwork(net).fit(net.sample(500, random_state=2))
-    assert fitted.score(rows) == pytest.approx(fitted.log_likelihood(rows).mean(), rel=1e-10)
+    assert fitted.score(rows) == pytest.approx(fitted.score_samples(rows).mean(), rel=1e-10)
 
 
 def test_criteria_of_a_fit() -> None:
     net = chain(3)
     rows = net.sample(200, random_state=0)
     fitted = sf.BayesianNetwork({0: [], 1: [0], 2: [1]}).fit(rows)
-    k, log_likelihood = 1 + 2 + 2, fitted.log_likelihood(rows).sum()
+    k, log_likelihood = 1 + 2 + 2, fitted.score_samples(rows).sum()
     assert fitted.n_params_ == k
     assert fitted.report_.aic == pytest.approx(2 * k - 2 * log_likelihood, rel=1e-12)
     assert fitted.report_.bic == pytest.approx(k * math.log(200) - 2 * log_likelihood, rel=1e-12)

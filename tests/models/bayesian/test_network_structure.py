@@ -137,7 +137,7 @@ def test_any_hashable_name(kind: str, tmp_path: Path) -> None:
     drawn = net.sample(5, given, random_state=0)
     assert list(drawn) == list(NAMES)
     assert len(net.predict(rows, None)) == n
-    assert net.log_likelihood(rows).sum() == pytest.approx(net.report_.log_likelihood, rel=1e-9)
+    assert net.score_samples(rows).sum() == pytest.approx(net.report_.log_likelihood, rel=1e-9)
     assert str(net.size_report()).count("\n") >= len(NAMES)
     again = sf.BayesianNetwork({name: list(NAMES[max(0, k - 2) : k]) for k, name in enumerate(NAMES)}).fit(
         net.sample(50, random_state=0)

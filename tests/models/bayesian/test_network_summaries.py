@@ -99,7 +99,7 @@ def test_without_the_last_row_with_a_gap_the_closed_form_is_back() -> None:
         assert net.report_.certificate == wanted.report_.certificate
         assert (net.report_.rows, net.n_iter_, net.converged_) == (60, 0, True)
         for name in ("a", "b"):
-            ours, theirs = (one.standard_errors()[name].values for one in (net, wanted))
+            ours, theirs = (one.standard_errors_[name].values for one in (net, wanted))
             np.testing.assert_array_equal(ours, theirs)
         assert not hasattr(net, "scores_")
         if "prior" in options:
@@ -121,7 +121,7 @@ def test_without_the_last_row_with_a_gap_regressions_are_those_of_a_fit(tmp_path
     for one in (net, sf.read(tmp_path / "net.json")):
         np.testing.assert_array_equal(one.node("y").weights_, wanted.node("y").weights_)
         np.testing.assert_array_equal(one.node("y").variance_, wanted.node("y").variance_)
-        np.testing.assert_array_equal(one.standard_errors()["y"].values, wanted.standard_errors()["y"].values)
+        np.testing.assert_array_equal(one.standard_errors_["y"].values, wanted.standard_errors_["y"].values)
         assert one.report_.log_likelihood == wanted.report_.log_likelihood
         assert one.score(whole) == wanted.score(whole)
 

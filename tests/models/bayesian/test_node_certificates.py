@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 import suffice as sf
+from random_networks import certificate_at
 
 Floats = NDArray[np.float64]
 STATES = {name: [0, 1] for name in ("x0", "x1", "x2", "y")}
@@ -40,7 +41,7 @@ def slopes_by_hand(rows: dict[str, NDArray[Any]], weights: Floats, pseudo: float
 def test_the_slope_of_a_weight_of_zero_counts_only_upwards() -> None:
     rows = caused_rows()
     net = noisy_or().fit(rows)
-    node, summary = net.node("y"), net.summary_
+    node, summary = net.node("y"), net.statistics_
     assert node.weights[3] == 0.0
     assert slopes_by_hand(rows, node.weights)[3] / 300 < -1e-2
     assert node.gap(summary) < 1e-12
@@ -55,7 +56,7 @@ def test_the_slope_of_a_weight_of_zero_counts_only_upwards() -> None:
 def test_pseudo_rows_are_part_of_the_slope() -> None:
     rows = caused_rows()
     net = noisy_or(prior={"y": 4.0}).fit(rows)
-    node, summary = net.node("y"), net.summary_
+    node, summary = net.node("y"), net.statistics_
     assert node.gap(summary) < 1e-12
     assert np.abs(slopes_by_hand(rows, node.weights)).max() > 1.0
     moved = node.weights + 0.3
@@ -72,7 +73,7 @@ def test_the_bound_is_a_dual_value_at_feasible_multipliers(factor: float) -> Non
     """
     rows = caused_rows()
     net = noisy_or().fit(rows)
-    node, summary = net.node("y"), net.summary_
+    node, summary = net.node("y"), net.statistics_
     best, weights = node.log_likelihood(summary), node.weights * factor
     moved = replace(node, weights=weights)
     loss = moved.loss_bound(summary)
@@ -118,7 +119,7 @@ def test_a_weight_that_is_no_number_touches_only_the_rows_it_is_active_in() -> N
     expected = 2 * math.log(2 / 3) + math.log(1 / 3) + 2 * math.log(2 / 3) + math.log(1 / 3) + 6 * math.log(1 / 2)
     assert net.report_.log_likelihood == pytest.approx(expected, rel=1e-12)
     assert net.report_.certificate == plain.report_.certificate
-    more = plain.fit({"x": [0, 1], "u": [1, 0], "z": [1, 1]}).summary_
+    more = plain.fit({"x": [0, 1], "u": [1, 0], "z": [1, 1]}).statistics_
     trials = net.node("z").trials(more)
     np.testing.assert_array_equal(np.isnan(trials.strengths(net.node("z").weights)), trials.active[:, 2] == 2)
     assert trials.strengths(np.array([math.inf, 0.5, math.nan])).tolist() == [math.inf, math.inf]
@@ -135,14 +136,12 @@ def test_what_is_no_number_is_never_certified(prior: Any) -> None:
     net = sf.BayesianNetwork({"a": [], "x": ["a"], "y": ["x"]}, prior=priors).fit(rows)
     assert net.report_.certificate.exists is True
     for name, changed in (("x", "weights"), ("x", "variance"), ("y", "weights"), ("y", "variance"), ("a", "rows")):
-        node = net._fitted[name]
-        net._fitted[name] = replace(node, **{changed: getattr(node, changed) * np.nan})
-        found = net._certify(net.summary_)
-        net._fitted[name] = node
+        node = net.fitted_.nodes[name]
+        found = certificate_at(net, **{name: replace(node, **{changed: getattr(node, changed) * np.nan})})
         assert not found.moment_gap < math.inf
         assert found.value_gap is None
         assert found.exists is None
-    assert net._certify(net.summary_).exists is True
+    assert certificate_at(net).exists is True
 
 
 # -- linear-Gaussian nodes -------------------------------------------------------------------------------------------
@@ -153,7 +152,7 @@ def test_one_of_several_regressions_off_counts_by_its_share_of_rows() -> None:
     g = np.repeat([0, 1, 2], [50, 30, 20])
     rows = {"g": g, "y": rng.normal(size=100) + g}
     net = sf.BayesianNetwork([("g", "y")]).fit(rows)
-    node, summary = net.node("y"), net.summary_
+    node, summary = net.node("y"), net.statistics_
     for k, share in enumerate((0.5, 0.3, 0.2)):
         one = np.arange(3) == k
         wide = replace(node, variance=np.where(one, 1.5, 1.0) * node.variance)
@@ -194,8 +193,7 @@ def test_what_least_squares_leaves_is_certified() -> None:
     assert found.bound
     assert found.value_gap < 1e-12
     for name in ("x", "y", "z"):
-        node = net._fitted[name]
-        net._fitted[name] = replace(node, weights=node.weights * (1 + 1e-7))
-        loss = node.log_likelihood(net.summary_) - net._fitted[name].log_likelihood(net.summary_)
-        assert net._certify(net.summary_).value_gap == pytest.approx(loss / 200, rel=1e-6)
-        net._fitted[name] = node
+        node = net.fitted_.nodes[name]
+        moved = replace(node, weights=node.weights * (1 + 1e-7))
+        loss = node.log_likelihood(net.statistics_) - moved.log_likelihood(net.statistics_)
+        assert certificate_at(net, **{name: moved}).value_gap == pytest.approx(loss / 200, rel=1e-6)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.models.bayesian.nodes.contract import Alone
-from suffice.models.bayesian.nodes.kinds import KINDS, NODES, Wishes, register
+from suffice.models.bayesian.nodes.contract import NodeKind, NodeLearner, NodeOptions
+from suffice.models.bayesian.nodes.kinds import KINDS, NODES, register
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.statistics import Counts, Statistic
@@ -89,7 +89,7 @@ def test_a_fixed_regression_keeps_every_bit() -> None:
         np.testing.assert_array_equal(again.node("y").weights, node.weights)
         np.testing.assert_array_equal(again.node("y").variance, node.variance)
         assert again.n_params_ == 2 + 3
-        assert again.log_likelihood(real).sum() == pytest.approx(again.report_.log_likelihood, rel=1e-12)
+        assert again.score_samples(real).sum() == pytest.approx(again.report_.log_likelihood, rel=1e-12)
     with pytest.raises(sf.OptionError, match=r"given as \(weights, variance\)"):
         sf.BayesianNetwork([("x", "y")], fixed={"y": 3.0}).fit(real)
     with pytest.raises(sf.OptionError, match="The fixed node 'y' is over"):
@@ -125,7 +125,7 @@ def test_standard_errors_of_every_kind() -> None:
     rows = counted(500)
     rows["s"] = (np.random.default_rng(1).random(500) < np.where(rows["g"] == "high", 0.7, 0.2)).astype(int)
     net = sf.BayesianNetwork([("g", "y"), ("g", "s")], nodes={"s": "noisy-or"}).fit(rows)
-    errors = net.standard_errors()
+    errors = net.standard_errors_
     assert list(errors) == list(net.nodes)
     share = np.mean(rows["g"] == "high")
     assert errors["g"].at(g="high") == pytest.approx(np.sqrt(share * (1 - share) / 500))
@@ -150,7 +150,7 @@ class ConstantNode(TableNode):
 
 
 @dataclass(frozen=True)
-class ConstantLearner(Alone):
+class ConstantLearner(NodeLearner):
     """From the counts of the node alone."""
 
     def statistics(self, domain: sf.Domain) -> tuple[Statistic, ...]:
@@ -164,7 +164,7 @@ class ConstantLearner(Alone):
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(NodeKind):
     """The kind, with no options."""
 
     kind: ClassVar[str] = "constant"
@@ -173,10 +173,10 @@ class Constant:
     def check(self, family: sf.Domain) -> None:
         pass
 
-    def learner(self, family: sf.Domain, wishes: Wishes) -> ConstantLearner:
+    def learner(self, family: sf.Domain, options: NodeOptions) -> ConstantLearner:
         return ConstantLearner()
 
-    def given(self, family: sf.Domain, values: Any, wishes: Wishes) -> Any:
+    def given(self, family: sf.Domain, values: Any, options: NodeOptions) -> Any:
         return replace(values)
 
 

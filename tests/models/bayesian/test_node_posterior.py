@@ -50,7 +50,7 @@ def test_rows_of_a_table_are_dirichlet() -> None:
     assert drawn.shape == (20_000, 2, 3)
     np.testing.assert_allclose(drawn.mean(axis=0), posterior.mean().values, atol=4e-3)
     np.testing.assert_allclose(drawn.var(axis=0), posterior.variance().values, rtol=0.05)
-    np.testing.assert_allclose(net.standard_errors()["b"].values, np.sqrt(posterior.variance().values), rtol=1e-14)
+    np.testing.assert_allclose(net.standard_errors_["b"].values, np.sqrt(posterior.variance().values), rtol=1e-14)
 
 
 def test_a_row_by_quadrature() -> None:
@@ -163,7 +163,7 @@ def test_moments_of_a_table_of_regressions() -> None:
     assert posterior.variance()["variance"][1] == pytest.approx(spread.var(), rel=1e-12)
     weights = stats.t(2 * law.alpha_, 0, np.sqrt(law.beta_ / law.alpha_ * np.diag(law.spread_))).var()
     np.testing.assert_allclose(posterior.variance()["weights"][1], weights, rtol=1e-12)
-    errors = net.standard_errors()["y"]
+    errors = net.standard_errors_["y"]
     np.testing.assert_allclose(errors.values[1], np.sqrt([*weights, spread.var()]), rtol=1e-11)
     point = (posterior.weights_ + 0.1, np.array([0.3, 0.4]))
     expected = sum(posterior.at(g=g).log_prob((point[0][k], point[1][k])) for k, g in enumerate("uv"))
@@ -183,7 +183,7 @@ def test_what_has_no_posterior() -> None:
     with pytest.raises(sf.NotFittedError):
         _ = net.posterior_
     with pytest.raises(sf.NotFittedError):
-        net.standard_errors()
+        _ = net.standard_errors_
     net.fit(rows)
     with pytest.raises(sf.EstimateError, match="No node was fitted with a conjugate prior"):
         _ = net.posterior_
@@ -204,7 +204,7 @@ def test_rows_with_gaps_leave_no_conjugate_posterior() -> None:
     for ask in (lambda: net.posterior_, lambda: net.log_predictive(rows), lambda: net.node("b").posterior_):
         with pytest.raises(sf.EstimateError, match="so the posterior has no closed form"):
             ask()
-    assert list(net.standard_errors()) == list(net.nodes)
+    assert list(net.standard_errors_) == list(net.nodes)
 
 
 def test_predictions_take_complete_rows_and_known_nodes() -> None:
@@ -219,7 +219,7 @@ def test_predictions_take_complete_rows_and_known_nodes() -> None:
     ]
     np.testing.assert_allclose(net.log_predictive(rows), expected, rtol=1e-12)
     assert list(net.posterior_) == ["b", "c"]
-    assert list(net.standard_errors()) == ["b", "c"]
+    assert list(net.standard_errors_) == ["b", "c"]
     with pytest.raises(sf.MissingColumnError, match="lack the columns 'c'"):
         net.log_predictive({"a": ["x"], "b": [0]})
     with pytest.raises(sf.MissingValueError, match="'c' have gaps"):

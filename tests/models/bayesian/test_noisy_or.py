@@ -144,7 +144,7 @@ def test_the_edges_of_the_likelihood() -> None:
 def test_the_certificate_bounds_what_is_lost() -> None:
     rows = draw(5, 400, 5)
     net = network(5).fit(rows)
-    node, summary = net.node("y"), net.summary_
+    node, summary = net.node("y"), net.statistics_
     best = node.log_likelihood(summary)
     assert node.loss_bound(summary) == pytest.approx(0.0, abs=1e-11)
     away = NoisyOrNode(node.domain, node.weights + 0.1, node.present, node.inactive)
@@ -249,7 +249,7 @@ def test_queries_agree_with_whole_tables(parents: int) -> None:
         for name in net.nodes:
             np.testing.assert_allclose(mine[name].values, theirs[name].values, rtol=1e-11)
         assert net.log_probability(given_states) == pytest.approx(whole.log_probability(given_states), rel=1e-11)
-        assert net.most_probable(given_states) == whole.most_probable(given_states)
+        assert net.map_query(given_states) == whole.map_query(given_states)
     joint = net.query(["x0", "t", "s"], given={"x2": 1})
     np.testing.assert_allclose(joint.values, whole.query(["x0", "t", "s"], given={"x2": 1}).values, rtol=1e-11)
 
@@ -270,7 +270,7 @@ def test_rows_and_samples_know_nothing_of_private_variables() -> None:
     net, whole = bipartite(6, 1)
     rows = net.sample(50, random_state=0)
     assert list(rows) == list(net.nodes)
-    np.testing.assert_allclose(net.log_likelihood(rows), whole.log_likelihood(rows), rtol=1e-11)
+    np.testing.assert_allclose(net.score_samples(rows), whole.score_samples(rows), rtol=1e-11)
     np.testing.assert_allclose(net.predict_proba(rows, "x0"), whole.predict_proba(rows, "x0"), rtol=1e-11)
     drawn = net.sample(4000, given={"s": 1}, random_state=1)
     assert list(drawn) == list(net.nodes)
@@ -294,7 +294,7 @@ def test_thirty_parents_need_no_table() -> None:
     with pytest.raises(sf.SizeError, match=r"weights_, \.inhibitors_"):
         net.table("y")
     with pytest.raises(sf.SizeError):
-        net.most_probable({"y": 1})
+        net.map_query({"y": 1})
 
 
 # -- files, fixed numbers, options -----------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def test_files_keep_every_bit(tmp_path: Path, ending: str) -> None:
     assert back.node("t").inactive == net.node("t").inactive
     assert back.get_params()["nodes"] == net.get_params()["nodes"]
     np.testing.assert_array_equal(back.query("s").values, net.query("s").values)
-    assert back.fit(net.summary_).report_.log_likelihood == net.report_.log_likelihood
+    assert back.fit(net.statistics_).report_.log_likelihood == net.report_.log_likelihood
 
 
 def test_a_damaged_node_is_refused() -> None:
@@ -381,7 +381,7 @@ def test_gaps_give_a_maximum_of_the_observed_likelihood_with_its_errors() -> Non
         strength = np.add.outer([0.0, v[1]], [0.0, v[2]]) + v[0]
         tables = {"y": np.stack([np.exp(-strength), -np.expm1(-strength)], axis=-1)}
         tables |= {name: np.array([1 - p, p]) for name, p in zip(("x0", "x1"), v[3:], strict=True)}
-        return float(sf.BayesianNetwork.from_tables(domain, parents, tables).log_likelihood(holes).sum())
+        return float(sf.BayesianNetwork.from_tables(domain, parents, tables).score_samples(holes).sum())
 
     best = np.array([*node.weights, *(net.table(name).values[1] for name in ("x0", "x1"))])
     step, steps = 1e-3, 1e-3 * np.eye(5)
@@ -400,4 +400,4 @@ def test_gaps_give_a_maximum_of_the_observed_likelihood_with_its_errors() -> Non
         ]
     ) / (4 * step**2)
     errors = np.sqrt(np.diag(np.linalg.inv(-curvature)))
-    np.testing.assert_allclose(net.standard_errors()["y"].values, errors[:3], rtol=1e-3)
+    np.testing.assert_allclose(net.standard_errors_["y"].values, errors[:3], rtol=1e-3)

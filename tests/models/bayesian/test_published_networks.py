@@ -128,7 +128,7 @@ def test_em_on_alarm_is_nearer_to_the_truth_than_leaving_rows_out_or_filling_in_
     def divergence(data: dict[Any, Any]) -> float:
         """KL(truth || fit) by many rows of the truth."""
         net = sf.BayesianNetwork(truth, states=states, prior=1.0, tolerance=1e-3).fit(data)
-        return float(np.mean(truth.log_likelihood(fresh) - net.log_likelihood(fresh)))
+        return float(np.mean(truth.score_samples(fresh) - net.score_samples(fresh)))
 
     full = np.all([[v is not None for v in values] for values in gappy.values()], axis=0)
     modes = {n: Counter(value for value in v if value is not None).most_common(1)[0][0] for n, v in gappy.items()}

@@ -67,7 +67,7 @@ def test_exact_inference_refuses_a_discrete_node_with_real_parents_and_says_what
         lambda: net.query("response"),
         lambda: net.marginals(),
         lambda: net.log_probability({"echo": 1}),
-        lambda: net.log_likelihood({"echo": [1]}),
+        lambda: net.score_samples({"echo": [1]}),
         lambda: net.sample(3, {"echo": 1}),
     ):
         with pytest.raises(sf.OptionError, match=message):

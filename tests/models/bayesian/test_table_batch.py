@@ -13,10 +13,10 @@ import suffice as sf
 from suffice.answers import CountTable
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError
-from suffice.models.bayesian.figures import Figures
+from suffice.models.bayesian.node_scores import NodeScores
 from suffice.models.bayesian.nodes.table import TableNode
-from suffice.models.bayesian.nodes.table_batch import TableFigures, learn_tables, times_log
-from suffice.models.bayesian.nodes.table_learner import DirichletRows, TableLearner
+from suffice.models.bayesian.nodes.table_learner import DirichletRows, TableLearner, learn_tables
+from suffice.models.bayesian.nodes.table_scores import TableScores, times_log
 from suffice.statistics import Counts, Summary
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4, "e": 3, "f": 2}
@@ -74,7 +74,7 @@ def test_the_mode_is_learned_and_judged_as_alone() -> None:
         assert learner.prior is not None
         excess = summary[Counts(domain.names)].dense() + learner.prior.alpha - 1
         np.testing.assert_allclose(node.table_.values, excess / excess.sum(axis=-1, keepdims=True), rtol=1e-14)
-    assert max(TableFigures(nodes, summary).gaps()) < 1e-15
+    assert max(TableScores(nodes, summary).gaps()) < 1e-15
 
 
 def test_an_undefined_row_is_refused_by_name() -> None:
@@ -89,7 +89,7 @@ def test_figures_are_those_of_each_node(prior: str) -> None:
     _, other = counted(5, 25)
     nodes = learn_tables(learners(prior), domains, summary)
     for rows in (summary, other):
-        figures = Figures([(node, rows) for node in nodes])
+        figures = NodeScores([(node, rows) for node in nodes])
         np.testing.assert_allclose(figures.log_likelihoods(), [n.log_likelihood(rows) for n in nodes], rtol=1e-13)
         np.testing.assert_allclose(figures.gaps(), [n.gap(rows) for n in nodes], rtol=1e-13, atol=1e-17)
         losses = [n.loss_bound(rows) for n in nodes]
@@ -111,7 +111,7 @@ def test_figures_of_nodes_with_summaries_of_their_own_and_of_large_tables() -> N
     assert large.configurations is not None
     pairs = [(nodes[0], summary), (large, sparse), (nodes[1], other)]
     expected = [node.log_likelihood(rows) for node, rows in pairs]
-    np.testing.assert_allclose(Figures(pairs).log_likelihoods(), expected, rtol=1e-13)
+    np.testing.assert_allclose(NodeScores(pairs).log_likelihoods(), expected, rtol=1e-13)
     assert expected[1] == 0.0
 
 
@@ -132,7 +132,7 @@ def test_real_and_discrete_nodes_in_one_network() -> None:
     kind, x = rng.integers(0, 2, 200), rng.normal(size=200)
     data = {"kind": kind, "x": x, "y": 2 * x + kind + rng.normal(size=200), "z": 0.5 * x + rng.normal(size=200)}
     net = sf.BayesianNetwork({"kind": [], "x": [], "y": ["kind", "x"], "z": ["x"]}).fit(data)
-    total = sum(net.node(name).log_likelihood(net.summary_) for name in net.nodes)
+    total = sum(net.node(name).log_likelihood(net.statistics_) for name in net.nodes)
     assert net.report_.log_likelihood == pytest.approx(total, rel=1e-13)
-    gap = max(net.node(name).gap(net.summary_) for name in net.nodes)
+    gap = max(net.node(name).gap(net.statistics_) for name in net.nodes)
     assert net.report_.certificate.moment_gap == pytest.approx(gap, rel=1e-6, abs=1e-15)

@@ -60,7 +60,7 @@ def test_an_unrolled_chain_has_the_pooled_transitions() -> None:
     assert net.report_.certificate.moment_gap < 1e-14
     assert net.report_.certificate.value_gap == pytest.approx(0.0, abs=1e-14)
     errors = np.sqrt(law * (1 - law) / counts.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(net.standard_errors()["X3"].values, errors, rtol=1e-14)
+    np.testing.assert_allclose(net.standard_errors_["X3"].values, errors, rtol=1e-14)
 
 
 def test_one_prior_for_the_group() -> None:
@@ -174,7 +174,7 @@ def test_gaps_are_learned_by_all_members_together() -> None:
         tables = {name: net.table("X0").values if name == "X0" else moved for name in net.nodes}
         domain = sf.Domain(net.node(name).domain[name] for name in net.nodes)
         other = sf.BayesianNetwork.from_tables(domain, {n: net.parents(n) for n in net.nodes}, tables)
-        assert other.log_likelihood(holes).sum() < best
+        assert other.score_samples(holes).sum() < best
 
 
 def test_sensors_of_a_hidden_state() -> None:
@@ -212,8 +212,8 @@ def test_tied_regressions_share_weights_and_variance() -> None:
     assert net.node("b1").variance_ == pytest.approx(alone.node("b").variance_, rel=1e-11)
     assert net.n_params_ == 4 + 3
     assert net.report_.certificate.moment_gap < 1e-12
-    np.testing.assert_allclose(net.standard_errors()["b1"].values, alone.standard_errors()["b"].values, rtol=1e-10)
-    assert net.log_likelihood(rows).sum() == pytest.approx(net.report_.log_likelihood, rel=1e-12)
+    np.testing.assert_allclose(net.standard_errors_["b1"].values, alone.standard_errors_["b"].values, rtol=1e-10)
+    assert net.score_samples(rows).sum() == pytest.approx(net.report_.log_likelihood, rel=1e-12)
     law = sf.NormalWishart(mean=np.zeros(4), strength=1.0, dof=6.0, inverse_scale=np.eye(4))
     with pytest.raises(sf.OptionError, match="NormalWishart"):
         sf.BayesianNetwork([("a0", "b0"), ("a1", "b1")], tied=[("b0", "b1")], prior=law).fit(rows)

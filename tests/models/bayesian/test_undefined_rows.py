@@ -68,18 +68,18 @@ def test_what_an_undefined_row_touches_is_an_error(net: sf.BayesianNetwork, aske
 def test_rows_and_samples(net: sf.BayesianNetwork) -> None:
     rows = {"a": [0, 0, 1], "b": [0, 1, 0], "d": [0, 1, 1]}
     np.testing.assert_allclose(net.predict_proba(rows, "c"), filled(net, 0.3).predict_proba(rows, "c"), rtol=1e-12)
-    np.testing.assert_allclose(net.log_likelihood(rows), filled(net, 0.3).log_likelihood(rows), rtol=1e-12)
+    np.testing.assert_allclose(net.score_samples(rows), filled(net, 0.3).score_samples(rows), rtol=1e-12)
     with pytest.raises(sf.EstimateError, match="can be reached"):
         net.predict_proba({"a": [0, 1], "d": [0, 1]}, "c")
     with pytest.raises(sf.EstimateError, match="can be reached"):
-        net.log_likelihood({"a": [1], "d": [0]})
+        net.score_samples({"a": [1], "d": [0]})
     whole = {name: [values[0]] for name, values in ROWS.items()}
-    assert math.isnan(net.log_likelihood(whole | {"a": [1], "b": [1]})[0])
+    assert math.isnan(net.score_samples(whole | {"a": [1], "b": [1]})[0])
     drawn = net.sample(50, given={"a": 0}, random_state=0)
     assert set(drawn["a"]) == {0}
     with pytest.raises(sf.EstimateError, match="can be reached"):
         net.sample(5, given={"e": 1}, random_state=0)
-    assert net.most_probable({"a": 0}) == filled(net, 0.5).most_probable({"a": 0})
+    assert net.map_query({"a": 0}) == filled(net, 0.5).map_query({"a": 0})
     with pytest.raises(sf.EstimateError, match="can be reached"):
         net.marginals()
 

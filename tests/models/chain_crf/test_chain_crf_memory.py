@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from suffice.engines.label_scores import Packing
-from suffice.kernels import label_lanes
 from suffice.models.chain_crf.features import read_sequences
 from suffice.solvers.gradient import remember
 
@@ -52,23 +50,6 @@ def test_values_other_than_one_are_kept_in_their_places() -> None:
     np.testing.assert_array_equal(found.design.indices, [0, 1, 0, 2, 2, 3, 4])
     np.testing.assert_array_equal(found.design.values, [1.0, 2.5, 1.0, 1.0, 1.0, 0.0, 1.0])
     np.testing.assert_array_equal(found.design.indptr, [0, 2, 4, 4, 7])
-
-
-def test_sequences_side_by_side_are_laid_out_where_they_stay(traced: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A feature of two labels takes 4 bytes for each weight and 2 for its label; each step two ends of 4 bytes.
-
-    The order of the steps, four numbers of 8 bytes at its making, is held as well.
-    """
-    monkeypatch.setattr(label_lanes, "STEPS", 256)
-    monkeypatch.setattr(label_lanes, "ENTRIES", 2048)
-    found = read_sequences(names())
-    entries, size, steps = len(found.design.indices), 20, found.design.rows
-    labels = np.tile([0, 1], 400).astype(np.int32)
-    packing = Packing(np.arange(0, 801, 2), labels, size)
-    label_lanes.plan_lanes(found.design, packing, found.offsets)  # Once before, for what a first call loads.
-    peak, lanes = traced(lambda: label_lanes.plan_lanes(found.design, packing, found.offsets))
-    assert len(lanes.entries[4]) == 2 * entries
-    assert peak < 1.1 * (2 * entries * (4 + 2) + 2 * steps * 4 + 4 * steps * 8)
 
 
 def test_pairs_are_shared_not_copied() -> None:

@@ -9,7 +9,9 @@ from scipy.stats import multivariate_normal
 
 import suffice as sf
 from curvature import hessian
-from suffice.models.bayesian.em.fit import EMFit
+from random_networks import certificate_at
+from suffice.models.bayesian.em.problem import EMProblem
+from suffice.models.em.latent import Expected
 
 # -- standard errors -------------------------------------------------------------------------------------------------
 
@@ -124,21 +126,21 @@ B: list[Any] = [0, 0, 0, 1, None, None, 1, 1, 1, 1, 0, None]
 def test_the_certificate_is_one_more_step_by_hand() -> None:
     net = sf.BayesianNetwork([("a", "b")], tolerance=1e-12, max_iter=5000).fit({"a": A, "b": B})
     assert net.report_.certificate.moment_gap < 1e-11
-    node = net._fitted["b"]
-    net._fitted["b"] = replace(node, rows=np.array([[0.5, 0.5], node.rows[1]]))
+    node = net.fitted_.nodes["b"]
+    moved = certificate_at(net, b=replace(node, rows=np.array([[0.5, 0.5], node.rows[1]])))
     # The first row has 3 zeros, 1 one and 2 gaps, which are expected to be half and half.
-    assert net._certify(net.summary_).moment_gap == pytest.approx((3 + 2 * 0.5) / 6 - 0.5, rel=1e-9)
+    assert moved.moment_gap == pytest.approx((3 + 2 * 0.5) / 6 - 0.5, rel=1e-9)
 
 
 def test_the_certificate_does_not_trust_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that expect gaps to be half and half come to rest, at (3 + 1) / 6, where true steps would not."""
-    honest = EMFit.expect
+    honest = EMProblem.expect
 
-    def broken(self: EMFit, nodes: Any) -> Any:
+    def broken(self: EMProblem, nodes: Any) -> Any:
         even = {**nodes, "b": replace(nodes["b"], rows=np.full((2, 2), 0.5))}
-        return 0.0, honest(self, even)[1]
+        return Expected(0.0, honest(self, even).statistics)
 
-    monkeypatch.setattr(EMFit, "expect", broken)
+    monkeypatch.setattr(EMProblem, "expect", broken)
     with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
         net = sf.BayesianNetwork([("a", "b")], tolerance=1e-12).fit({"a": A, "b": B})
     assert not net.report_.converged

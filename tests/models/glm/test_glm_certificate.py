@@ -277,7 +277,7 @@ def test_the_loss_of_vectors_is_measured() -> None:
         assert found.value_gap is not None
         assert 0.0 <= found.value_gap < 1e-20
         assert found.moment_gap < 1e-9
-    from suffice.models.glm.several import _of_least_squares
+    from suffice.models.glm.vectors import _of_least_squares
     from suffice.solvers.information import Information
 
     whole = np.column_stack([np.ones(N), X])

@@ -351,7 +351,7 @@ def test_lists_of_rows_are_named_as_arrays_are(rows: Any, array: Any, names: Any
     y = [1, 2, 5, 3]
     fits = [sf.GLM("poisson").fit(X, y) for X in (rows, array)]
     for fitted in fits:
-        assert fitted._learned_result.design.names == names
+        assert fitted.fitted_.design.names == names
         for X in (rows, array):
             np.testing.assert_allclose(fitted.predict(X), fits[0].predict(rows), rtol=1e-12)
             assert fitted.score(X, y) == pytest.approx(fits[0].score(rows, y), rel=1e-12)
@@ -368,7 +368,7 @@ def test_a_list_predicts_from_a_fit_to_an_array_or_a_table() -> None:
 
 def test_columns_name_a_list_of_rows() -> None:
     fitted = sf.GLM("poisson").fit(MIXED, [1, 2, 5, 3], columns=["age", "group"])
-    assert fitted._learned_result.design.names == ("intercept", "age", "group[v]")
+    assert fitted.fitted_.design.names == ("intercept", "age", "group[v]")
     with pytest.raises(sf.DataError, match="columns= has 1 names"):
         sf.GLM("poisson").fit(MIXED, [1, 2, 5, 3], columns=["age"])
 

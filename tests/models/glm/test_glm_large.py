@@ -97,7 +97,7 @@ def test_the_tolerance_is_kept_though_the_start_is_far(size: float, dear: int, m
 
 
 def pending(model: sf.GLM) -> bool:
-    information = model._learned_result.information
+    information = model.fitted_.information
     return isinstance(information, LaterInformation) and information.__dict__["_found"] is None
 
 
@@ -108,7 +108,7 @@ def test_standard_errors_are_made_when_they_are_read_and_the_rows_let_go() -> No
     assert pending(model)
     model.standard_errors_  # noqa: B018
     assert not pending(model)
-    assert model._learned_result.information.__dict__["_make"] is None
+    assert model.fitted_.information.__dict__["_make"] is None
 
 
 @pytest.mark.parametrize("covariance", ["robust", "observed"])

@@ -66,7 +66,7 @@ def test_a_large_size_of_counts_is_found_in_a_few_rounds(monkeypatch: pytest.Mon
     monkeypatch.setattr(sizes, "_slopes", counted)
     model = sf.GLM("negative_binomial").fit(group[:, None], y, sample_weight=weights)
     assert len(calls) <= 60
-    assert model._learned_result.size == pytest.approx(size, rel=0.01)
+    assert model.fitted_.size == pytest.approx(size, rel=0.01)
     np.testing.assert_allclose(model.parameters_, [0.0, np.log(4.0)], atol=1e-6)
 
 

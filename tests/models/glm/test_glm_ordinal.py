@@ -71,7 +71,7 @@ def test_every_solver_and_link_finds_the_optimum_of_a_generic_search(link: str, 
 def test_gradient_information_and_products_are_those_of_differences(link: str) -> None:
     y = codes(link)
     weights = np.random.default_rng(1).integers(0, 3, N).astype(float)
-    design = sf.GLM("ordinal", link=link).fit(X, y)._learned_result.design
+    design = sf.GLM("ordinal", link=link).fit(X, y).fitted_.design
     from suffice.models.glm.design import Table
     from suffice.models.glm.input import Rows
 
@@ -277,7 +277,7 @@ def test_a_factor_of_many_levels_has_its_own_block() -> None:
     rng.integers(0, 70, 900), rng.integers(0, 3, 900)
     columns = np.column_stack([rng.normal(size=900), level[:, None] == np.arange(1, 70)]).astype(float)
     plain = sf.GLM("ordinal", prior=prior).fit(columns, y)
-    assert model._learned_result.information.levels is not None
+    assert model.fitted_.information.levels is not None
     np.testing.assert_allclose(model.parameters_, plain.parameters_, atol=1e-9)
     np.testing.assert_allclose(model.standard_errors_, plain.standard_errors_, rtol=1e-9)
 

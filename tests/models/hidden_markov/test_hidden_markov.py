@@ -197,7 +197,7 @@ def test_samples_follow_the_model() -> None:
     errors = again.standard_errors(words, paths)
     assert (np.abs(again.transitions_ - TRANSITIONS) < 4.5 * errors["transitions"]).all()
     assert (np.abs(again.emission_probabilities_ - SYMBOLS) < 4.5 * errors["emissions"]["probabilities"]).all()
-    n = again.statistics_.transitions.sum(axis=1, keepdims=True)  # type: ignore[union-attr]
+    n = again.statistics_.transitions.sum(axis=1, keepdims=True)
     p = again.transitions_
     np.testing.assert_allclose(errors["transitions"], np.sqrt(p * (1 - p) / n), rtol=1e-4)
     drawn = np.array(model.sample_paths(["cab"], 4000, random_state=1)).reshape(4000, 3)

@@ -11,7 +11,11 @@ from scipy import optimize, stats
 
 import suffice as sf
 from suffice.models.em.runs import run_all
-from suffice.models.hidden_markov.emissions.family_floor import inverse_digamma, matched
+from suffice.models.hidden_markov.emissions import registry
+from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.emissions.family_floor import floor_of, inverse_digamma, matched
+from suffice.models.hidden_markov.emissions.gaussian import GaussianEmission
+from suffice.models.hidden_markov.emissions.registry import EmissionOptions, register_emission
 
 Floats = NDArray[np.float64]
 
@@ -253,3 +257,44 @@ def test_acceleration_of_laws_of_a_family_reaches_the_same_maximum() -> None:
     fast = sf.HiddenMarkovModel(2, sf.Gamma(), acceleration="squarem", **start).fit([x])
     assert fast.report_.log_likelihood == pytest.approx(plain.report_.log_likelihood, rel=1e-9)
     assert fast.emissions_[0].shape_ == pytest.approx(plain.emissions_[0].shape_, rel=1e-3)
+
+
+class Rounded(sf.Normal):
+    """A normal distribution of values that are rounded to whole numbers before they are read."""
+
+
+class RoundedEmission(GaussianEmission):
+    def read(self, columns: Any) -> Any:
+        return super().read([np.round(np.asarray(column, np.float64)) for column in columns])
+
+
+class RoundedKind:
+    def takes(self, law: Any, options: EmissionOptions, width: int) -> bool:
+        return isinstance(law, Rounded)
+
+    def build(self, law: Any, options: EmissionOptions, columns: Any, names: Any, known: Any) -> Emission:
+        centre = np.array([np.mean(np.round(columns[0]))]) if len(columns[0]) else np.asarray(known["centre"])
+        return RoundedEmission(options.size, "full", centre, np.ones(1), options.floor, scalar=True)
+
+
+def test_a_kind_of_emission_can_be_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_KINDS", dict(registry._KINDS))
+    register_emission("rounded", RoundedKind())
+    x = np.random.default_rng(0).normal(size=40) + np.repeat([0.0, 6.0], 20)
+    start: dict[str, Any] = {
+        "initial": [0.5, 0.5],
+        "transitions": [[0.9, 0.1], [0.1, 0.9]],
+        "emissions": [[0, 1], [6, 1]],
+    }
+    found = sf.HiddenMarkovModel(2, Rounded(), **start).fit([x])
+    expected = sf.HiddenMarkovModel(2, sf.Normal(), **start).fit([np.round(x)])
+    np.testing.assert_allclose(found.transitions_, expected.transitions_, atol=1e-6)
+    assert found.emissions_[1].mean_ == pytest.approx(expected.emissions_[1].mean_, abs=1e-5)
+
+
+def test_a_floor_holds_for_what_is_made_from_a_family() -> None:
+    class Waiting(sf.Gamma):
+        """Gamma by another name."""
+
+    assert floor_of(Waiting()) is floor_of(sf.Gamma())
+    assert floor_of(sf.NegativeBinomial()).concentration(np.ones(2)) == 0.0

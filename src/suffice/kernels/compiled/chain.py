@@ -1,7 +1,22 @@
-"""Compiled loops over chains: forward, backward, best paths and samples.
+"""The scaled forward-backward recursion, for one sequence or for a batch of sequences side by side.
 
-Steps of all sequences lie one after another; a sequence is the range ``offsets[s]`` to ``offsets[s + 1]``. The
-innermost loops run over labels that lie side by side, so that they become vector instructions.
+With potentials p (T, K), transitions A (K, K), and ends e (2, K), one sequence is
+
+    a_0 = e_0 p_0 / c_0,  a_t = (A' a_{t-1}) p_t / c_t      forward rows, each divided by its sum c_t
+    b_T = e_1,            b_{t-1} = A (p_t b_t)              backward rows, up to a scale of their own
+    P(y_t) = a_t b_t / a_t'b_t,                              posteriors
+    P(y_{t-1} = i, y_t = j) = a_{t-1,i} A_ij p_tj b_tj / a_{t-1}'b_{t-1}
+
+and log Z = sum_t log c_t + log a_T'e_1. Backward rows tied to the scale of the forward rows could overflow.
+
+`WIDTH` sequences lie side by side, a batch: the numbers of a step are (K, WIDTH), flat, and the steps of a batch come
+one after another. Innermost loops run over the sequences, whatever K is. Where the argument `batch` is None there is
+one sequence: Numba compiles that as a case of its own, in which the width is 1 and innermost loops run over labels.
+Sequences of a batch come from the longest to the shortest, so that those that still run at a step are the first ones.
+In a batch K is a multiple of four, filled up with labels of potential 0, and so is what follows a sequence that has
+ended.
+
+Positions are uint64: signed ones would keep LLVM from making vectors.
 """
 
 from __future__ import annotations
@@ -11,341 +26,375 @@ from typing import Any
 
 import numpy as np
 
-from suffice.kernels.jit import kernel
+from suffice.kernels.jit import fused, reordered
+
+WIDTH = 32
+"""Sequences of a batch. LLVM knows the number: loops over a number that it does not know took half as long again."""
+
+_0, _1, _2, _3, _4 = (np.uint64(number) for number in range(5))
+_WIDTH = np.uint64(WIDTH)
 
 
-@kernel
-def _spread(x: Any, matrix: Any, out: Any) -> None:
-    """``out[j] = sum_i x[i] matrix[i, j]``, four rows at a time."""
-    size, four = len(out), len(x) - len(x) % 4
-    for j in range(size):
-        out[j] = 0.0
-    for i in range(0, four, 4):
-        x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
-        r0, r1, r2, r3 = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
+@fused
+def _product(matrix: Any, at: Any, size: Any, batch: Any, x: Any, begin: Any, out: Any, to: Any) -> None:
+    """``out[to + j] = sum_i matrix[at + i, j] x[begin + i]`` of each sequence, four i at a time."""
+    if batch is None:
+        four = size & ~_3
         for j in range(size):
-            out[j] += x0 * r0[j] + x1 * r1[j] + (x2 * r2[j] + x3 * r3[j])
-    for i in range(four, len(x)):
-        x0, r0 = x[i], matrix[i]
+            out[to + j] = 0.0
+        for i in range(_0, four, _4):
+            x0, x1, x2, x3 = x[begin + i], x[begin + i + _1], x[begin + i + _2], x[begin + i + _3]
+            r0 = at + i * size
+            r1, r2, r3 = r0 + size, r0 + _2 * size, r0 + _3 * size
+            for j in range(size):
+                near = x0 * matrix[r0 + j] + x1 * matrix[r1 + j]
+                out[to + j] += near + (x2 * matrix[r2 + j] + x3 * matrix[r3 + j])
+        for i in range(four, size):
+            x0, r0 = x[begin + i], at + i * size
+            for j in range(size):
+                out[to + j] += x0 * matrix[r0 + j]
+    else:
+        for j in range(_0, size, _2):  # Two rows at a time: what is read of x serves both.
+            left = to + j * _WIDTH
+            right = left + _WIDTH
+            for s in range(_WIDTH):
+                out[left + s], out[right + s] = 0.0, 0.0
+            for i in range(_0, size, _4):
+                r0 = at + i * size + j
+                r1, r2, r3 = r0 + size, r0 + _2 * size, r0 + _3 * size
+                m0, m1, m2, m3 = matrix[r0], matrix[r1], matrix[r2], matrix[r3]
+                n0, n1, n2, n3 = matrix[r0 + _1], matrix[r1 + _1], matrix[r2 + _1], matrix[r3 + _1]
+                p0 = begin + i * _WIDTH
+                p1, p2, p3 = p0 + _WIDTH, p0 + _2 * _WIDTH, p0 + _3 * _WIDTH
+                for s in range(_WIDTH):
+                    x0, x1, x2, x3 = x[p0 + s], x[p1 + s], x[p2 + s], x[p3 + s]
+                    out[left + s] += (m0 * x0 + m1 * x1) + (m2 * x2 + m3 * x3)
+                    out[right + s] += (n0 * x0 + n1 * x1) + (n2 * x2 + n3 * x3)
+
+
+@reordered
+def _sums(x: Any, begin: Any, y: Any, to: Any, size: Any, batch: Any, products: Any, plain: Any) -> None:
+    """``sum_j x[begin + j] y[to + j]`` and ``sum_j y[to + j]`` of each sequence."""
+    if batch is None:
+        both, own = 0.0, 0.0
         for j in range(size):
-            out[j] += x0 * r0[j]
+            both += x[begin + j] * y[to + j]
+            own += y[to + j]
+        products[0], plain[0] = both, own
+    else:
+        for s in range(_WIDTH):
+            products[s], plain[s] = 0.0, 0.0
+        for j in range(size):
+            p, q = begin + j * _WIDTH, to + j * _WIDTH
+            for s in range(_WIDTH):
+                products[s] += x[p + s] * y[q + s]
+                plain[s] += y[q + s]
 
 
-@kernel
-def _gather(matrix: Any, x: Any, out: Any) -> None:
-    """``out[i] = sum_j matrix[i, j] x[j]``, where the transpose is not at hand."""
-    for i in range(len(out)):
-        row, total = matrix[i], 0.0
-        for j in range(len(x)):
-            total += row[j] * x[j]
-        out[i] = total
-
-
-@kernel
-def _normalise(x: Any) -> float:
-    """Divide by the sum and return it; what is too small to divide by is left alone.
-
-    Four sums at a time: a single one would wait for each addition to end.
-    """
-    four = len(x) - len(x) % 4
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for j in range(0, four, 4):
-        a += x[j]
-        b += x[j + 1]
-        c += x[j + 2]
-        d += x[j + 3]
-    total = (a + b) + (c + d)
-    for j in range(four, len(x)):
-        total += x[j]
-    if total > 0.0:
-        inverse = 1.0 / total
-        for j in range(len(x)):
-            x[j] *= inverse
-    return total
-
-
-@kernel
-def _forward(potentials: Any, transitions: Any, initial: Any, first: int, last: int, least: float, out: Any) -> float:
-    """Scaled forward rows; the log of the mass, or NaN where a row is below `least`."""
-    size, shared = potentials.shape[1], len(transitions) == 1
-    total, mass = 0.0, 1.0
-    for t in range(first, last):
-        row, here = out[t], potentials[t]
-        if t == first:
+@reordered
+def _add_outer(left: Any, right: Any, size: Any, batch: Any, sums: Any) -> None:
+    """``sums[i, j] += sum left[i] right[j]`` over the sequences, or over four steps of a single one."""
+    if batch is None:
+        for i in range(size):
+            a, b, c, d = left[i], left[size + i], left[_2 * size + i], left[_3 * size + i]
+            row = i * size
             for j in range(size):
-                row[j] = initial[j] * here[j]
-        else:
-            _spread(out[t - 1], transitions[0 if shared else t], row)
-            for j in range(size):
-                row[j] *= here[j]
-        scale = _normalise(row)
-        if not scale > least:
-            return math.nan
-        mass *= scale
-        if mass < 1e-100 or mass > 1e100:
-            total += math.log(mass)
-            mass = 1.0
-    return total + math.log(mass)
+                near = a * right[j] + b * right[size + j]
+                sums[row + j] += near + (c * right[_2 * size + j] + d * right[_3 * size + j])
+    else:
+        for i in range(size):
+            p, row = i * _WIDTH, i * size
+            for j in range(_0, size, _4):
+                q0 = j * _WIDTH
+                q1, q2, q3 = q0 + _WIDTH, q0 + _2 * _WIDTH, q0 + _3 * _WIDTH
+                a, b, c, d = 0.0, 0.0, 0.0, 0.0
+                for s in range(_WIDTH):
+                    x = left[p + s]
+                    a, b, c, d = (
+                        a + x * right[q0 + s],
+                        b + x * right[q1 + s],
+                        c + x * right[q2 + s],
+                        d + x * right[q3 + s],
+                    )
+                sums[row + j] += a
+                sums[row + j + _1] += b
+                sums[row + j + _2] += c
+                sums[row + j + _3] += d
 
 
-@kernel
-def _ended(row: Any, final: Any) -> float:
-    """The sum of products, four sums at a time."""
-    four = len(row) - len(row) % 4
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for j in range(0, four, 4):
-        a += row[j] * final[j]
-        b += row[j + 1] * final[j + 1]
-        c += row[j + 2] * final[j + 2]
-        d += row[j + 3] * final[j + 3]
-    total = (a + b) + (c + d)
-    for j in range(four, len(row)):
-        total += row[j] * final[j]
-    return total
+@reordered
+def _scaled_product(rows: Any, potentials: Any, at: Any, size: Any, batch: Any, scale: Any) -> None:
+    """Multiply the rows of a step by its potentials; scale[s] is their sum."""
+    if batch is None:
+        total = 0.0
+        for j in range(size):
+            rows[at + j] *= potentials[at + j]
+            total += rows[at + j]
+        scale[0] = total
+    else:
+        for s in range(_WIDTH):
+            scale[s] = 0.0
+        for j in range(size):
+            p = at + j * _WIDTH
+            for s in range(_WIDTH):
+                rows[p + s] *= potentials[p + s]
+                scale[s] += rows[p + s]
 
 
-@kernel
-def masses(
-    potentials: Any, transitions: Any, ends: Any, offsets: Any, span: Any, least: float, out: Any, rows: Any
-) -> None:
-    """The log of the mass of each sequence in span; NaN asks for log space. rows (steps, K) takes the forward rows.
-
-    ends (2, K): what the first and the last label weigh.
-    """
-    for s in range(span[0], span[1]):
-        first, last = offsets[s], offsets[s + 1]
-        out[s] = 0.0
-        if last > first:
-            out[s] = _forward(potentials, transitions, ends[0], first, last, least, rows)
-            end = _ended(rows[last - 1], ends[1])
-            out[s] += math.log(end) if end > least else math.nan
-
-
-@kernel
-def posteriors(
+@fused
+def _forward(
     potentials: Any,
-    transitions: Any,
+    matrices: Any,
+    ends: Any,
+    size: Any,
+    batch: Any,
+    begin: Any,
+    lengths: Any,
+    least: float,
+    scratch: Any,
+    out: Any,
+    rows: Any,
+) -> None:
+    """Forward rows of a batch, and log Z of its sequences: NaN where a row has less mass than `least`.
+
+    scratch (2, width). Logarithms are taken of products of many scales at once.
+    """
+    wide = _1 if batch is None else _WIDTH
+    step, cells = size * wide, size * size
+    shared, running = np.uint64(len(matrices)) == cells, wide
+    scale, mass = scratch[0], scratch[1]
+    for s in range(wide):
+        out[s], mass[s] = 0.0, 1.0
+    for t in range(lengths[_0]):
+        at = begin + t * step
+        while lengths[running - _1] <= t:
+            running -= _1
+        if t == _0:
+            for j in range(size):
+                for s in range(wide):
+                    rows[at + j * wide + s] = ends[j]
+        else:
+            _product(matrices, _0 if shared else (at // step) * cells, size, batch, rows, at - step, rows, at)
+        _scaled_product(rows, potentials, at, size, batch, scale)
+        low, high = 1.0, 1.0
+        for s in range(running):
+            if scale[s] > least:
+                mass[s] *= scale[s]
+                low, high = min(low, mass[s]), max(high, mass[s])
+            else:
+                out[s] = math.nan
+        if low < 1e-100 or high > 1e100:
+            for s in range(running):
+                out[s] += math.log(mass[s])
+                mass[s] = 1.0
+        for s in range(wide):
+            scale[s] = 1.0 / scale[s] if scale[s] > least else 0.0
+        for j in range(size):
+            for s in range(wide):
+                rows[at + j * wide + s] *= scale[s]
+        for s in range(running):
+            if lengths[s] == t + _1:
+                end = 0.0
+                for j in range(size):
+                    end += rows[at + j * wide + s] * ends[size + j]
+                out[s] += math.log(mass[s]) + math.log(end) if end > least else math.nan
+
+
+@fused
+def _weigh(share: Any, running: Any, before: Any, least: float, mass: Any, own: Any, weight: Any, out: Any) -> None:
+    """Turn the masses of a step into factors: one over each, times the share for sums, and 0 where there is none."""
+    for s in range(np.uint64(len(mass))):
+        alive = s < running and out[s] == out[s]
+        if alive and not mass[s] > least:
+            out[s], alive = math.nan, False
+        mass[s] = 1.0 / mass[s] if alive else 0.0
+        weight[s] = share[s] * mass[s] if s < before else 0.0
+        own[s] = 1.0 / own[s] if own[s] > least else 0.0
+
+
+@fused
+def _backward(
+    potentials: Any,
+    matrices: Any,
     turned: Any,
     ends: Any,
-    offsets: Any,
-    span: Any,
+    size: Any,
+    batch: Any,
+    begin: Any,
+    lengths: Any,
     least: float,
-    weights: Any,
+    share: Any,
+    scratch: Any,
+    waiting: Any,
+    out: Any,
+    rows: Any,
+    sums: Any,
+    pairs: Any,
+) -> Any:
+    """Turn the forward rows of a batch into posteriors, and add joint ones, times share, to sums; returns what waits.
+
+    A sequence whose mass turns out too small becomes NaN in out: its part of the sums is then wrong. One that is NaN
+    beforehand has posteriors of 0 and no part. Products of a single sequence wait for those of four steps, so that the
+    sums are read and written once for all of them; `waiting` says how many do.
+    """
+    wide = _1 if batch is None else _WIDTH
+    step, cells = size * wide, size * size
+    shared, running, slot = np.uint64(len(matrices)) == cells, _0, waiting * step
+    (mass, own, weight), back, left, right = scratch
+    t = lengths[_0]
+    while t > _0:
+        t -= _1
+        at, before = begin + t * step, running
+        while running < wide and lengths[running] > t:
+            for j in range(size):
+                back[j * wide + running] = ends[size + j]
+            running += _1
+        _sums(rows, at, back, _0, size, batch, mass, own)
+        _weigh(share, running, before, least, mass, own, weight, out)
+        if batch is None and before > _0 and (len(pairs) or not shared):
+            near = at + step
+            _add_pairs(rows, at, right, slot, mass[0], share[0], matrices, near, size, shared, sums, pairs)
+        for j in range(size):
+            p = j * wide
+            for s in range(wide):
+                x, b = rows[at + p + s], back[p + s]
+                left[slot + p + s] = x * weight[s]
+                rows[at + p + s] = x * b * mass[s]
+                back[p + s] = b * own[s] * potentials[at + p + s]
+        if before > _0:
+            slot += step
+            if slot == np.uint64(len(left)):
+                if shared:
+                    _add_outer(left, right, size, batch, sums)
+                slot = _0
+        for k in range(step):
+            right[slot + k] = back[k]
+        if t > _0:
+            _product(turned, _0 if shared else (at // step) * cells, size, batch, right, slot, back, _0)
+    return slot // step
+
+
+@fused
+def _add_pairs(
+    rows: Any,
+    at: Any,
+    right: Any,
+    slot: Any,
+    inverse: float,
+    share: float,
+    matrices: Any,
+    near: Any,
+    size: Any,
+    shared: bool,
+    sums: Any,
+    pairs: Any,
+) -> None:
+    """The joint posteriors of a step and the one after it, at `near`: written to pairs (steps, K, K), where asked for.
+
+    Where each step has transitions of its own they are also added to the sums.
+    """
+    place = (near // size) * size * size
+    for i in range(size):
+        x, row = rows[at + i] * inverse, i * size
+        source = row if shared else place + row
+        if len(pairs):
+            for j in range(size):
+                pairs[place + row + j] = x * matrices[source + j] * right[slot + j]
+        if not shared:
+            for j in range(size):
+                sums[row + j] += share * (x * matrices[source + j] * right[slot + j])
+
+
+@fused
+def forward(
+    potentials: Any,
+    matrices: Any,
+    ends: Any,
+    size: Any,
+    batch: Any,
+    begins: Any,
+    lengths: Any,
+    least: float,
+    out: Any,
+    rows: Any,
+) -> None:
+    """Scaled forward rows of batches, and log Z of their sequences (batches, width), NaN where log space is needed.
+
+    potentials and rows are flat; matrices (K * K,) are shared by all steps or (steps * K * K,) lead into each step of
+    single sequences; ends (2 * K,). begins (batches,) and lengths (batches, width), uint64: where in the flat arrays a
+    batch begins, and the steps of its sequences, falling.
+    """
+    scratch = np.empty((2, lengths.shape[1]))
+    for g in range(len(begins)):
+        given = (potentials, matrices, ends, size, batch, begins[g], lengths[g], least)
+        _forward(*given, scratch, out[g], rows)
+
+
+@fused
+def backward(
+    potentials: Any,
+    matrices: Any,
+    turned: Any,
+    ends: Any,
+    size: Any,
+    batch: Any,
+    begins: Any,
+    lengths: Any,
+    least: float,
+    shares: Any,
     out: Any,
     rows: Any,
     sums: Any,
     pairs: Any,
 ) -> None:
-    """Turn forward rows (steps, K) into posteriors, and add ``forward x backward`` to sums (K, K), weighted.
+    """Turn forward rows of batches into posteriors, and add ``forward x backward`` to sums (K * K,), times shares.
 
-    The sums lack the factor of the transitions where those are shared. turned (1, K, K) is the transpose of shared
-    transitions; pairs (steps, K, K) takes the joint posteriors of a step and the one before, where it is not empty.
-    Sequences whose mass in out is NaN are passed over; those that turn out too small here become NaN.
+    turned: the transpose of each of the matrices. The sums lack the factor of the transitions where those are shared.
+    pairs (steps * K * K,) takes the joint posteriors of a step and the one before where it is not empty, of single
+    sequences alone. Sequences that are NaN in out have no part; those that turn out too small here become NaN.
     """
-    size, shared = potentials.shape[1], len(transitions) == 1
-    back = np.empty(size)
-    left, right, waiting = np.zeros((4, size)), np.zeros((4, size)), 0
-    for s in range(span[0], span[1]):
-        first, last = offsets[s], offsets[s + 1]
-        if last > first and out[s] == out[s]:
-            for j in range(size):
-                back[j] = ends[1, j]
-                rows[last - 1, j] *= back[j]
-            _normalise(rows[last - 1])
-            for t in range(last - 1, first, -1):
-                inverse = _step_back(potentials[t], transitions, turned, t, least, rows[t - 1], right[waiting], back)
-                if not inverse > 0.0:
-                    out[s] = math.nan
-                    break
-                row, keep = rows[t - 1], left[waiting]
-                for j in range(size):
-                    keep[j] = row[j] * (weights[s] * inverse)
-                if len(pairs) or not shared:
-                    near = transitions[0 if shared else t]
-                    _add_pairs(row, right[waiting], inverse, weights[s], near, sums[:0] if shared else sums, pairs, t)
-                for j in range(size):
-                    row[j] *= back[j] * inverse
-                _normalise(back)
-                waiting += 1
-                if waiting == 4:
-                    if shared:
-                        _add_outer(left, right, sums)
-                    waiting = 0
-    if shared:
-        left[waiting:] = 0.0
-        _add_outer(left, right, sums)
+    wide = np.uint64(lengths.shape[1])
+    slots = _4 if batch is None else _1
+    left, right = np.zeros(slots * size * wide), np.zeros(slots * size * wide)
+    scratch, waiting = (np.empty((3, wide)), np.zeros(size * wide), left, right), _0
+    for g in range(len(begins)):
+        given = (potentials, matrices, turned, ends, size, batch, begins[g], lengths[g], least, shares[g])
+        waiting = _backward(*given, scratch, waiting, out[g], rows, sums, pairs)
+    if waiting > _0 and np.uint64(len(matrices)) == size * size:
+        left[waiting * size * wide :] = 0.0
+        _add_outer(left, right, size, batch, sums)
 
 
-@kernel
-def _step_back(
-    here: Any, transitions: Any, turned: Any, t: int, least: float, row: Any, ahead: Any, back: Any
-) -> float:
-    """From step t to the one before: one over the mass that is left, or 0 where it is too small.
+@fused
+def pack(rows: Any, labels: Any, starts: Any, lengths: Any, size: Any, begins: Any, out: Any) -> None:
+    """Write rows (steps * labels,) of the sequences of batches side by side; size: labels and those that fill up.
 
-    ahead (K,) becomes what step t says about itself and its future, back (K,) what it says about the step before, whose
-    forward row is given. Backward rows have a scale of their own: tied to that of the forward rows they could overflow.
+    starts (batches, width): the first step of each sequence.
     """
-    for j in range(len(ahead)):
-        ahead[j] = back[j] * here[j]
-    if len(transitions) == 1:
-        _spread(ahead, turned[0], back)
-    else:
-        _gather(transitions[t], ahead, back)
-    mass = _ended(row, back)
-    return 1.0 / mass if mass > least else 0.0
+    wide = np.uint64(lengths.shape[1])
+    for g in range(len(begins)):
+        for t in range(lengths[g, 0]):
+            at = begins[g] + t * size * wide
+            for k in range(size * wide):
+                out[at + k] = 0.0
+            for s in range(wide):
+                if lengths[g, s] > t:
+                    source, place = (starts[g, s] + t) * labels, at + s
+                    for j in range(labels):
+                        out[place] = rows[source + j]
+                        place += wide
 
 
-@kernel
-def _add_outer(left: Any, right: Any, sums: Any) -> None:
-    """``sums[i, j] += sum_k left[k, i] right[k, j]`` for four k at once: one read and write of the sums."""
-    l0, l1, l2, l3 = left[0], left[1], left[2], left[3]
-    r0, r1, r2, r3 = right[0], right[1], right[2], right[3]
-    for i in range(len(sums)):
-        a, b, c, d, out = l0[i], l1[i], l2[i], l3[i], sums[i]
-        for j in range(len(out)):
-            out[j] += a * r0[j] + b * r1[j] + (c * r2[j] + d * r3[j])
-
-
-@kernel
-def _add_pairs(row: Any, ahead: Any, inverse: float, weight: float, matrix: Any, sums: Any, pairs: Any, t: int) -> None:
-    """The joint posteriors of step t and the one before: written to pairs, and added to sums with the weight."""
-    size = len(ahead)
-    for i in range(size):
-        x, near = row[i] * inverse, matrix[i]
-        if len(pairs):
-            out = pairs[t, i]
-            for j in range(size):
-                out[j] = x * near[j] * ahead[j]
-        if len(sums):
-            total = sums[i]
-            for j in range(size):
-                total[j] += weight * (x * near[j] * ahead[j])
-
-
-@kernel
-def best_paths(
-    scores: Any, transitions: Any, ends: Any, offsets: Any, span: Any, back: Any, paths: Any, values: Any
-) -> None:
-    """Viterbi in log space: of equal paths the one whose labels come first, from the end backwards.
-
-    back (steps, K) takes the label before; values is -inf where no path is possible.
-    """
-    size, shared = scores.shape[1], len(transitions) == 1
-    best, ahead = np.empty(size), np.empty(size)
-    for s in range(span[0], span[1]):
-        first, last = offsets[s], offsets[s + 1]
-        values[s] = 0.0
-        if last == first:
-            continue
-        for j in range(size):
-            best[j] = ends[0, j] + scores[first, j]
-        for t in range(first + 1, last):
-            matrix, came, here = transitions[0 if shared else t], back[t], scores[t]
-            _best_before(best, matrix, ahead, came)
-            for j in range(size):
-                best[j] = ahead[j] + here[j]
-        label = 0
-        for j in range(size):
-            best[j] += ends[1, j]
-            if best[j] > best[label]:
-                label = j
-        values[s] = best[label]
-        for t in range(last - 1, first - 1, -1):
-            paths[t] = label
-            label = back[t, label]
-
-
-@kernel
-def _best_before(best: Any, matrix: Any, ahead: Any, came: Any) -> None:
-    """``ahead[j] = max_i best[i] + matrix[i, j]`` and the first i that gives it."""
-    size = len(best)
-    x, row = best[0], matrix[0]
-    for j in range(size):
-        ahead[j] = x + row[j]
-        came[j] = 0
-    for i in range(1, size):
-        x, row = best[i], matrix[i]
-        for j in range(size):
-            value = x + row[j]
-            better = value > ahead[j]
-            ahead[j] = value if better else ahead[j]
-            came[j] = i if better else came[j]
-
-
-@kernel
-def best_lists(
-    scores: Any, transitions: Any, ends: Any, offsets: Any, span: Any, back: Any, paths: Any, values: Any
-) -> None:
-    """The k best paths of each sequence: values (n, k) fall and end in -inf, paths (k, steps) end in -1.
-
-    back (steps, K, k) takes, for the r-th best path into a label, label and rank of the one before as ``i k + r``.
-    """
-    size, most, shared = scores.shape[1], values.shape[1], len(transitions) == 1
-    best, ahead, whence = np.empty((size, most)), np.empty((size, most)), np.empty(most, np.int64)
-    total = np.empty(most)
-    for s in range(span[0], span[1]):
-        first, last = offsets[s], offsets[s + 1]
-        for r in range(most):
-            values[s, r] = -math.inf if r else 0.0
-        if last == first:
-            continue
-        for j in range(size):
-            for r in range(most):
-                best[j, r] = -math.inf
-            best[j, 0] = ends[0, j] + scores[first, j]
-        for t in range(first + 1, last):
-            matrix = transitions[0 if shared else t]
-            for j in range(size):
-                _merge(best, matrix[:, j], ahead[j], back[t, j])
-            for j in range(size):
-                for r in range(most):
-                    best[j, r] = ahead[j, r] + scores[t, j]
-        _merge(best, ends[1], total, whence)
-        for r in range(most):
-            values[s, r] = total[r]
-            place = whence[r]
-            for t in range(last - 1, first - 1, -1):
-                paths[r, t] = place // most if total[r] > -math.inf else -1
-                place = back[t, place // most, place % most]
-
-
-@kernel
-def _merge(best: Any, extra: Any, out: Any, whence: Any) -> None:
-    """The largest of ``best[i, r] + extra[i]``, in falling order, equal ones in the order of i and r."""
-    most = len(out)
-    for r in range(most):
-        out[r] = -math.inf
-        whence[r] = 0
-    for i in range(best.shape[0]):
-        for r in range(most):
-            value = best[i, r] + extra[i]
-            if not value > out[most - 1]:
-                break
-            place = most - 1
-            while place > 0 and value > out[place - 1]:
-                out[place], whence[place] = out[place - 1], whence[place - 1]
-                place -= 1
-            out[place], whence[place] = value, i * most + r
-
-
-@kernel
-def draw(
-    rows: Any, transitions: Any, final: Any, offsets: Any, span: Any, wanted: Any, uniforms: Any, paths: Any
-) -> None:
-    """Sample paths (n, steps) from forward rows, the last label first; sequences not wanted are passed over."""
-    size, shared = rows.shape[1], len(transitions) == 1
-    weights = np.empty(size)
-    for s in range(span[0], span[1]):
-        first, last = offsets[s], offsets[s + 1]
-        for n in range(paths.shape[0] if wanted[s] else 0):
-            label = -1
-            for t in range(last - 1, first - 1, -1):
-                total = 0.0
-                for i in range(size):
-                    near = final[i] if label < 0 else transitions[0 if shared else t + 1, i, label]
-                    total += rows[t, i] * near
-                    weights[i] = total
-                mark, label = uniforms[n, t] * total, 0
-                while label < size - 1 and weights[label] <= mark:
-                    label += 1
-                paths[n, t] = label
+@fused
+def unpack(x: Any, labels: Any, starts: Any, lengths: Any, size: Any, begins: Any, rows: Any) -> None:
+    """The way back from `pack`."""
+    wide = np.uint64(lengths.shape[1])
+    for g in range(len(begins)):
+        for t in range(lengths[g, 0]):
+            at = begins[g] + t * size * wide
+            for s in range(wide):
+                if lengths[g, s] > t:
+                    source, place = at + s, (starts[g, s] + t) * labels
+                    for j in range(labels):
+                        rows[place + j] = x[source]
+                        source += wide

@@ -10,9 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from suffice.kernels.jit import fused, kernel
 
@@ -21,24 +18,13 @@ LEAST = -708.0
 
 _0 = np.uint64(0)  # Signed indices would keep LLVM from making vectors.
 _SIDE = np.uint64(64)  # Steps side by side.
+_EXPONENT, _ONE = 52, 1023 << 52  # The place of the exponent in a double, and the bits of 1.0.
 _LOG2_E = 1.0 / float(np.log(2.0))
 _ROUND = 1.5 * 2.0**52
 _LOG_2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # log 2 in two parts; products of the first with n are exact.
 _LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 _C2, _C3, _C4, _C5, _C6, _C7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
 _C8, _C9, _C10, _C11, _C12, _C13 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800, 1 / 479001600, 1 / 6227020800
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _to_power(context: Any, rounded: Any) -> Any:
-    """2^n from the double 1.5 * 2^52 + n."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        wide = ir.IntType(64)
-        shifted = builder.shl(builder.bitcast(values[0], wide), ir.Constant(wide, 52))
-        return builder.bitcast(builder.add(shifted, ir.Constant(wide, 1023 << 52)), ir.DoubleType())
-
-    return types.float64(types.float64), generate
 
 
 @fused
@@ -51,7 +37,8 @@ def _exponential(x: Any) -> Any:
     z = r * r
     low = ((1.0 + r) + (_C2 + _C3 * r) * z) + ((_C4 + _C5 * r) + (_C6 + _C7 * r) * z) * (z * z)
     high = ((_C8 + _C9 * r) + (_C10 + _C11 * r) * z) + (_C12 + _C13 * r) * (z * z)
-    value = (low + high * ((z * z) * (z * z))) * _to_power(rounded)
+    power = np.int64((np.float64(rounded).view(np.int64) << _EXPONENT) + _ONE).view(np.float64)
+    value = (low + high * ((z * z) * (z * z))) * power
     return value if x >= LEAST else 0.0
 
 
@@ -117,3 +104,28 @@ def normal_potentials(x: Any, means: Any, factors: Any, constants: Any, out: Any
             for j in range(size):
                 out[place + j] = logs[source]
                 source += _SIDE
+
+
+@fused
+def scale_rows(scores: Any, size: int, shift: Any) -> None:
+    """Turn the first K = size log scores of rows into ``exp(score - row maximum)``; the maxima go to shift (steps,).
+
+    What is beyond them becomes 0: labels that are there for the sake of the width alone. Rows hold no -inf.
+    """
+    for t in range(len(scores)):
+        row = scores[t]
+        # Two maxima at a time: a single one would wait for each comparison to end.
+        top, other = row[0], row[0]
+        for j in range(0, size - 1, 2):
+            top = row[j] if row[j] > top else top
+            other = row[j + 1] if row[j + 1] > other else other
+        top = row[size - 1] if row[size - 1] > top else top
+        top = other if other > top else top
+        shift[t] = top
+        for j in range(size):
+            row[j] -= top
+        for j in range(size, len(row)):
+            row[j] = 2.0 * LEAST
+    flat = scores.reshape(-1)
+    for k in range(np.uint64(len(flat))):
+        flat[k] = _exponential(flat[k])

@@ -9,9 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from suffice.kernels.jit import fused, kernel
 
@@ -25,26 +22,6 @@ _BIAS, _PLACES = np.int32(127 << 23), np.int32(23)
 _STEP23, _STEP32 = _F(2.0**-23), 2.0**-32
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _bits_of(context: Any, value: Any) -> Any:
-    """The bits of a float32 as an int32."""
-
-    def build(_: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.bitcast(values[0], ir.IntType(32))
-
-    return types.int32(types.float32), build
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _float_of(context: Any, value: Any) -> Any:
-    """The float32 with these bits."""
-
-    def build(_: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.bitcast(values[0], ir.FloatType())
-
-    return types.float32(types.int32), build
-
-
 @fused
 def _exp32(x: Any) -> Any:
     """Exponential of a float32 without a branch, so that loops run in vectors; beyond 87 it stays where it is."""
@@ -53,7 +30,7 @@ def _exp32(x: Any) -> Any:
     t = x * _LOG2E + _SHIFT
     r = x - (t - _SHIFT) * _LN2
     p = _ONE + r * (_ONE + r * (_HALF + r * (_E3 + r * (_E4 + r * (_E5 + r * _E6)))))
-    return p * _float_of(np.int32(np.int32(_bits_of(t) << _PLACES) + _BIAS))
+    return p * np.int32(np.int32(np.float32(t).view(np.int32) << _PLACES) + _BIAS).view(np.float32)  # p 2^n
 
 
 @kernel

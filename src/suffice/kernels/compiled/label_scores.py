@@ -9,79 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from suffice.kernels.jit import kernel
-
-#: 1.5 * 2^52: adding it rounds to a whole number, which then stands in the low bits.
-_ROUND = 6755399441055744.0
-_LOG2E = 1.4426950408889634
-_LN2_HIGH = 6.93147180369123816490e-01
-_LN2_LOW = 1.90821492927058770002e-10
-_BIAS = 1023 << 52
-#: Below this exp is a denormal number, which is taken for 0.
-_SMALLEST = -708.0
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _bits(typing: Any, x: Any) -> Any:
-    """The bits of a float as an integer."""
-    return types.int64(types.float64), lambda context, builder, signature, given: builder.bitcast(
-        given[0], ir.IntType(64)
-    )
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _float(typing: Any, x: Any) -> Any:
-    """The float with these bits."""
-    return types.float64(types.int64), lambda context, builder, signature, given: builder.bitcast(
-        given[0], ir.DoubleType()
-    )
-
-
-@kernel
-def scale_rows(scores: Any, size: int, shift: Any) -> None:
-    """Turn the first K = size log scores of rows into ``exp(score - row maximum)``; the maxima go to shift (steps,).
-
-    What is beyond them becomes 0: labels that are there for the sake of the width alone. Rows hold no -inf.
-    """
-    for t in range(len(scores)):
-        row = scores[t]
-        # Two maxima at a time: a single one would wait for each comparison to end.
-        top, other = row[0], row[0]
-        for j in range(0, size - 1, 2):
-            top = row[j] if row[j] > top else top
-            other = row[j + 1] if row[j + 1] > other else other
-        top = row[size - 1] if row[size - 1] > top else top
-        top = other if other > top else top
-        shift[t] = top
-        for j in range(size):
-            row[j] -= top
-        for j in range(size, len(row)):
-            row[j] = 2.0 * _SMALLEST
-    _exponentials(scores.reshape(-1))
-
-
-@kernel
-def _exponentials(x: Any) -> None:
-    """exp(x) in place, for x of at most 0, in one long loop without a branch, which becomes vector instructions.
-
-    ``2^n`` times the series of ``exp(r)`` with ``|r| <= log(2) / 2``, whose terms up to r^13 / 13! reach the last bit.
-    """
-    for k in range(len(x)):
-        given = x[k]
-        clipped = given if given > _SMALLEST else _SMALLEST
-        moved = clipped * _LOG2E + _ROUND
-        n = moved - _ROUND
-        r = (clipped - n * _LN2_HIGH) - n * _LN2_LOW
-        s = r * r
-        low = (1.0 + r) + s * (1 / 2 + r * (1 / 6) + s * (1 / 24 + r * (1 / 120)))
-        middle = 1 / 40320 + r * (1 / 362880) + s * (1 / 3628800 + r * (1 / 39916800))
-        high = 1 / 720 + r * (1 / 5040) + s * (middle + s * s * (1 / 479001600 + r * (1 / 6227020800)))
-        value = (low + s * s * s * high) * _float((_bits(moved) << 52) + _BIAS)
-        x[k] = value if given > _SMALLEST else 0.0
 
 
 @kernel

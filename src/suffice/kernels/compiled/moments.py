@@ -17,9 +17,7 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from suffice.kernels.jit import kernel
@@ -27,7 +25,10 @@ from suffice.kernels.jit import kernel
 BLOCK = 1024
 LANES = 16
 
-_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_0, _LANES, _BLOCK = (np.uint64(number) for number in (0, LANES, BLOCK))
+# Where the next terms of a lane are, and the first after four of them.
+_SECOND, _THIRD, _FOURTH, _FOUR = (np.uint64(number * LANES) for number in (1, 2, 3, 4))
+
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 _INFINITE = np.int64(0x7FF0000000000000)
 _TOO_LARGE = 2000  # An exponent whose power of two overflows, so that the sums become NaN.
@@ -35,67 +36,6 @@ _LEAST = -900  # A smaller bias would leave no room for errors above the subnorm
 _LOOSE = 2.0**-6  # A bias larger than the sum by more than this wastes bits.
 _ONES_EXPONENT = 3  # sum of T = 64 ones is 2^6.
 _PEAK_EXPONENT = 3  # sqrt(T max^2) = 2^3 max.
-
-
-def _emit_dot(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Write a call of the loop of `_biased_dot` or, with one more array, of `_biased_pair_dot`."""
-    values = [
-        context.make_array(kind)(context, builder, argument).data if isinstance(kind, types.Array) else argument
-        for kind, argument in zip(signature.args, arguments, strict=True)
-    ]
-    builder.call(_dot_function(builder.module, [value.type for value in values]), values)
-    return context.get_dummy_value()
-
-
-def _dot_function(module: Any, kinds: list[Any]) -> Any:
-    """Return the loop as a function of its own: inlined at every call, it would take minutes to compile.
-
-    It is written for vectors of all lanes, which LLVM cuts to the registers of the machine: a loop over lanes in Numba
-    would not keep the sums in registers.
-    """
-    name = f"suffice_biased_dot_{len(kinds)}"
-    if name in module.globals:
-        return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
-    function.linkage = "linkonce_odr"
-    function.attributes.add("noinline")
-    builder = ir.IRBuilder(function.append_basic_block())
-    a, b, bias, total, lost, *low = function.args
-    inputs = [builder.bitcast(argument, _VECTOR.as_pointer()) for argument in (a, b, *low)]
-    multiply_add = cgutils.get_or_insert_function(
-        module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), f"llvm.fma.v{LANES}f64"
-    )
-    start = ir.Constant(_VECTOR, ir.Undefined)
-    for lane in range(LANES):
-        start = builder.insert_element(start, bias, ir.Constant(ir.IntType(32), lane))
-    running = cgutils.alloca_once_value(builder, start)
-    errors = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * LANES))
-    with cgutils.for_range(builder, ir.Constant(ir.IntType(64), BLOCK // LANES)) as loop:
-        x, y, *rest = (builder.load(builder.gep(values, [loop.index]), align=8) for values in inputs)
-        before = builder.load(running)
-        after = builder.call(multiply_add, [x, y, before])
-        error = builder.call(multiply_add, [x, y, builder.fsub(before, after)])
-        errors_after = builder.fadd(builder.load(errors), error)
-        for part in rest:
-            errors_after = builder.call(multiply_add, [part, y, errors_after])
-        builder.store(after, running)
-        builder.store(errors_after, errors)
-    for sums, out in ((running, total), (errors, lost)):
-        builder.store(builder.load(sums), builder.bitcast(out, _VECTOR.as_pointer()), align=8)
-    builder.ret_void()
-    return function
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _biased_dot(typing_context: Any, a: Any, b: Any, bias: Any, total: Any, lost: Any) -> Any:
-    """Set total (LANES,) to bias + sum_t a_t b_t rounded at each step, and lost (LANES,) to the sum of the errors."""
-    return types.void(a, b, bias, total, lost), _emit_dot
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _biased_pair_dot(typing_context: Any, a: Any, b: Any, bias: Any, total: Any, lost: Any, low: Any) -> Any:
-    """Set total and lost as `_biased_dot` does for a + low in place of a, |low| <= 2^-53 |a|."""
-    return types.void(a, b, bias, total, lost, low), _emit_dot
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -106,6 +46,50 @@ def _multiply_add(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.fma(*arguments)
 
     return types.float64(types.float64, types.float64, types.float64), generate
+
+
+@kernel
+def _take_in(a: float, b: float, total: float, lost: float) -> Any:
+    """Add a b to a running sum, and what is lost by rounding to the sum of errors."""
+    after = _multiply_add(a, b, total)
+    return after, lost + _multiply_add(a, b, total - after)
+
+
+@kernel
+def _biased_dot(a: Any, b: Any, bias: float, total: Any, lost: Any) -> None:
+    """Set total (LANES,) to bias + sum_t a_t b_t rounded at each step, and lost (LANES,) to the sum of the errors.
+
+    Four terms of a lane at a time, so that its sums are read and written once for all of them.
+    """
+    for lane in range(_LANES):
+        total[lane], lost[lane] = bias, 0.0
+    for row in range(_0, _BLOCK, _FOUR):
+        for lane in range(_LANES):
+            running, errors, at = total[lane], lost[lane], row + lane
+            running, errors = _take_in(a[at], b[at], running, errors)
+            running, errors = _take_in(a[at + _SECOND], b[at + _SECOND], running, errors)
+            running, errors = _take_in(a[at + _THIRD], b[at + _THIRD], running, errors)
+            running, errors = _take_in(a[at + _FOURTH], b[at + _FOURTH], running, errors)
+            total[lane], lost[lane] = running, errors
+
+
+@kernel
+def _biased_pair_dot(a: Any, b: Any, bias: float, total: Any, lost: Any, low: Any) -> None:
+    """Set total and lost as `_biased_dot` does for a + low in place of a, |low| <= 2^-53 |a|."""
+    for lane in range(_LANES):
+        total[lane], lost[lane] = bias, 0.0
+    for row in range(_0, _BLOCK, _FOUR):
+        for lane in range(_LANES):
+            running, errors, at = total[lane], lost[lane], row + lane
+            running, errors = _take_in(a[at], b[at], running, errors)
+            errors = _multiply_add(low[at], b[at], errors)
+            running, errors = _take_in(a[at + _SECOND], b[at + _SECOND], running, errors)
+            errors = _multiply_add(low[at + _SECOND], b[at + _SECOND], errors)
+            running, errors = _take_in(a[at + _THIRD], b[at + _THIRD], running, errors)
+            errors = _multiply_add(low[at + _THIRD], b[at + _THIRD], errors)
+            running, errors = _take_in(a[at + _FOURTH], b[at + _FOURTH], running, errors)
+            errors = _multiply_add(low[at + _FOURTH], b[at + _FOURTH], errors)
+            total[lane], lost[lane] = running, errors
 
 
 @kernel

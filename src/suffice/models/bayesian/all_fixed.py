@@ -7,42 +7,42 @@ from typing import Any
 
 from suffice.domain import Domain, Variable
 from suffice.errors import NotFittedError, listing
+from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.learning import NodeLearning
+from suffice.models.bayesian.nodes.contract import FittedNode
 from suffice.models.bayesian.nodes.kinds import read_kind
 
 
-def fixed_domain(
-    fixed: Mapping[Hashable, Any],
-    declared: Mapping[Hashable, Variable],
-    kinds: Mapping[Hashable, Any],
-    nodes: tuple[Hashable, ...],
-) -> Domain:
-    """The variables of all nodes: as declared, as a fitted node has them, or numbers where the kind of the node says.
+def all_fixed(learning: NodeLearning, declared: Mapping[Hashable, Variable]) -> NetworkFitted:
+    """The nodes of a network that needs no fit, because all of them are fixed; else NotFittedError.
 
-    A network with a node that is not given, or whose states nobody names, is not fitted yet.
+    Their variables are as declared, as a fitted node has them, or numbers where the kind of the node says. A network
+    with a node that is not given, or whose states nobody names, is not fitted yet.
     """
+    nodes, fixed = tuple(learning.parents), learning.fixed
     free = [name for name in nodes if name not in fixed]
     if free:
         raise NotFittedError(
             f"This BayesianNetwork has not learned {listing(free)} yet. Call fit first, or give all nodes in fixed=."
         )
-    found = {name: declared.get(name) or _own(name, fixed[name], kinds.get(name)) for name in nodes}
+    known = {**declared, **learning.hidden}
+    found = {name: known.get(name) or _own(name, fixed[name], learning.chosen_kind(name)) for name in nodes}
     unknown = [name for name, variable in found.items() if variable is None]
     if unknown:
         raise NotFittedError(
             f"All nodes are fixed, and the states of {listing(unknown)} are not known. Declare them, states={{...}} "
             "(or 'real'), or call fit with rows that show them."
         )
-    return Domain(variable for variable in found.values() if variable is not None)
+    given = learning.given_nodes(Domain(variable for variable in found.values() if variable is not None))
+    return NetworkFitted({name: given[name] for name in nodes}, tuple(learning.hidden), learning.leading)
 
 
 def _own(name: Hashable, value: Any, kind: Any) -> Variable | None:
-    domain = getattr(value, "domain", None)
-    if isinstance(domain, Domain) and name in domain:
-        return domain[name]
+    if isinstance(value, FittedNode) and name in value.domain:
+        return value.domain[name]
     if kind is None:
         return None
     chosen = read_kind(name, kind)
     if chosen.column == "real":
         return Variable(name, "real")
-    states = getattr(chosen, "states", None)
-    return None if states is None else Variable.discrete(name, states)
+    return None if chosen.states is None else Variable.discrete(name, chosen.states)

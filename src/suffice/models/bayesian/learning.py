@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.domain import Domain
+from suffice.domain import Domain, Variable
 from suffice.errors import DataError, OptionError, listing
+from suffice.models.bayesian.nodes.contract import FittedNode, NodeOptions
 from suffice.models.bayesian.nodes.table import TableNode
+from suffice.models.bayesian.structure import Parents
+from suffice.records import record
 
 if TYPE_CHECKING:
-    from suffice.models.bayesian.nodes.contract import Learner
-    from suffice.models.bayesian.nodes.kinds import Wishes
+    from suffice.models.bayesian.nodes.contract import NodeLearner
     from suffice.models.bayesian.nodes.tied import TiedLearner
     from suffice.statistics import Statistic, Summary
 
@@ -24,161 +26,166 @@ MOST_SQUARES = 1e290
 LEAST_SQUARE = 1e-280
 
 
-class NetworkLearning:
-    """Mixed into the network, which gives the structure and the options."""
+@record(frozen=True, eq=False)
+class NodeLearning:
+    """What structure and options say about each node: its kind, how it is learned, whether it is fixed or tied."""
 
-    _parents: dict[Hashable, tuple[Hashable, ...]]
-    _options: dict[str, Any]
+    parents: Parents
+    options: Mapping[str, Any]
 
-    def _nodes(self) -> dict[Hashable, Any]:
-        """The fitted nodes by name."""
-        raise NotImplementedError
+    def family(self, node: Hashable, domain: Domain) -> Domain:
+        """The parents of a node in declared order, then the node."""
+        return domain.select([*self.parents[node], node])
 
-    def _family(self, node: Hashable, domain: Domain) -> Domain:
-        return domain.select([*self._parents[node], node])
+    @cached_property
+    def hidden(self) -> dict[Hashable, Variable]:
+        """The variables that are never observed: a number of states, a list of them, or "real"."""
+        if not self.options["hidden"]:
+            return {}
+        from suffice.models.em.hidden import hidden_variables
 
-    def _groups(self) -> tuple[tuple[Hashable, ...], ...]:
+        return hidden_variables(self.options["hidden"])
+
+    # -- tied and fixed nodes ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def groups(self) -> tuple[tuple[Hashable, ...], ...]:
         """The groups of tied nodes."""
-        if self._options["tied"] is None:
+        if self.options["tied"] is None:
             return ()
         from suffice.models.bayesian.nodes.tied import read_ties
 
-        groups = read_ties(self._options["tied"], self._parents)
-        both = [name for group in groups for name in group if name in (self._options["fixed"] or {})]
+        groups = read_ties(self.options["tied"], self.parents)
+        both = [name for group in groups for name in group if name in self.fixed]
         if both:
             raise OptionError(
                 f"{listing(both)} are fixed and tied. Fix all nodes of a group, or tie those that are free."
             )
         return groups
 
-    def _group_of(self, node: Hashable) -> tuple[Hashable, ...]:
+    def group_of(self, node: Hashable) -> tuple[Hashable, ...]:
         """The nodes that share the parameters of a node, itself included."""
-        if self._options["tied"] is None:
-            return (node,)
-        return next((group for group in self._groups() if node in group), (node,))
+        return next((group for group in self.groups if node in group), (node,))
+
+    @property
+    def fixed(self) -> Mapping[Hashable, Any]:
+        """What is given of nodes that stay as they are."""
+        given: Mapping[Hashable, Any] | None = self.options["fixed"]
+        return given or {}
+
+    @cached_property
+    def leading(self) -> tuple[Hashable, ...]:
+        """The nodes with parameters of their own: those that are not fixed, and the first of each tied group."""
+        later = {name for group in self.groups for name in group[1:]}
+        return tuple([name for name in self.parents if name not in self.fixed and name not in later])
+
+    def given_nodes(self, domain: Domain) -> dict[Hashable, Any]:
+        """The fixed nodes."""
+        return {name: self.given_node(name, values, domain) for name, values in self.fixed.items()}
+
+    def given_node(self, name: Hashable, values: Any, domain: Domain) -> Any:
+        """A node whose parameters are given; a fitted node brings its kind with it."""
+        from suffice.models.bayesian.nodes.kinds import kind_of
+
+        family = self.family(name, domain)
+        kind = kind_of(family, values.kind if isinstance(values, FittedNode) else self.chosen_kind(name))
+        return kind.given(family, values, self.node_options(name, domain))
 
     # -- learners ----------------------------------------------------------------------------------------------------
 
-    def _chosen_kind(self, node: Hashable) -> Any:
+    def chosen_kind(self, node: Hashable) -> Any:
         """What nodes= says about a node, or about another one of its group."""
-        said = self._options["nodes"]
+        said = self.options["nodes"]
         if not said:
             return None
-        return next((said[name] for name in (node, *self._group_of(node)) if name in said), None)
+        return next((said[name] for name in (node, *self.group_of(node)) if name in said), None)
 
     def _tables_only(self, domain: Domain) -> bool:
         """Whether every node has a table: all columns hold states, and nobody names another kind."""
-        return not self._options["nodes"] and not domain.numbers
+        return not self.options["nodes"] and not domain.numbers
 
-    def _asked(self, domain: Domain) -> tuple[Statistic, ...]:
+    def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
         """What the learners of all nodes read."""
         if self._tables_only(domain):
-            return counts_of_families(tuple([(*above, node) for node, above in self._parents.items()]))
-        families = {node: self._family(node, domain) for node in self._parents}
-        asked = [q for n, f in families.items() for q in self._learner(n, domain, plain=True).statistics(f)]
+            return counts_of_families(tuple([(*above, node) for node, above in self.parents.items()]))
+        families = {node: self.family(node, domain) for node in self.parents}
+        asked = [q for n, f in families.items() for q in self.learner(n, domain, prior=False).statistics(f)]
         return tuple(dict.fromkeys(asked))
 
-    def _wishes(self, node: Hashable, domain: Domain, *, plain: bool = False) -> Wishes:
-        from suffice.models.bayesian.nodes.kinds import Wishes
-
-        return Wishes(
-            prior=None if plain else self._options["prior"],
-            sample_size=self._options["equivalent_sample_size"],
-            estimate=self._options["estimate"],
-            unseen=self._options["unseen"],
+    def node_options(self, node: Hashable, domain: Domain, *, prior: bool = True) -> NodeOptions:
+        """What the network says to a node; without the prior where that is not asked for."""
+        return NodeOptions(
+            prior=self.options["prior"] if prior else None,
+            sample_size=self.options["equivalent_sample_size"],
+            estimate=self.options["estimate"],
+            unseen=self.options["unseen"],
             pool=domain.numbers,
-            tied=len(self._group_of(node)) > 1,
+            tied=len(self.group_of(node)) > 1,
         )
 
-    def _learner(self, node: Hashable, domain: Domain, *, plain: bool = False) -> Learner:
-        """How a node is learned by itself; `plain` leaves the prior out."""
+    def learner(self, node: Hashable, domain: Domain, *, prior: bool = True) -> NodeLearner:
+        """How a node is learned by itself."""
         from suffice.models.bayesian.nodes.kinds import kind_of
 
-        family = self._family(node, domain)
-        return kind_of(family, self._chosen_kind(node)).learner(family, self._wishes(node, domain, plain=plain))
+        family = self.family(node, domain)
+        return kind_of(family, self.chosen_kind(node)).learner(family, self.node_options(node, domain, prior=prior))
 
-    def _learners(self, domain: Domain) -> dict[Hashable, Learner]:
+    def learners(self, domain: Domain) -> dict[Hashable, NodeLearner]:
         """How each node is learned, tied nodes from the statistics of their group."""
-        if self._options["tied"] is None and self._tables_only(domain):
+        if not self.groups and self._tables_only(domain):
             return self._table_learners(domain)
-        found: dict[Hashable, Learner] = {node: self._learner(node, domain) for node in self._parents}
-        for group in self._groups():
+        found: dict[Hashable, NodeLearner] = {node: self.learner(node, domain) for node in self.parents}
+        for group in self.groups:
             found |= dict.fromkeys(group, self._tied_learner(group, domain))
         return found
 
-    def _table_learners(self, domain: Domain) -> dict[Hashable, Learner]:
+    def _table_learners(self, domain: Domain) -> dict[Hashable, NodeLearner]:
         """The same for tables that are not tied.
 
         Without a prior one learner serves them all; with a number or a name those of one shape.
         """
-        if self._options["prior"] is None:
-            from suffice.models.bayesian.nodes.table_batch import TableBatchLearner
+        if self.options["prior"] is None:
+            from suffice.models.bayesian.nodes.table_learner import TableLearner
 
-            return dict.fromkeys(self._parents, TableBatchLearner(unseen=self._options["unseen"]))
+            return dict.fromkeys(self.parents, TableLearner(unseen=self.options["unseen"]))
         from suffice.models.bayesian.nodes.kinds import KINDS
 
-        kind, wishes = KINDS[TableNode.kind], self._wishes(next(iter(self._parents)), domain)
-        families = {node: domain.select((*above, node)) for node, above in self._parents.items()}
-        if not isinstance(wishes.prior, (str, int, float)):
-            return {node: kind.learner(family, wishes) for node, family in families.items()}
+        kind, options = KINDS[TableNode.kind], self.node_options(next(iter(self.parents)), domain)
+        families = {node: domain.select((*above, node)) for node, above in self.parents.items()}
+        if not isinstance(options.prior, (str, int, float)):
+            return {node: kind.learner(family, options) for node, family in families.items()}
         shapes = {node: family.shape(family.names) for node, family in families.items()}
         alike = {shape: node for node, shape in shapes.items()}
-        learners = {shape: kind.learner(families[node], wishes) for shape, node in alike.items()}
+        learners = {shape: kind.learner(families[node], options) for shape, node in alike.items()}
         return {node: learners[shape] for node, shape in shapes.items()}
 
-    def _tied_learner(self, group: tuple[Hashable, ...], domain: Domain, *, plain: bool = False) -> TiedLearner:
+    def _tied_learner(self, group: tuple[Hashable, ...], domain: Domain, *, with_prior: bool = True) -> TiedLearner:
         from suffice.models.bayesian.nodes.tied import tie
 
-        families = {name: self._family(name, domain) for name in group}
-        prior = self._options["prior"]
-        tie({name: self._learner(name, domain, plain=True) for name in group}, families)
+        families = {name: self.family(name, domain) for name in group}
+        prior = self.options["prior"]
+        tie({name: self.learner(name, domain, prior=False) for name in group}, families)
         speaking = [name for name in group if not isinstance(prior, Mapping) or name in prior] or group
-        return tie({name: self._learner(name, domain, plain=plain) for name in speaking}, families)
+        return tie({name: self.learner(name, domain, prior=with_prior) for name in speaking}, families)
 
-    def _learned(
+    def learned(
         self, summary: Summary, domain: Domain, learners: Mapping[Hashable, Any], given: Mapping[Hashable, Any]
     ) -> dict[Hashable, Any]:
         """All nodes, those with learners of one class together."""
-        families = {n: domain.select((*above, n)) for n, above in self._parents.items() if n not in given}
+        families = {n: domain.select((*above, n)) for n, above in self.parents.items() if n not in given}
         found: dict[Hashable, Any] = dict(given)
         for kind in dict.fromkeys([type(learners[node]) for node in families]):
             some = [node for node in families if type(learners[node]) is kind]
             nodes = kind.learn_many([learners[n] for n in some], [families[n] for n in some], summary)
             found |= dict(zip(some, nodes, strict=True))
-        return {node: found[node] for node in self._parents}
+        return {node: found[node] for node in self.parents}
 
-    def _given_nodes(self, domain: Domain) -> dict[Hashable, Any]:
-        """The fixed nodes."""
-        if not self._options["fixed"]:
-            return {}
-        from suffice.models.bayesian.nodes.kinds import kind_of
-
-        found = {}
-        for name, values in self._options["fixed"].items():
-            family = self._family(name, domain)
-            # A fitted node brings its kind with it.
-            kind = kind_of(family, getattr(values, "kind", self._chosen_kind(name)))
-            found[name] = kind.given(family, values, self._wishes(name, domain))
-        return found
-
-    # -- fitted nodes ------------------------------------------------------------------------------------------------
-
-    def _free(self) -> dict[Hashable, Any]:
-        """The fitted nodes that are not fixed."""
-        fixed = self._options["fixed"] or {}
-        return {name: node for name, node in self._nodes().items() if name not in fixed}
-
-    def _leading(self) -> dict[Hashable, Any]:
-        """The nodes with parameters of their own: those that are not fixed, and the first of each tied group."""
-        if self._options["tied"] is None and not self._options["fixed"]:
-            return self._nodes()
-        later = {name for group in self._groups() for name in group[1:]}
-        return {name: node for name, node in self._free().items() if name not in later}
-
-    def _evidence_of(self, node: Hashable, summary: Summary) -> Summary:
+    def statistics_of(self, node: Hashable, summary: Summary) -> Summary:
         """The statistics that the parameters of a node were learned from: those of its whole group."""
-        group = self._group_of(node)
-        return summary if len(group) == 1 else self._tied_learner(group, summary.domain, plain=True).pooled(summary)
+        group = self.group_of(node)
+        if len(group) == 1:
+            return summary
+        return self._tied_learner(group, summary.domain, with_prior=False).pooled(summary)
 
 
 def counts_of_families(families: tuple[tuple[Hashable, ...], ...]) -> tuple[Statistic, ...]:
@@ -237,7 +244,8 @@ def plain_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
     """Fixed nodes for a file: fitted nodes as plain data, numbers as they are."""
     if fixed is None:
         return None
-    return {name: value.to_plain() if hasattr(value, "n_params") else value for name, value in fixed.items()}
+    fitted: dict[Any, Any] = {name: value for name, value in fixed.items() if isinstance(value, FittedNode)}
+    return {**fixed, **{name: node.to_plain() for name, node in fitted.items()}}
 
 
 def read_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from suffice.domain import Variable, declare_all
 from suffice.errors import OptionError, listing
+from suffice.fitting.estimator import Estimator
+from suffice.models.bayesian.fitted import NetworkFitted
 
 #: Options that are dicts by node, with an example of one.
 BY_NODE = {
@@ -47,7 +49,7 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
         kinds = {name: read_kind(name, kind) for name, kind in options["nodes"].items()}
     declared = declare_all(options["states"] or {})
     for name, variable in declared.items():
-        if variable.kind == "count" and not getattr(kinds.get(name), "counts", False):
+        if variable.kind == "count" and not (name in kinds and kinds[name].counts):
             raise OptionError(
                 f"states[{name!r}] is 'count', and its node is not one for counts; expected a list of states, such as "
                 f"range(10), or 'real', or nodes={{{name!r}: GLM(family=Poisson())}}."
@@ -65,3 +67,18 @@ def check_options(options: Mapping[str, Any], nodes: Sequence[Hashable]) -> dict
 
         generator(options["random_state"])
     return declared
+
+
+def check_start(start: Any, nodes: Sequence[Hashable]) -> Mapping[Hashable, Any]:
+    """What a user gives as start=, by node: a dict, or a fitted network."""
+    if start is None:
+        return {}
+    fitted = start.fitted_ if isinstance(start, Estimator) else start
+    if isinstance(fitted, NetworkFitted):
+        return {name: node for name, node in fitted.nodes.items() if name in nodes}
+    if not isinstance(start, Mapping):
+        raise OptionError(f"start is {start!r}; expected a dict of parameters by node, or a fitted network.")
+    unknown = [name for name in start if name not in nodes]
+    if unknown:
+        raise OptionError(f"start= names {listing(unknown)}, which is no node; the nodes are {listing(nodes)}.")
+    return start

@@ -34,7 +34,8 @@ from suffice.models.bayesian.nodes.table import TableNode
 from suffice.table import Table
 
 if TYPE_CHECKING:
-    from suffice.models.bayesian.network import BayesianNetwork
+    from suffice.models.bayesian.declaration import BayesianNetwork
+    from suffice.models.bayesian.fitted import NetworkFitted
 
 #: Tables of more cells are left out where all nodes are asked for: quantiles of all of them would take long.
 LARGE = 5_000
@@ -44,20 +45,36 @@ MOST_ERRORS = 400
 MOST_PRINTED = 5
 
 
-def portrait_of(network: BayesianNetwork) -> Portrait:
-    """Its graph, P(node | parents) of each node, the distribution of each variable, posteriors of the parameters."""
+def portrait_of(fitted: NetworkFitted) -> Portrait:
+    """Its graph, P(node | parents) of each node, and the distribution of each variable."""
+    edges = tuple((parent, child) for child, parents in fitted.parents.items() for parent in parents)
     return Portrait(
-        title="BayesianNetwork",
+        title=fitted.title,
         kind="bayes",
-        graph=Graph(network.nodes, network.edges, directed=True),
+        graph=Graph(tuple(fitted.nodes), edges, directed=True),
+        n_params=lambda: fitted.n_params,
+        parameters=lambda: {node: fitted.table(node) for node in fitted.nodes},
+        text=partial(_text, fitted),
+        variables=lambda: [variable_distribution(*pair) for pair in fitted.marginals().items()],
+        tables=[partial(_grid, fitted, name) for name in fitted.nodes],
+        table=fitted.table,
+        factors=partial(_factors, fitted),
+    )
+
+
+def portrait_of_network(network: BayesianNetwork) -> Portrait:
+    """The same with the posteriors of the parameters; of a network that has learned nothing its graph alone."""
+    fitted = or_none(lambda: network.fitted_)
+    drawn = (
+        Portrait("BayesianNetwork", "bayes", graph=Graph(network.nodes, network.edges, directed=True))
+        if fitted is None
+        else portrait_of(fitted)
+    )
+    return replace(
+        drawn,
         notes=network.notes_,
         n_params=lambda: network.n_params_,
-        parameters=lambda: {node: network.table(node) for node in network.nodes},
-        text=partial(_text, network),
-        variables=lambda: [variable_distribution(*pair) for pair in network.marginals().items()],
-        tables=[partial(_grid, network, name) for name in network.nodes],
         table=network.table,
-        factors=partial(_factors, network),
         matched=network.matched_statistics,
         estimates=partial(_estimates, network),
         rescaled=rescaled_by(network),
@@ -76,37 +93,37 @@ def variable_distribution(name: Hashable, answer: Any) -> VariableDistribution:
     return VariableDistribution.normal(name, mean, math.sqrt(variance))
 
 
-def _grid(network: BayesianNetwork, name: Hashable) -> Grid | None:
+def _grid(fitted: NetworkFitted, name: Hashable) -> Grid | None:
     """P(node | parents), or the coefficients of a node."""
-    domain = network.node(name).domain
+    domain = fitted.nodes[name].domain
     if math.prod(variable.card for variable in domain.variables if variable.kind == "discrete") > MOST_CELLS:
         return None
-    table = network.table(name)
+    table = fitted.table(name)
     if table.variables[-1] == name:
-        return table_grid(table, _heading(network, name), "share")
+        return table_grid(table, _heading(fitted, name), "share")
     grid = table_grid(table, f"{name}: coefficients", "signed")
     # Intercepts and variances are in other units than the effects of parents.
     return replace(grid, plain=tuple(at for at, name in enumerate(grid.head) if name.startswith("(")))
 
 
-def _heading(network: BayesianNetwork, node: Hashable) -> str:
-    parents = ", ".join(map(str, network.parents(node)))
+def _heading(fitted: NetworkFitted, node: Hashable) -> str:
+    parents = ", ".join(map(str, fitted.parents[node]))
     return f"P({node} | {parents})" if parents else f"P({node})"
 
 
-def _text(network: BayesianNetwork) -> str:
+def _text(fitted: NetworkFitted) -> str:
     """The first tables."""
-    shown = [f"{_heading(network, node)}\n{network.table(node)}" for node in network.nodes[:MOST_PRINTED]]
-    rest = len(network.nodes) - MOST_PRINTED
+    shown = [f"{_heading(fitted, node)}\n{fitted.table(node)}" for node in list(fitted.nodes)[:MOST_PRINTED]]
+    rest = len(fitted.nodes) - MOST_PRINTED
     return "\n\n".join(shown) + (f"\n... ({rest} more nodes)" if rest > 0 else "")
 
 
-def _factors(network: BayesianNetwork) -> Factors | None:
-    nodes = [network.node(name) for name in network.nodes]
+def _factors(fitted: NetworkFitted) -> Factors | None:
+    nodes = [fitted.nodes[name] for name in fitted.nodes]
     if not all(variable.kind == "discrete" for node in nodes for variable in node.domain.variables):
         return None
     tables = tuple((tuple(names), np.asarray(table)) for node in nodes for names, table in node.factors())
-    return Factors({name: network.states(name) for name in network.nodes}, tables)
+    return Factors({name: fitted.variable(name).states for name in fitted.nodes}, tables)
 
 
 # -- estimates -------------------------------------------------------------------------------------------------------

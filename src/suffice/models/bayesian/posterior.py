@@ -18,86 +18,71 @@ from suffice.errors import (
     SufficeWarning,
     listing,
 )
-from suffice.models.bayesian.learning import NetworkLearning
+from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
-from suffice.table import Table
 
 if TYPE_CHECKING:
-    from suffice.statistics import Summary
+    from suffice.fitting.fit import Fit
+    from suffice.models.bayesian.em.standard_errors import ObservedErrors
 
 Floats = NDArray[np.float64]
 
 
-class NetworkPosterior(NetworkLearning):
-    """Mixed into the network: it learns its nodes, and says what is known about their parameters."""
+def _errors_of(fit: Fit[NetworkFitted]) -> ObservedErrors | None:
+    """Standard errors from the observed information, where rows had missing values; None for a closed form."""
+    from suffice.models.em.rows import has_gaps
 
-    def node(self, node: Hashable) -> Any:
-        """The fitted node."""
-        raise NotImplementedError
+    if fit.data is None or not has_gaps(fit.data.statistics) or fit.judgement is None:
+        return None
+    errors: ObservedErrors | None = fit.judgement.kept
+    return errors
 
-    def _complete(self, summary: Summary) -> Summary:
-        """The statistics of a closed form, where a summary holds distinct rows that show all nodes."""
-        raise NotImplementedError
 
-    def _refuse_gaps(self) -> None:
-        from suffice.models.em.rows import has_gaps
+def with_errors(node: Any, fit: Fit[NetworkFitted] | None) -> Any:
+    """A node that gives its standard errors from the observed information, where EM has learned it."""
+    errors = None if fit is None else _errors_of(fit)
+    return node if errors is None or not errors.knows(node.name) else node.with_errors(errors)
 
-        summary = self.__dict__.get("summary_")
-        if summary is not None and has_gaps(self._complete(summary)):
-            raise EstimateError(NO_POSTERIOR)
 
-    @property
-    def posterior_(self) -> dict[Hashable, Any]:
-        """The posterior of the parameters of each node that has a prior; tied nodes have the same.
+def _refuse_em(fit: Fit[NetworkFitted] | None) -> None:
+    if fit is not None and _errors_of(fit) is not None:
+        raise EstimateError(NO_POSTERIOR)
 
-        Tables have independent Dirichlet rows, linear-Gaussian nodes a normal-inverse-gamma law, GLM nodes the normal
-        law of Laplace's approximation. Without any prior it is an error; nodes without one are left out, and so are,
-        with a warning, those whose table does not fit.
-        """
-        self._refuse_gaps()
-        nodes = [node for node in self._free().values() if has_posterior(node, approximate=True)]
-        if nodes:
-            return ByNode.of("posterior", nodes, lambda node: node.posterior_)
-        raise EstimateError("No node was fitted with a conjugate prior, so there is no posterior. Give prior=.")
 
-    def standard_errors(self) -> dict[Hashable, Table]:
-        """Standard errors of the parameters of each node that is not fixed, by label.
+def posteriors(fitted: NetworkFitted, learning: NodeLearning, fit: Fit[NetworkFitted] | None) -> dict[Hashable, Any]:
+    """The posterior of the parameters of each node that has one and is not fixed."""
+    _refuse_em(fit)
+    free = [node for name, node in fitted.nodes.items() if name not in learning.fixed]
+    nodes = [node for node in free if node.has_posterior]
+    if nodes:
+        return ByNode.of("posterior", nodes, lambda node: node.posterior_)
+    raise EstimateError("No node was fitted with a conjugate prior, so there is no posterior. Give prior=.")
 
-        Tables: of each probability, sqrt(p (1 - p) / n) with n the weight of its row. Linear-Gaussian nodes: of weights
-        and variance, laid out as `table(node)`. Noisy-OR nodes: of the weights, NaN for those on the edge. GLM
-        nodes: of the coefficients, infinite for those that run away. They are
-        those of the observed information at the maximum; with a conjugate prior and complete rows, posterior standard
-        deviations. A node whose table does not fit is left out with a warning, and is an error when it is asked for.
-        """
-        nodes = [self.node(name) for name in self._free()]
-        return ByNode.of("standard errors", nodes, lambda node: node.error_table())
 
-    def log_predictive(self, data: Any, *, columns: Any = None) -> Floats:
-        """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,).
+def log_predictive(
+    fitted: NetworkFitted, learning: NodeLearning, fit: Fit[NetworkFitted] | None, data: Any, columns: Any
+) -> Floats:
+    """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,)."""
+    from suffice.models.bayesian.queries.tables import coded_columns
 
-        Exact: for tables the posterior mean, for linear-Gaussian nodes Student's t; of tied nodes those that come
-        later in a row learn from those before. Fixed nodes count as known. The rows must be complete.
-        """
-        nodes, free = self._nodes(), self._free()
-        self._refuse_gaps()
-        without = [name for name, node in free.items() if not has_posterior(node)]
-        if without:
-            raise EstimateError(f"{listing(without)} have no posterior in closed form. Give every node a prior=.")
-        domain = Domain(node.domain[name] for name, node in nodes.items())
-        tied = {name for group in self._groups() for name in group}
-        parts = []
-        from suffice.models.bayesian.queries.tables import coded_columns
-
-        for found, n in coded_columns(data, domain, columns):
-            check_complete(found, domain)
-            total = np.zeros(n)
-            for name, node in nodes.items():
-                if name not in tied:
-                    total += node.predictive_log_prob(found) if name in free else node.log_prob(found)
-            for group in self._groups():
-                total += OF_GROUP[nodes[group[0]].kind]([nodes[name] for name in group], found)
-            parts.append(total)
-        return np.concatenate(parts) if parts else np.empty(0)
+    _refuse_em(fit)
+    nodes, fixed = fitted.nodes, learning.fixed
+    without = [name for name, node in nodes.items() if name not in fixed and node.log_evidence() is None]
+    if without:
+        raise EstimateError(f"{listing(without)} have no posterior in closed form. Give every node a prior=.")
+    tied = {name for group in learning.groups for name in group}
+    parts = []
+    for found, n in coded_columns(data, fitted.domain, columns):
+        check_complete(found, fitted.domain)
+        total = np.zeros(n)
+        for name, node in nodes.items():
+            if name not in tied:
+                total += node.log_prob(found) if name in fixed else node.predictive_log_prob(found)
+        for group in learning.groups:
+            total += OF_GROUP[nodes[group[0]].kind]([nodes[name] for name in group], found)
+        parts.append(total)
+    return np.concatenate(parts) if parts else np.empty(0)
 
 
 class ByNode(dict[Hashable, Any]):
@@ -127,11 +112,6 @@ class ByNode(dict[Hashable, Any]):
     def __missing__(self, name: Hashable) -> Any:
         """The reason why a node has no result."""
         raise self.refused.get(name, KeyError(name))
-
-
-def has_posterior(node: Any, *, approximate: bool = False) -> bool:
-    """Whether a node has a posterior in closed form, or at least by Laplace's approximation."""
-    return node.log_evidence() is not None or (approximate and getattr(node, "has_posterior", False))
 
 
 def check_complete(columns: Columns, domain: Domain) -> None:

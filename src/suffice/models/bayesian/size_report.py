@@ -10,14 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Domain, declare
+from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.memory import default_limit, in_words
 from suffice.engines.rows import distinct_rows
 from suffice.errors import OptionError, listing
+from suffice.fitting.fit import Fit
 from suffice.fitting.summaries import settled_domain
+from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.learning import NodeLearning
+from suffice.models.bayesian.nodes.contract import NodeKind
 from suffice.models.bayesian.nodes.kinds import read_kind
 from suffice.models.bayesian.queries.tables import coded_columns
+from suffice.models.bayesian.task import NetworkTask
 from suffice.models.evidence import MOST_CELLS
 
 #: Kinds of node whose numbers are those of all joint states of the discrete parents.
@@ -111,32 +116,44 @@ class SizeReport:
     __repr__ = __str__
 
 
-def size_report(net: Any, data: Any, columns: Any) -> SizeReport:
-    """The report of a network, with cards from the fitted nodes, from declared states, or from data."""
-    fitted: Mapping[Hashable, Any] = net.__dict__.get("_fitted", {})
-    domain = _known_domain(net, fitted) if data is None else _domain_of_data(net, data, columns)
-    sizes = []
-    observed: dict[Hashable, int | None] = {} if data is None else _observed(net, data, columns, domain)
-    chosen = _chosen(net)
-    for name in net.nodes:
-        kind, configurations, cells = _size(domain, net.parents(name), name)
-        if data is None and name in fitted:
-            node = fitted[name]
-            seen = node.n_configurations - node.n_unseen if getattr(node, "n_unseen", None) is not None else None
+def size_report(
+    task: NetworkTask,
+    declared: Mapping[Hashable, Any],
+    fit: Fit[NetworkFitted] | None,
+    data: Any,
+    columns: Any,
+) -> SizeReport:
+    """The report of a network, with cards from the fitted nodes, from declared states, or from data.
+
+    Nodes that were learned from rows know which parent configurations occur.
+    """
+    learning, fitted = task.learning, None if fit is None else fit.fitted
+    counted = fit is not None and fit.data is not None
+    nodes = {} if fitted is None or data is not None else fitted.nodes
+    known = {**{name: declare(name, states) for name, states in declared.items()}, **learning.hidden}
+    domain = _known_domain(learning, known, fitted) if data is None else _domain_of_data(task, data, columns)
+    observed: dict[Hashable, int | None] = {} if data is None else _observed(learning, data, columns, domain)
+    chosen, sizes = _chosen(learning), []
+    for name, parents in learning.parents.items():
+        kind, configurations, cells = _size(domain, parents, name)
+        if name in nodes:
+            node = nodes[name]
             if node.kind != kind:
                 kind, cells = node.kind, node.n_params
-            observed[name] = seen if "summary_" in net.__dict__ else None
+            seen = None if node.n_unseen is None else node.n_configurations - node.n_unseen
+            observed[name] = seen if counted else None
         elif name in chosen:
-            kind, cells = chosen[name].kind, chosen[name].n_params(domain.select([*net.parents(name), name]))
-        sizes.append(NodeSize(name, kind, net.parents(name), configurations, cells, observed.get(name)))
-    return SizeReport(tuple(sizes), _plan(net, domain, {} if data is not None else fitted), MOST_CELLS, default_limit())
+            family = learning.family(name, domain)
+            kind, cells = chosen[name].kind, chosen[name].n_params(family) or 0
+        sizes.append(NodeSize(name, kind, parents, configurations, cells, observed.get(name)))
+    return SizeReport(tuple(sizes), _plan(learning, domain, nodes), MOST_CELLS, default_limit())
 
 
-def _chosen(net: Any) -> dict[Hashable, Any]:
+def _chosen(learning: NodeLearning) -> dict[Hashable, NodeKind]:
     """The kinds of the nodes that are not stored by joint states of their parents, as nodes= names them."""
-    kinds = {name: net._chosen_kind(name) for name in net.nodes}
+    kinds = {name: learning.chosen_kind(name) for name in learning.parents}
     found = {name: read_kind(name, kind) for name, kind in kinds.items() if kind is not None}
-    return {name: kind for name, kind in found.items() if hasattr(kind, "factor_scopes")}
+    return {name: kind for name, kind in found.items() if kind.kind not in KINDS}
 
 
 def _size(domain: Domain, parents: Sequence[Hashable], name: Hashable) -> tuple[str, int, int]:
@@ -148,38 +165,33 @@ def _size(domain: Domain, parents: Sequence[Hashable], name: Hashable) -> tuple[
     return "table" if not real else "mixed parents", configurations, configurations * domain[name].card
 
 
-def _known_domain(net: Any, fitted: Mapping[Hashable, Any]) -> Domain:
-    if fitted:
-        return Domain(fitted[name].domain[name] for name in net.nodes)
-    known = _declared(net)
-    unknown = [name for name in net.nodes if name not in known]
+def _known_domain(learning: NodeLearning, known: Mapping[Hashable, Variable], fitted: NetworkFitted | None) -> Domain:
+    if fitted is not None:
+        return fitted.domain
+    unknown = [name for name in learning.parents if name not in known]
     if unknown:
         raise OptionError(f"The states of {listing(unknown)} are not known. Give data, declare states=, or fit first.")
-    return Domain(known[name] for name in net.nodes)
+    return Domain(known[name] for name in learning.parents)
 
 
-def _declared(net: Any) -> dict[Hashable, Any]:
-    return {**{name: declare(name, states) for name, states in net._declared.items()}, **net._hidden}
-
-
-def _domain_of_data(net: Any, data: Any, columns: Any) -> Domain:
+def _domain_of_data(task: NetworkTask, data: Any, columns: Any) -> Domain:
     """Declared and hidden variables, the others as one pass over the data finds them."""
     from suffice.sources import open_source
 
-    hidden = net._hidden
+    hidden = task.learning.hidden
     source = open_source(data, columns=columns)
-    domain = settled_domain(source, net._wanted(source.columns))
+    domain = settled_domain(source, task.required(source.columns, None, "fit"))
     for batch in source.batches(domain):
         domain = domain.merge(batch.domain)
-    return Domain(hidden[name] if name in hidden else domain[name] for name in net.nodes)
+    return Domain(hidden[name] if name in hidden else domain[name] for name in task.learning.parents)
 
 
-def _observed(net: Any, data: Any, columns: Any, domain: Domain) -> dict[Hashable, int | None]:
+def _observed(learning: NodeLearning, data: Any, columns: Any, domain: Domain) -> dict[Hashable, int | None]:
     """Joint states of the discrete parents that occur, by node; rows with a gap among them do not count."""
-    above = {n: tuple(p for p in net.parents(n) if domain[p].kind == "discrete") for n in net.nodes}
-    families = {parents for parents in above.values() if not set(parents) & set(net._hidden)}
+    above = {n: tuple(p for p in all_ if domain[p].kind == "discrete") for n, all_ in learning.parents.items()}
+    families = {parents for parents in above.values() if not set(parents) & set(learning.hidden)}
     seen: dict[tuple[Hashable, ...], NDArray[np.int32]] = {}
-    for found, n in coded_columns(data, Domain(v for v in domain.variables if v.name not in net._hidden), columns):
+    for found, n in coded_columns(data, Domain(v for v in domain.variables if v.name not in learning.hidden), columns):
         for parents in families:
             codes = np.stack([found[p] for p in parents], axis=1) if parents else np.zeros((n, 0), np.int32)
             rows = np.concatenate([seen.get(parents, codes[:0]), codes[(codes >= 0).all(axis=1)]])
@@ -187,15 +199,15 @@ def _observed(net: Any, data: Any, columns: Any, domain: Domain) -> dict[Hashabl
     return {n: len(seen[parents]) for n, parents in above.items() if parents in seen}
 
 
-def _plan(net: Any, domain: Domain, fitted: Mapping[Hashable, Any]) -> TreePlan | None:
+def _plan(learning: NodeLearning, domain: Domain, fitted: Mapping[Hashable, Any]) -> TreePlan | None:
     """The junction tree of the families; real nodes that depend on one another join their discrete parents."""
     cards = {v.name: v.card for v in domain.variables if v.kind == "discrete"}
     if not cards:
         return None
-    scopes = {name: {p for p in (*net.parents(name), name) if p in cards} for name in net.nodes}
-    group = {name: name for name in net.nodes}
-    for name in net.nodes:
-        for parent in net.parents(name):
+    scopes = {name: {p for p in (*learning.parents[name], name) if p in cards} for name in learning.parents}
+    group = {name: name for name in learning.parents}
+    for name in learning.parents:
+        for parent in learning.parents[name]:
             if name not in cards and parent not in cards and group[name] != group[parent]:
                 kept, gone = group[parent], group[name]
                 scopes[kept] |= scopes.pop(gone)
@@ -203,12 +215,12 @@ def _plan(net: Any, domain: Domain, fitted: Mapping[Hashable, Any]) -> TreePlan 
     parts = [
         names
         for name, node in fitted.items()
-        if name in cards and node.kind not in KINDS and hasattr(node, "factors")
+        if name in cards and node.kind not in KINDS
         for names, _ in node.factors()
     ]
-    for name, kind in _chosen(net).items():
+    for name, kind in _chosen(learning).items():
         if name not in fitted:
-            parts += kind.factor_scopes(domain.select([*net.parents(name), name]))
+            parts += kind.factor_scopes(learning.family(name, domain)) or []
     split = {names[-1] for names in parts}
     private = dict.fromkeys((name for names in parts for name in names if name not in cards), 2)
     ordered = [[node for node in cards if node in scope] for name, scope in scopes.items() if name not in split]

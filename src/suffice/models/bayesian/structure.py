@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from suffice.errors import OptionError
+from suffice.errors import MissingColumnError, OptionError, listing
 from suffice.fitting import outlets
 from suffice.graphs.directed import check_acyclic, parents_of
 
@@ -29,9 +29,11 @@ def open_structure(structure: Any) -> Any:
     return outlets.read(path)
 
 
-def declared_states(structure: Any) -> dict[Hashable, Any]:
-    """The states that a model declares, by node; none for edges and graphs."""
-    return dict(getattr(structure, "_declared", {}))
+def check_node(node: Hashable, nodes: Collection[Hashable]) -> Hashable:
+    """The node, if the structure has it."""
+    if node not in nodes:
+        raise MissingColumnError(f"There is no node {node!r}; the nodes are {listing(nodes)}.")
+    return node
 
 
 def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:

@@ -73,7 +73,7 @@ class Decoder:
         return np.concatenate(found)
 
     def _chains(self, sequences: Sequences) -> Iterator[tuple[Chains, tuple[int, int]]]:
-        block = Block(self.structure, sequences, np.ones(len(sequences)), threads=self.threads, calls=None, once=True)
+        block = Block(self.structure, sequences, np.ones(len(sequences)), threads=self.threads, calls=None)
         yield from block.steps.chains(block.parts(self.weights))
 
     def _named(self, codes: Ints) -> list[Any]:

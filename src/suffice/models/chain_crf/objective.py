@@ -28,7 +28,7 @@ EVALUATIONS = 100
 class Block:
     """Some sequences: from weights (k,) to log partitions and features (k,).
 
-    shares (n,): how often each sequence counts. once: there will be no second evaluation that a plan would pay for.
+    shares (n,): how often each sequence counts.
     """
 
     def __init__(
@@ -39,7 +39,6 @@ class Block:
         *,
         threads: int | None,
         calls: int | None = EVALUATIONS,
-        once: bool = False,
     ) -> None:
         """See the class."""
         self.structure, self.shares = structure, shares
@@ -50,7 +49,6 @@ class Block:
             conditions=_columns(sequences.design, structure.conditioned) if len(structure.conditioned) else None,
             threads=threads,
             calls=calls,
-            lanes=not once,
         )
 
     def evenly(self) -> Block:

@@ -62,7 +62,7 @@ class ChainStochastic(Stochastic):
     def _block(self, chosen: Ints) -> tuple[Block, Ints, Ints]:
         """Some sequences, the codes of their labels, and the places of their steps among all."""
         part, places = subset(self.sequences, chosen)
-        return Block(self.structure, part, self.weights[chosen], threads=1, once=True), self.codes[places], places
+        return Block(self.structure, part, self.weights[chosen], threads=1), self.codes[places], places
 
     def _sampled(self, block: Block, places: Ints, x: Floats) -> Floats:
         """Expected features by samples: from chains of samples that go on, or independent ones."""

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import with_one_blas_thread
+from suffice.engines.workers import with_one_blas_thread
 from suffice.models.conditional_field.learning import LabelObjective
 
 Floats = NDArray[np.float64]

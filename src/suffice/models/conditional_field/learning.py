@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.checks import choice, whole_number
-from suffice.engines.linear_predictor import with_one_blas_thread
+from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import EstimateError, OptionError
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.conditional_field.priors import Penalties

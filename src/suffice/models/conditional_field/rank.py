@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import with_one_blas_thread
+from suffice.engines.workers import with_one_blas_thread
 
 Floats = NDArray[np.float64]
 

@@ -46,9 +46,13 @@ class Runs(Generic[T]):
 
 
 def run_all(
-    problem: Climber[T], starts: Sequence[Callable[[], T]], control: Control, *, acceleration: str | None,
+    problem: Climber[T],
+    starts: Sequence[Callable[[], T]],
+    control: Control,
+    *,
+    acceleration: str | None,
     fingerprint: str,
-) -> Runs[T]:  # fmt: skip
+) -> Runs[T]:
     """Climb from each start and keep the best; a run that fails is left out, unless all do.
 
     A callback that returns True, Ctrl-C and `max_seconds` stop all runs; the best so far is then not converged. With a

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import precise
+from suffice import double_double
 from suffice.answers import MomentSums
 from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.families.matrices import ASYMMETRY
@@ -34,9 +34,9 @@ def moments_of(covariance: Any, n: Any, mean: Floats, columns: Any, nodes: Seque
     order = _order_of(covariance, columns, nodes, named)
     S = real_numbers(covariance, "The covariance", DataError)[np.ix_(order, order)]
     _check(S, nodes)
-    weight, middle = precise.pair(float(n)), precise.pair(mean)
-    about = precise.add(precise.pair((S + S.T) / 2), precise.outer(middle, middle))
-    return MomentSums(weight, precise.scale(middle, float(n)), precise.scale(about, float(n)))
+    weight, middle = double_double.pair(float(n)), double_double.pair(mean)
+    about = double_double.add(double_double.pair((S + S.T) / 2), double_double.outer(middle, middle))
+    return MomentSums(weight, double_double.scale(middle, float(n)), double_double.scale(about, float(n)))
 
 
 def real_numbers(values: Any, what: str, error: type[Exception]) -> Floats:

@@ -280,5 +280,5 @@ class GaussianGraph(SummaryEstimator):
         options["structure"] = [tuple(edge) for edge in options["structure"]]
         return super().from_plain({**plain, "options": options})
 
-    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> GraphFitted:
+    def _fitted_from(self, plain: Mapping[str, Any]) -> GraphFitted:
         return GraphFitted.from_dict(plain, self._structure, known_mean=self._task().known_mean is not None)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import with_one_blas_thread
+from suffice.engines.workers import with_one_blas_thread
 from suffice.families.gaussian import NO_SPREAD
 from suffice.fitting.control import Control
 from suffice.models.gaussian_graph.structure import GraphStructure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -183,7 +183,7 @@ class GraphProblem:
             f"{structure.non_edges} non-edges exactly 0",
         )
         return Judgement(
-            log_likelihood, self._objective(fitted, log_likelihood), certificate, matched=lambda: self.matched(fitted)
+            log_likelihood, self._objective(fitted, log_likelihood), certificate, matched=partial(self.matched, fitted)
         )
 
     def _objective(self, fitted: GraphFitted, log_likelihood: float) -> float:

@@ -6,14 +6,13 @@ import math
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice import storage
 from suffice.errors import FileFormatError, OptionError, SufficeWarning
-from suffice.fitting.control import CHECKPOINT_SECONDS, fingerprint
+from suffice.fitting.control import CHECKPOINT_SECONDS
 from suffice.models.glm.design import Parameters
 
 Floats = NDArray[np.float64]
@@ -22,13 +21,12 @@ Floats = NDArray[np.float64]
 class Keeper:
     """Notes the coefficients with the largest objective, and writes them now and then.
 
-    `path` is that of the file; `problem` tells one fit from another.
+    `path` is that of the file; `problem` is the driver's mark, which tells one fit from another.
     """
 
-    def __init__(self, path: str | Path, design: Parameters, *problem: Any) -> None:
+    def __init__(self, path: str | Path, design: Parameters, problem: str) -> None:
         """Keep the names."""
-        self._path, self._design = Path(path), design
-        self._problem = fingerprint(list(design.names), *problem)
+        self._path, self._design, self._problem = Path(path), design, problem
         self._best, self._value = np.zeros(0), -math.inf
         self._saved = time.monotonic()
         self._ending = ".json" if self._path.suffix.lower() == ".json" else ".suffice"

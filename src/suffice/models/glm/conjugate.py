@@ -3,68 +3,98 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.fitting.control import Outcome, State
+from suffice.fitting.contract import Found, Judgement
+from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate
-from suffice.models.glm.design import Design
-from suffice.models.glm.families import Family
-from suffice.models.glm.figures import Fit
-from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.covariances import RowEnd, null_deviance
+from suffice.models.glm.family import Totals
+from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.links import Link
-from suffice.models.glm.priors import Conjugate
-from suffice.models.glm.problem import Average, Problem, totals
-from suffice.models.glm.separation import Separation
+from suffice.models.glm.problem import Problem, totals
+from suffice.models.glm.rank import checked_average
+from suffice.models.glm.regression import Factory, Regression
+from suffice.models.glm.rows import RegressionData
+
+Floats = NDArray[np.float64]
 
 
-def conjugate_fit(
-    rows: Rows | StreamRows, design: Design, family: Family, link: Link, prior: Conjugate, sums_of_y: Average
-) -> Fit:
-    """Closed form: coefficients given v are Gaussian with precision (X'X + S) / v, v is inverse-gamma."""
-    if (family.name, link.name) != ("gaussian", "identity"):
-        raise EstimateError(
-            f"The prior on coefficients and variance together is conjugate to the Gaussian response with the "
-            f"identity link only, not to {family.name} with {link.name}. Use Normal(variance=...)."
+class ConjugateRegression(Regression):
+    """Coefficients given the variance v are Gaussian with precision (X'X + S) / v, and v is inverse-gamma."""
+
+    def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
+        """Refuse another response than the Gaussian one."""
+        super().__init__(options, data, factory)
+        prior = options.penalties(data.design).conjugate
+        assert prior is not None
+        self.prior, self.law = prior, RowLaw(options.one_family, options.link)
+        self.average = checked_average(data.blocks, self.law.family)
+        if (options.family.name, options.link.name) != ("gaussian", "identity"):
+            raise EstimateError(
+                f"The prior on coefficients and variance together is conjugate to the Gaussian response with the "
+                f"identity link only, not to {options.family.name} with {options.link.name}. Use Normal(variance=...)."
+            )
+        self.strength, self.mean = data.design.internal(prior.strength), data.design.internal(prior.mean)
+        self.bare = Problem(data.blocks, data.design.layout, self.law)
+
+    def solve(self, control: Control) -> Found[GLMFitted]:
+        """The posterior, and its means."""
+        design, prior, weight = self.data.design, self.prior, self.average.weight
+        beta = np.zeros(self.bare.size)
+        for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
+            _, gradient, information = self.bare.curvature(beta)
+            together = information.plus(self.strength)
+            beta = beta + together.solve(gradient - self.strength * (beta - self.mean))
+        if not together.definite:
+            raise EstimateError(
+                "A coefficient without a prior cannot be told from others; use penalize_intercept=True."
+            )
+        sums = self._sums(beta)
+        shape = prior.alpha + 0.5 * (weight - int((self.strength == 0.0).sum()))
+        scale = prior.beta + 0.5 * (sums.deviance + float(self.strength @ (beta - self.mean) ** 2))
+        if not shape > 1.0:
+            raise EstimateError(f"The posterior mean of the variance needs a shape above 1; it is {shape:g}.")
+        variance = scale / (shape - 1.0)
+        together = self.bare.curvature(beta)[2].plus(self.strength)
+        information, known = together.times(1.0 / variance), self.options.known_dispersion is not None
+        end = RowEnd(self.data, self.law, beta, information, variance)
+        public = design.public(beta)
+        fitted = GLMFitted(
+            design=design,
+            family=self.options.family.name,
+            link=self.options.link.name,
+            beta=public[:, None],
+            information=information,
+            dispersion=variance,
+            ml_dispersion=sums.deviance / weight,
+            deviance=sums.deviance,
+            null_deviance=null_deviance(end, self.average),
+            pearson=sums.pearson,
+            weight=self.data.weight,
+            df_resid=self.data.weight - len(beta),
+            n_params=len(beta) + int(not known),
+            sandwich=end.covariance(self.options.given["covariance"]),
+            posterior=(public, design.public_matrix(together.inverse()), shape, scale),
+            specification=self.data.specification,
+            response=self.data.response,
         )
-    law = RowLaw(family, link)
-    strength, mean = design.internal(prior.strength), design.internal(prior.mean)
-    bare = Problem(rows, design.layout, law)
-    beta = np.zeros(bare.size)
-    for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
-        _, gradient, information = bare.curvature(beta)
-        together = information.plus(strength)
-        beta = beta + together.solve(gradient - strength * (beta - mean))
-    if not together.definite:
-        raise EstimateError("A coefficient without a prior cannot be told from others; use penalize_intercept=True.")
-    sums = totals(rows, bare.layout, law, beta)
-    weight = sums_of_y.weight
-    flat = int((strength == 0.0).sum())
-    shape = prior.alpha + 0.5 * (weight - flat)
-    scale = prior.beta + 0.5 * (sums.deviance + float(strength @ (beta - mean) ** 2))
-    if not shape > 1.0:
-        raise EstimateError(f"The posterior mean of the variance needs a shape above 1; it is {shape:g}.")
-    variance = scale / (shape - 1.0)
-    _, gradient, information = bare.curvature(beta)
-    slope = (gradient - strength * (beta - mean)) / variance
-    together = information.plus(strength).times(1.0 / variance)
-    gap = float((np.abs(slope) / np.sqrt(together.diagonal())).max(initial=0.0))
-    value_gap = 0.5 * float(slope @ together.solve(slope)) / weight
-    log_likelihood = family.log_likelihood(sums, variance)
-    state = Outcome(State(beta, log_likelihood, 0.0), True, "closed form", ())
-    return Fit(
-        family,
-        beta,
-        together,
-        sums,
-        sums_of_y,
-        variance,
-        sums.deviance / weight,
-        log_likelihood,
-        log_likelihood,
-        Certificate(gap, value_gap, True, True, True),
-        state,
-        "closed form",
-        Separation(True),
-        posterior=(beta, information.plus(strength), shape, scale),
-    )
+        outcome = Outcome(State(beta, self.law.family.log_likelihood(sums, variance), 0.0), True, "closed form", ())
+        return Found(fitted, "closed form", "posterior mean", outcome)
+
+    def _sums(self, beta: Floats) -> Totals:
+        return totals(self.data.blocks, self.bare.layout, self.law, beta)
+
+    def judge(self, fitted: GLMFitted) -> Judgement:
+        """The mean of the coefficients is their mode, whatever the variance: the slope is 0, and the bound exact."""
+        beta, variance = self.data.design.internal(fitted.beta[:, 0]), fitted.dispersion
+        _, gradient, information = self.bare.curvature(beta)
+        slope = (gradient - self.strength * (beta - self.mean)) / variance
+        together = information.plus(self.strength).times(1.0 / variance)
+        gap = float((np.abs(slope) / np.sqrt(together.diagonal())).max(initial=0.0))
+        left = 0.5 * float(slope @ together.solve(slope)) / self.average.weight
+        value = self.law.family.log_likelihood(self._sums(beta), variance) + self.data.constant
+        certificate = Certificate(gap, left, True, True, True)
+        return Judgement(value, value, certificate, kept=self.matched(fitted))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import (
     Block,
     Curvature,
+    Layout,
     RootCurvature,
     linear_predictor,
     transpose_product,
@@ -25,9 +26,11 @@ from suffice.engines.linear_predictor import (
     weighted_sum,
     wide_products,
 )
-from suffice.models.glm.links import Link
+from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.links import CumulativeLink, Link
 from suffice.models.glm.problem import Problem
 from suffice.solvers.information import Information
+from suffice.solvers.penalties import GaussianPenalty
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -58,6 +61,7 @@ class CumulativeLaw:
 
     def __init__(self, link: Link) -> None:
         """Keep the link."""
+        assert isinstance(link, CumulativeLink)
         self.link = link
 
     def __call__(
@@ -261,3 +265,11 @@ class CumulativeProblem(Problem):
         theta[at + 1 :] = np.maximum(theta[at + 1 :], whole[at] + step * gaps[at + 1 :])
         theta[:at] = np.minimum(theta[:at], whole[at] + step * gaps[:at])
         return found
+
+
+def cumulative_problem(
+    rows: Rows | StreamRows, layout: Layout, link: Link, classes: int, penalty: GaussianPenalty | None = None
+) -> CumulativeProblem:
+    """What solvers see of ordered labels; the penalty has the thresholds first."""
+    law: Any = CumulativeLaw(link)
+    return CumulativeProblem(rows, layout, law, penalty, classes=classes)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.domain import Domain, Variable
+from suffice.domain import Variable
 from suffice.engines.linear_predictor import Block, Layout
 from suffice.errors import FileFormatError, UnknownStateError
 from suffice.records import checked
@@ -213,11 +214,6 @@ class Design(Placed):
             found.append(table.sparse.toarray())
         return np.concatenate(found, axis=1) if found else np.empty((table.rows, 0))
 
-    def domain(self) -> Domain:
-        """The explanatory columns as variables."""
-        found = [c.variable if isinstance(c, Factor) else Variable(c, "real") for c in self.columns]
-        return Domain(found or [Variable(INTERCEPT, "real")])
-
     def renamed(self, names: Sequence[Hashable]) -> Design:
         """The same columns, in their order, under other names."""
         if names == tuple(c.variable.name if isinstance(c, Factor) else c for c in self.columns):
@@ -279,6 +275,11 @@ class Parameters(Placed):
         """Where each parameter of the engine's layout stands among the names."""
         held = len(self.ahead)
         return np.concatenate((np.arange(held, dtype=np.intp), held + self.design.places))
+
+
+def threshold_names(labels: Sequence[Hashable]) -> tuple[str, ...]:
+    """Each threshold between ordered labels, by the labels on its two sides."""
+    return tuple(f"{low}|{high}" for low, high in pairwise(labels))
 
 
 def _moved(codes: Codes, factor: Factor) -> Codes:

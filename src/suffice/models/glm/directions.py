@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import precise
+from suffice import double_double
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -104,10 +104,10 @@ def _levelling(rows: Floats, focus: Bools, size: Floats) -> Floats:
 
 def _product(rows: Floats, turn: Floats) -> Floats:
     """Rows (n, k) times (k, r) in double-double: large numbers that cancel are what is looked at."""
-    total = precise.pair(np.zeros((len(rows), turn.shape[1])))
+    total = double_double.pair(np.zeros((len(rows), turn.shape[1])))
     for at in range(rows.shape[1]):
-        total = precise.add(total, np.stack(precise.two_product(rows[:, at, None], turn[at])))
-    return precise.rounded(total)
+        total = double_double.add(total, np.stack(double_double.two_product(rows[:, at, None], turn[at])))
+    return double_double.rounded(total)
 
 
 # -- programmes --------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import Block
 from suffice.models.glm.design import Design
-from suffice.models.glm.families import Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.input import Rows
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties

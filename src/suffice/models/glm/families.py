@@ -1,109 +1,20 @@
-"""Response laws of generalised linear models: variance, deviance, likelihood and dispersion of each family.
-
-A family with dispersion phi has the density ``h(y, phi) exp((theta y - A(theta)) / phi)``, the mean ``A'(theta)`` and
-the variance ``phi V(mean)``. All arrays have one entry a row; a weight is the number of rows that a row stands for.
-"""
+"""The families of one linear predictor that the library has."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import DataError
+from suffice.engines.linear_predictor import logistic_rows
+from suffice.models.glm.coefficients import Coefficients
+from suffice.models.glm.family import Bools, Family, Totals
+from suffice.models.glm.links import Link
+from suffice.models.glm.response import log_choices
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Totals:
-    """What the rows add up to at the fitted means: enough for dispersion and log-likelihood.
-
-    `weight` counts rows; `deviance` and `pearson` are sums at phi = 1; `base` is the part of the log-likelihood at
-    phi = 1 that the means do not enter; `log_y` is the sum of log y where the family needs it.
-    """
-
-    weight: float
-    deviance: float
-    pearson: float
-    base: float
-    log_y: float
-    value: float
-
-    def __add__(self, other: Totals) -> Totals:
-        """Both sets of rows."""
-        return Totals(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
-
-
-@dataclass(frozen=True)
-class Family:
-    """A law of the response; one `link` of `links` maps its mean to the linear predictor."""
-
-    name: ClassVar[str] = ""
-    canonical: ClassVar[str] = "identity"
-    links: ClassVar[tuple[str, ...]] = ()
-    #: Whether phi is to be estimated.
-    free_dispersion: ClassVar[bool] = False
-    #: Values that y may take, in words.
-    support: ClassVar[str] = "finite numbers"
-
-    def allowed(self, y: Floats) -> Bools:
-        """Whether each y lies in the support."""
-        return np.isfinite(y)
-
-    def check(self, y: Floats, start: int = 0) -> None:
-        """Raise at the first y outside the support."""
-        good = self.allowed(y)
-        if not good.all():
-            row = int(np.argmin(good))
-            raise DataError(
-                f"The response holds {float(y[row])!r} (row {start + row}); the {self.name} family takes "
-                f"{self.support}. Correct the value, leave its row out, or choose another family."
-            )
-
-    def inside(self, mean: Floats) -> bool:
-        """Whether every mean is one that the family has."""
-        return bool(np.isfinite(mean).all())
-
-    def variance(self, mean: Floats) -> Floats:
-        """V(mean)."""
-        raise NotImplementedError
-
-    def deviance(self, y: Floats, mean: Floats) -> Floats:
-        """Twice the log-likelihood that the mean loses against y itself, at phi = 1."""
-        raise NotImplementedError
-
-    def value(self, y: Floats, mean: Floats) -> Floats:
-        """Log-likelihood at phi = 1 up to a term of y alone."""
-        return -0.5 * self.deviance(y, mean)
-
-    def base(self, y: Floats) -> Floats:
-        """What `value` leaves out, at phi = 1."""
-        return np.zeros_like(y)
-
-    def first_mean(self, y: Floats, average: float) -> Floats:
-        """A mean near y from which the fit starts."""
-        return 0.5 * (y + average)
-
-    def ml_dispersion(self, totals: Totals) -> float:
-        """The phi of the largest likelihood."""
-        return totals.deviance / totals.weight
-
-    def log_likelihood(self, totals: Totals, phi: float) -> float:
-        """Sum over rows at dispersion phi."""
-        return totals.value + totals.base
-
-    def log_prob(self, y: Floats, mean: Floats, phi: float) -> Floats:
-        """Log density of each row."""
-        return self.value(y, mean) + self.base(y)
-
-    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
-        """One draw for each mean."""
-        raise NotImplementedError
 
 
 def _positive(y: Floats) -> Bools:
@@ -193,6 +104,13 @@ class PoissonFamily(Family):
         """Poisson draws."""
         return rng.poisson(mean).astype(np.float64)
 
+    def rows(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """With the log link ``y eta - exp(eta)``, without a detour by the mean."""
+        if link.name != "log":
+            return super().rows(link, eta, y)
+        mean = np.exp(eta)
+        return y * eta - mean, y - mean, mean
+
 
 @dataclass(frozen=True)
 class NegativeBinomialFamily(Family):
@@ -207,6 +125,23 @@ class NegativeBinomialFamily(Family):
     allowed = PoissonFamily.allowed
     inside = PoissonFamily.inside
     first_mean = PoissonFamily.first_mean
+
+    def encoded(self, y: Floats) -> tuple[Floats, Floats | None]:
+        """What is read as response, and a part of the log density of each row that it leaves out (None: nothing)."""
+        return y, None
+
+    def moments(self, link: Link, eta: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of each row, at phi = 1."""
+        mean = link.mean(eta)
+        return mean, self.variance(mean)
+
+    def deviances(self, link: Link, eta: Floats, y: Floats) -> Floats:
+        """The deviance of each row."""
+        return self.deviance(y, link.mean(eta))
+
+    def sized(self, size: float | None) -> Family:
+        """The family at another size."""
+        return self if size is None else NegativeBinomialFamily(size)
 
     def variance(self, mean: Floats) -> Floats:
         """Mean + mean^2 / size."""
@@ -368,6 +303,7 @@ class BinomialFamily(Family):
     """V = mean (1 - mean) for the share of successes; the number of trials is part of the weight of a row."""
 
     name = "binomial"
+    response = "shares"
     canonical = "logit"
     links = ("logit", "probit", "cloglog", "loglog", "log", "identity")
     support = "0 and 1, two labels, or successes and failures"
@@ -403,15 +339,34 @@ class BinomialFamily(Family):
         """Bernoulli draws."""
         return (rng.random(len(mean)) < mean).astype(np.float64)
 
+    def rows(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """From logarithms of the mean and of one less it, which keep the digits of shares near 0 and 1."""
+        if link.name == "logit":
+            return logistic_rows(eta, y)
+        up, down, slope = link.log_mean(eta), link.log_rest(eta), link.log_slope(eta)
+        outside = np.isnan(up) | np.isnan(down) | (up > 0.0) | (down > 0.0)
+        value = np.where(y > 0.0, y * up, 0.0) + np.where(y < 1.0, (1.0 - y) * down, 0.0)
+        score = np.where(y > 0.0, y * np.exp(slope - up), 0.0)
+        score -= np.where(y < 1.0, (1.0 - y) * np.exp(slope - down), 0.0)
+        weight = np.exp(2.0 * slope - up - down)
+        weight = np.where(np.isfinite(weight), weight, 0.0)
+        return np.where(outside, -np.inf, value), score, weight
 
-FAMILIES: dict[str, type[Family]] = {
-    family.name: family
-    for family in (
-        GaussianFamily,
-        BinomialFamily,
-        PoissonFamily,
-        GammaFamily,
-        InverseGaussianFamily,
-        NegativeBinomialFamily,
-    )
-}
+    def deviances(self, link: Link, eta: Floats, y: Floats) -> Floats:
+        """From the same logarithms."""
+        return 2.0 * (self.value(y, y) - self.rows(link, eta, y)[0])
+
+    def figures(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """With the deviance from the same value."""
+        value = self.rows(link, eta, y)[0]
+        return value, 2.0 * (self.value(y, y) - value), *self.moments(link, eta)
+
+    def log_prob_of_rows(self, fitted: Coefficients, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
+        """Of successes out of trials; rows that a direction decides are certain or impossible."""
+        n = np.ones_like(y) if trials is None else trials
+        with np.errstate(all="ignore"):
+            limits = np.where(np.isinf(eta[:, 0]), np.sign(eta[:, 0]) * 1e5, eta[:, 0])
+            value = self.rows(self.link(fitted.link), limits, y)[0]
+            certain = np.where((eta[:, 0] > 0) == (y > 0.5), 0.0, -np.inf)
+            value = np.where(np.isinf(eta[:, 0]), certain, value)
+        return n * value + log_choices(y * n, n)

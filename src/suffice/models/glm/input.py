@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -11,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable, state_key
-from suffice.engines.linear_predictor import Block, reduce_rows, with_one_blas_thread
+from suffice.engines.linear_predictor import Block, reduce_rows
+from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import DataError, MissingColumnError, MissingValueError, OptionError, listing
+from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import Codes, Design, Factor, Table, pooled_codes
-from suffice.models.glm.response import Response, check_finite, factor_codes, numbers
+from suffice.models.glm.response import check_finite, factor_codes, numbers
 from suffice.sources import open_source
 from suffice.sources.arrays import NumberColumn
 from suffice.sources.base import Batch, Source
@@ -28,8 +29,6 @@ from suffice.statistics import Counts
 
 Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")
-#: Batch of a stream, y column -> response.
-Reader = Callable[[Any, Any], Response]
 
 
 @dataclass(frozen=True)
@@ -305,24 +304,16 @@ def offset_of(offset: Floats | None, exposure: Floats | None, link: str) -> Floa
 # -- streams -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Roles:
-    """Names of the columns that are no explanatory ones."""
-
-    y: Any
-    weight: Hashable | None
-    offset: Hashable | None
-    exposure: Hashable | None
-
-    def check(self, source: Source) -> None:
-        """All must be columns of the source."""
-        for what, name in (("y", self.y), ("offset", self.offset), ("exposure", self.exposure)):
-            for one in name if what == "y" and isinstance(name, tuple) and name not in source.columns else (name,):
-                if one is not None and not _names_column(one, source.columns):
-                    raise DataError(
-                        f"{what} is {type(one).__name__ if not isinstance(one, str) else repr(one)}; of data that is "
-                        f"read in batches it must be the name of a column: {listing(source.columns)}."
-                    )
+def check_roles(source: Source, given: Inputs) -> None:
+    """Response, offset and exposure must be columns of a source that is read in batches."""
+    for what in ("y", "offset", "exposure"):
+        name = given[what]
+        for one in name if what == "y" and isinstance(name, tuple) and name not in source.columns else (name,):
+            if one is not None and not _names_column(one, source.columns):
+                raise DataError(
+                    f"{what} is {type(one).__name__ if not isinstance(one, str) else repr(one)}; of data that is read "
+                    f"in batches it must be the name of a column: {listing(source.columns)}."
+                )
 
 
 def explanatory(source: Source, taken: Sequence[Any], columns: Any) -> tuple[Hashable, ...]:
@@ -402,8 +393,3 @@ def checked_weights(weights: Floats | None) -> Floats | None:
     if not checked.sum() > 0.0:
         raise DataError("All weights are 0: there are no rows to learn from.")
     return None if (checked == 1.0).all() else checked
-
-
-def total_weight(rows: int, weights: Floats | None) -> float:
-    """How many rows the rows stand for."""
-    return float(rows) if weights is None else math.fsum(weights)

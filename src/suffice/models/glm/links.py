@@ -8,6 +8,7 @@ d mean / d eta) never overflow where the value itself is a float.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,24 +23,24 @@ _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class Link:
+class Link(ABC):
     """A link; `name` is how it is asked for. `probability` says whether every eta gives a mean between 0 and 1."""
 
     name: ClassVar[str] = ""
     probability: ClassVar[bool] = False
     positive: ClassVar[bool] = False
 
+    @abstractmethod
     def mean(self, eta: Floats) -> Floats:
         """The mean at eta (n,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slope(self, eta: Floats) -> Floats:
         """D mean / d eta (n,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def eta(self, mean: Floats) -> Floats:
         """The linear predictor of a mean (n,)."""
-        raise NotImplementedError
 
     def inside(self, eta: Floats) -> bool:
         """Whether every eta lies in the range of the link."""
@@ -57,9 +58,16 @@ class Link:
         """Log of |d mean / d eta|; the slope's sign is that of a falling link only for the inverse."""
         return np.log(np.abs(self.slope(eta)))
 
+
+@dataclass(frozen=True)
+class CumulativeLink(Link):
+    """A link whose mean is a distribution function with a log-concave density."""
+
+    probability = True
+
+    @abstractmethod
     def bend(self, eta: Floats) -> Floats:
-        """D log slope / d eta, of links whose mean is a distribution function with a log-concave density."""
-        raise NotImplementedError
+        """D log slope / d eta."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +122,10 @@ class Log(Link):
 
 
 @dataclass(frozen=True)
-class Logit(Link):
+class Logit(CumulativeLink):
     """Mean = 1 / (1 + exp(-eta))."""
 
     name = "logit"
-    probability = True
 
     def mean(self, eta: Floats) -> Floats:
         """The logistic function."""
@@ -154,11 +161,10 @@ class Logit(Link):
 
 
 @dataclass(frozen=True)
-class Probit(Link):
+class Probit(CumulativeLink):
     """Mean = the standard normal distribution function of eta."""
 
     name = "probit"
-    probability = True
 
     def mean(self, eta: Floats) -> Floats:
         """Phi(eta)."""
@@ -196,11 +202,10 @@ class Probit(Link):
 
 
 @dataclass(frozen=True)
-class ComplementaryLogLog(Link):
+class ComplementaryLogLog(CumulativeLink):
     """Mean = 1 - exp(-exp(eta))."""
 
     name = "cloglog"
-    probability = True
 
     def mean(self, eta: Floats) -> Floats:
         """The mean."""
@@ -232,11 +237,10 @@ class ComplementaryLogLog(Link):
 
 
 @dataclass(frozen=True)
-class LogLog(Link):
+class LogLog(CumulativeLink):
     """Mean = exp(-exp(-eta)): the complementary log-log of the other outcome."""
 
     name = "loglog"
-    probability = True
 
     def mean(self, eta: Floats) -> Floats:
         """The mean."""

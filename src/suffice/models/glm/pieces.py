@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, listing
+from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import Factor
+from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.formula import used_columns
 from suffice.models.glm.input import is_matrix, is_sparse
-from suffice.models.glm.learned import Learned
 from suffice.sources import open_source
 from suffice.sources.base import Batch, Source
 from suffice.sources.memory import MemorySource
@@ -28,15 +29,27 @@ def stream_of(X: Any) -> Source | None:
     return None if isinstance(source, MemorySource) else source
 
 
-def pieces(source: Source, learned: Learned, specification: Any, sides: Sequence[Any]) -> Iterator[Piece]:
+def parts_of(X: Any, fitted: GLMFitted, more: Mapping[str, Any]) -> Iterator[Inputs]:
+    """Rows with what else was given about them: all at once, or piece by piece where they are not in memory."""
+    source = stream_of(X)
+    if source is None:
+        yield Inputs(X, more)
+        return
+    if "y" in more and more["y"] is None:
+        raise DataError("There is no response: give y=, the name of a column.")
+    for part in pieces(source, fitted, [side for name, side in more.items() if name != "columns"]):
+        yield Inputs(part, more)
+
+
+def pieces(source: Source, fitted: GLMFitted, sides: Sequence[Any]) -> Iterator[Piece]:
     """Tables with the columns of the fit and those that `sides` name: response, weights, offset, exposure, trials."""
-    if specification is not None:
-        found = source.infer(used_columns(specification, source.columns))
+    if fitted.specification is not None:
+        found = source.infer(used_columns(fitted.specification, source.columns))
         variables = {name: found[name] for name in found}
     else:
-        variables = {c.variable.name: c.variable for c in learned.design.factors}
-        variables |= {name: Variable(name, "real") for name in learned.design.reals}
-    factors = {c.variable.name for c in learned.design.columns if isinstance(c, Factor)}
+        variables = {c.variable.name: c.variable for c in fitted.design.factors}
+        variables |= {name: Variable(name, "real") for name in fitted.design.reals}
+    factors = {c.variable.name for c in fitted.design.columns if isinstance(c, Factor)}
     for name in _names(sides, source):
         variables.setdefault(name, source.infer([name])[name])
     source.check_columns(variables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,27 @@ from suffice.errors import OptionError
 from suffice.fitting.portrait import Estimates, Grid, Interval, Portrait, finite, matrix_grid, or_none
 
 if TYPE_CHECKING:
-    from suffice.models.glm.model import GLM
+    from suffice.models.glm.declaration import GLM
+    from suffice.models.glm.fitted import GLMFitted
 
 
-def portrait_of(model: GLM) -> Portrait:
-    """Family and link, and the table of coefficients with their intervals."""
+def portrait_of(fitted: GLMFitted) -> Portrait:
+    """Family and link, and the coefficients."""
     return Portrait(
         title="GLM",
         kind="glm",
-        facts=or_none(lambda: {"family": model.family_name_, "link": model.link_}) or {},
-        n_params=lambda: model.n_params_,
+        facts={"family": fitted.family, "link": fitted.link},
+        n_params=lambda: fitted.n_params,
+        parameters=lambda: dict(zip(fitted.flat_names(), fitted.limits().T.ravel().tolist(), strict=True)),
+        tables=[lambda: matrix_grid("Coefficients", fitted.flat_names(), ["value"], fitted.limits().T, "signed")],
+    )
+
+
+def portrait_of_model(model: GLM) -> Portrait:
+    """The same with the table of coefficients and their intervals; of a model without a fit its kind alone."""
+    fitted = or_none(lambda: model.fitted_)
+    return replace(
+        Portrait(title="GLM", kind="glm") if fitted is None else fitted.portrait(),
         parameters=model.summary,
         text=lambda: str(model.summary()),
         tables=[partial(_coefficients, model)],

@@ -154,3 +154,19 @@ def _conjugate(prior: Any, design: Design, penalize: bool) -> Conjugate:
     if design.constant and exempt:
         strength[0] = centre[0] = 0.0
     return Conjugate(float(prior.alpha_), float(prior.beta_), centre, strength)
+
+
+def ahead_of(penalties: Penalties, thresholds: int) -> Penalties:
+    """Priors on the coefficients alone: the thresholds before them have none."""
+    if penalties.conjugate is not None:
+        raise OptionError("The prior on coefficients and variance is for a Gaussian response; use Normal(variance=).")
+    none = np.zeros(thresholds)
+    gaussian, laplace = penalties.gaussian, penalties.laplace
+    if gaussian is not None:
+        precision = np.concatenate((none, gaussian.precision)) if gaussian.precision.ndim == 1 else None
+        if precision is None:
+            precision = np.pad(gaussian.precision, (thresholds, 0))
+        gaussian = GaussianPenalty(np.concatenate((none, gaussian.mean)), precision)
+    if laplace is not None:
+        laplace = LaplacePenalty(np.concatenate((none, laplace.mean)), np.concatenate((none, laplace.rate)))
+    return Penalties(gaussian, laplace)

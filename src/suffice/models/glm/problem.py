@@ -32,7 +32,7 @@ from suffice.engines.linear_predictor import (
     slope_task,
     weighted_sum,
 )
-from suffice.models.glm.families import BinomialFamily, Totals
+from suffice.models.glm.family import Totals
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw
 from suffice.solvers.information import Information
@@ -213,29 +213,24 @@ def deviance_of(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floa
     def task(block: Block) -> Average:
         found = 0.0
         for part in layout.parts(block):
-            mean = law.link.mean(linear_predictor(layout, part, beta))
-            found += weighted_sum(law.family.deviance(part.y, mean), part.weights)
+            eta = linear_predictor(layout, part, beta)
+            found += weighted_sum(law.family.deviances(law.link, eta, part.y), part.weights)
         return Average(0.0, found)
 
     with np.errstate(all="ignore"):
-        return max(0.0, float(rows.reduce(task).total))
+        return max(float(rows.reduce(task).total), 0.0)  # In this order, as what is not known stays so.
 
 
 def _totals_of(law: RowLaw, eta: Floats, part: Block) -> Totals:
     family, y, weights = law.family, part.y, part.weights
-    value = law(eta, y)[0]
     with np.errstate(all="ignore"):
-        mean = law.link.mean(eta)
-        if isinstance(family, BinomialFamily):
-            deviance = 2.0 * (family.value(y, y) - value)
-        else:
-            deviance = family.deviance(y, mean)
+        value, deviance, mean, variance = family.figures(law.link, eta, y)
         away = (y - mean) ** 2
-        pearson = np.where(away > 0.0, away / family.variance(mean), 0.0)
+        pearson = np.where(away > 0.0, away / variance, 0.0)
     log_y = weighted_sum(np.log(y), weights) if family.support == "positive numbers" else 0.0
     return Totals(
         float(len(y)) if weights is None else math.fsum(weights),
-        max(0.0, weighted_sum(deviance, weights)),
+        max(weighted_sum(deviance, weights), 0.0),
         weighted_sum(pearson, weights),
         weighted_sum(family.base(y), weights),
         log_y,

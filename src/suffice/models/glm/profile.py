@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
+from suffice.fitting.contract import Inputs
 from suffice.fitting.control import Control
-from suffice.models.glm.input import Coding
-from suffice.models.glm.laws import RowLaw, family_of
-from suffice.models.glm.learned import Learned
-from suffice.models.glm.priors import Penalties
+from suffice.models.glm.cumulative import cumulative_problem
+from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.fitted import GLMFitted
+from suffice.models.glm.priors import ahead_of
 from suffice.models.glm.problem import Problem
-from suffice.models.glm.rows import Asked, Read, read_rows
-from suffice.models.glm.vector_registry import VECTOR_FAMILIES
+from suffice.models.glm.rows import RegressionData, read_rows
 from suffice.solvers.irls import irls
 
 Floats = NDArray[np.float64]
@@ -26,21 +25,19 @@ Floats = NDArray[np.float64]
 _STEPS = 60
 
 
-def profile_intervals(model: Any, X: Any, asked: Asked, reach: float) -> Floats:
+def profile_intervals(options: FitOptions, fitted: GLMFitted, given: Inputs, reach: float) -> Floats:
     """Ends (k, 2) where the signed root of the drop of twice the log-likelihood is -+ `reach`.
 
     For families with a dispersion the drop is divided by it. An end at infinity is one that the likelihood never
     reaches.
     """
-    learned = model._learned_result
-    if learned.beta.shape[1] > 1 or learned.direction is not None or learned.dropped:
+    if not fitted.single or fitted.direction is not None or fitted.dropped:
         raise EstimateError("Profile intervals need one linear predictor, no separation and no dropped columns.")
-    coding = Coding.of(model._options["fit_intercept"], model._options["categorical"])
-    read = read_rows(X, asked, model._kind(), coding, model._options["formula"])
-    if read.design.names != learned.design.names:
+    data = read_rows(given, options)
+    if data.design.names != fitted.design.names:
         raise EstimateError("The rows are not those of the fit: their columns or levels differ.")
-    problem = _problem_of(learned, read, model._penalties(read.design, 1))
-    best = read.parameters.internal(learned.values[:, 0])
+    problem = _problem_of(options, fitted, data)
+    best = data.parameters.internal(fitted.values[:, 0])
     top = problem.objective(best)[0]
     errors = np.sqrt(problem.evaluate(best)[2].inverse_diagonal())
     found = np.empty((len(best), 2))
@@ -48,16 +45,17 @@ def profile_intervals(model: Any, X: Any, asked: Asked, reach: float) -> Floats:
         profile = _profile(problem, best, at, top)
         for side, sign in enumerate((-1.0, 1.0)):
             found[at, side] = _end(profile, float(best[at]), sign * float(errors[at]), reach)
-    return read.parameters.public(found)
+    return data.parameters.public(found)
 
 
-def _problem_of(learned: Learned, read: Read, penalties: Penalties) -> Problem:
+def _problem_of(options: FitOptions, fitted: GLMFitted, data: RegressionData) -> Problem:
     """The problem of the fit, in units of its dispersion."""
-    if learned.family in VECTOR_FAMILIES:
-        return VECTOR_FAMILIES[learned.family].problem(read, learned, penalties)
-    family, link = family_of(learned.family, learned.link, learned.size)
-    phi = learned.dispersion if family.free_dispersion else 1.0
-    return Problem(read.rows, read.design.layout, RowLaw(family, link), penalties.gaussian, phi)
+    penalties, layout = options.penalties(data.design), data.design.layout
+    if fitted.classes is not None and len(fitted.thresholds):
+        gaussian = ahead_of(penalties, len(data.ahead)).gaussian
+        return cumulative_problem(data.blocks, layout, options.link, len(fitted.classes), gaussian)
+    phi = fitted.dispersion if fitted.free_dispersion else 1.0
+    return Problem(data.blocks, layout, fitted.row_law(), penalties.gaussian, phi)
 
 
 def _profile(problem: Problem, best: Floats, at: int, top: float) -> Callable[[float], float]:

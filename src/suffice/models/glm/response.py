@@ -21,11 +21,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """`y` (n,) or (n, m) as the row laws take it; `trials` (n,) or None; `classes` where y came as labels."""
+    """`y` (n,) or (n, m) as the row laws take it; `trials` (n,) or None; `classes` where y came as labels.
+
+    `base` (n,) is a part of the log density of each row that `y` does not tell any more, or None.
+    """
 
     y: Floats
     trials: Floats | None = None
     classes: tuple[Hashable, ...] | None = None
+    base: Floats | None = None
 
 
 def numbers(column: Column, what: str = "The response") -> Floats:

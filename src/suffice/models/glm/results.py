@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import OptionError, listing
+from suffice.errors import NotFittedError, OptionError, listing
+from suffice.families.matrix_regression_law import MatrixRegressionLaw
+from suffice.families.multivariate_normal import MultivariateNormal
+from suffice.families.regression_law import RegressionLaw
+from suffice.fitting.report import Report
+from suffice.models.glm.fitted import GLMFitted
 
 Floats = NDArray[np.float64]
 
@@ -155,6 +160,73 @@ def two_sided(z: Floats, df: float | None = None) -> Floats:
     return np.asarray(erfc(away / math.sqrt(2.0)) if df is None else 2.0 * stdtr(df, -away))
 
 
+def degrees_of_freedom(fitted: GLMFitted, known: float | None) -> float | None:
+    """Those of Student's t where the dispersion is estimated; None for the normal distribution."""
+    estimated = fitted.free_dispersion and known is None and fitted.precision is None
+    return fitted.df_resid if estimated and fitted.df_resid > 0 else None
+
+
+def posterior_of(fitted: GLMFitted) -> Any:
+    """The exact posterior under a conjugate prior, or Laplace's approximation under a Gaussian one."""
+    if fitted.posterior is not None:
+        return (RegressionLaw if fitted.single else MatrixRegressionLaw)(*fitted.posterior)
+    if fitted.precision is None:
+        raise NotFittedError("There is no posterior without a Gaussian or conjugate prior; give prior=.")
+    return MultivariateNormal(mean=fitted.values.T.ravel(), covariance=fitted.covariance())
+
+
+def wald_intervals(centre: Floats, errors: Floats, level: float, df: float | None) -> Floats:
+    """Estimate +- quantile * standard error (..., 2); everything where an error is infinite."""
+    reach = quantile(level, df) * errors
+    with np.errstate(invalid="ignore"):
+        low, high = centre - reach, centre + reach
+    low, high = np.where(np.isinf(reach), -np.inf, low), np.where(np.isinf(reach), np.inf, high)
+    return np.stack((low, high), axis=-1)
+
+
+def regression_table(
+    fitted: GLMFitted, report: Report, level: float, df: float | None, options: Mapping[str, Any]
+) -> RegressionTable:
+    """The table of coefficients: estimate, standard error, statistic, p value, interval."""
+    beta, errors = fitted.limits().T.ravel(), fitted.standard_errors().T.ravel()
+    ends = wald_intervals(beta, errors, level, df)
+    with np.errstate(all="ignore"):
+        z = np.where(np.isfinite(beta) & (errors > 0.0), beta / errors, 0.0)
+    p = np.where(np.isfinite(beta) & (errors > 0.0), two_sided(z, df), 1.0)
+    figures = np.column_stack((beta, errors, z, p, ends))
+    names = fitted.parameters.names
+    if not fitted.single:
+        names = tuple(f"{name} ({label})" for label in fitted.column_labels() for name in names)
+    rows = tuple((name, tuple(values)) for name, values in zip(names, figures.tolist(), strict=True))
+    limits = (f"{50 * (1 - level):g}%", f"{50 * (1 + level):g}%")
+    titles = ("coefficient", "std. error", "z" if df is None else "t", "p value", *limits)
+    return RegressionTable(tuple(_head(fitted, report, options)), titles, rows)
+
+
+def _head(fitted: GLMFitted, report: Report, options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    lines = [
+        ("family, link", f"{fitted.family}, {fitted.link}"),
+        ("rows, coefficients", f"{fitted.weight:,.6g}, {fitted.parameters.size}"),
+        ("method", f"{report.method}, {report.iterations} iterations"),
+        ("log-likelihood", f"{report.log_likelihood:,.6g}"),
+        ("AIC, BIC", f"{report.aic:,.6g}, {report.bic:,.6g}"),
+    ]
+    if math.isfinite(fitted.null_deviance):
+        lines.append(("deviance, null", f"{fitted.deviance:,.6g}, {fitted.null_deviance:,.6g}"))
+    if math.isfinite(fitted.pearson):
+        lines.append(("Pearson chi2", f"{fitted.pearson:,.6g} on {fitted.df_resid:,.6g} df"))
+    if fitted.free_dispersion:
+        lines.append(("dispersion", f"{fitted.dispersion:.6g} ({options['dispersion']})"))
+    if fitted.size is not None:
+        lines.append(("size", f"{fitted.size:.6g}"))
+    if options["covariance"] == "robust":
+        lines.append(("covariance", "robust (sandwich)"))
+    if report.certificate.exists is False:
+        label = "no maximum" if fitted.direction is None else "separated"
+        lines.append((label, "; ".join(report.certificate.directions[:4])))
+    return lines
+
+
 #: Families whose deviances do not differ by twice what their log-likelihoods do: they have parameters beside the
 #: coefficients, estimated anew in each fit.
 _BY_LIKELIHOOD = {"negative_binomial", "multivariate_gaussian"}
@@ -170,7 +242,7 @@ def likelihood_ratio(small: Any, large: Any) -> LikelihoodRatio:
         raise OptionError(
             f"The fits saw {small.report_.weight:g} and {large.report_.weight:g} rows; give the same rows."
         )
-    known = [None if isinstance(fit._known_dispersion(), str) else fit._known_dispersion() for fit in (small, large)]
+    known = [fit._fit_options().known_dispersion for fit in (small, large)]
     if large.free_dispersion_ and known[0] != known[1]:
         raise OptionError(f"The fits have the dispersions {known[0]} and {known[1]} (None: estimated); give both one.")
     df = float(large.n_params_ - small.n_params_)

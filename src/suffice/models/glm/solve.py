@@ -13,7 +13,7 @@ from suffice.engines.linear_predictor import Block, root_task
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome
 from suffice.models.glm.design import Design
-from suffice.models.glm.families import Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.problem import Average, Problem, largest_move
 from suffice.models.glm.sample import Near, later, near_the_top
 from suffice.solvers.coordinate_descent import proximal_newton
@@ -26,7 +26,6 @@ from suffice.solvers.penalties import LaplacePenalty
 
 Floats = NDArray[np.float64]
 
-SOLVERS = ("auto", "irls", "newton", "lbfgs", "cg", "newton-cg", "sgd", "cd")
 #: Coefficients beyond which the information is not made: its square would not fit, nor its cube be affordable.
 MOST_DENSE = 6_000
 #: A mean of the response from which on squares of it overflow.
@@ -53,17 +52,44 @@ class Result:
     stands: float = 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """What a solver is given: a problem, a start and limits.
+
+    `keep` asks for all iterates, `seed` is that of a random order of rows, and `warm` allows for the fit of some rows
+    to go ahead.
+    """
+
+    problem: Problem
+    start: Floats
+    control: Control
+    laplace: LaplacePenalty | None = None
+    keep: bool = False
+    seed: Any = None
+    warm: bool = False
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A way to the maximum; `corners` says whether it takes a Laplace prior, `streams` whether rows may be on disk."""
+
+    climb: Callable[[Climb], Result]
+    corners: bool = False
+    streams: bool = True
+
+
 def choose(solver: str, problem: Problem, laplace: LaplacePenalty | None) -> str:
     """The solver that "auto" stands for, or the one asked for if it can do the work."""
-    if solver not in SOLVERS:
-        raise OptionError(f"solver is {solver!r}; expected one of {listing(SOLVERS)}.")
     large = problem.layout.body * problem.outputs > MOST_DENSE
     if solver == "auto":
         return "cd" if laplace is not None and not large else "lbfgs" if large or laplace is not None else "irls"
-    if laplace is not None and solver not in ("cd", "lbfgs"):
-        raise OptionError(f"A Laplace prior has corners at 0: use solver='cd' or 'lbfgs', not {solver!r}.")
-    if solver == "sgd" and not problem.rows.in_memory:
-        raise OptionError("solver='sgd' meets rows in random order, which a stream does not offer; use partial_fit.")
+    if laplace is not None and not SOLVERS[solver].corners:
+        able = " or ".join(repr(name) for name, one in reversed(SOLVERS.items()) if one.corners)
+        raise OptionError(f"A Laplace prior has corners at 0: use solver={able}, not {solver!r}.")
+    if not (SOLVERS[solver].streams or problem.rows.in_memory):
+        raise OptionError(
+            f"solver={solver!r} meets rows in random order, which a stream does not offer; use partial_fit."
+        )
     return "irls" if solver == "newton" else solver
 
 
@@ -79,18 +105,17 @@ def solve(
     warm: bool = False,
 ) -> Result:
     """Maximise the objective of a problem by one of `SOLVERS`."""
-    if solver == "irls":
-        near = near_the_top(problem, start, control) if warm else None
-        if near is not None and near.outcome.stop_reason != "stalled":
-            made = later(problem, near.last)
-            return Result(near.last.beta, near.outcome, near.last, (), SOME_ROWS, made, near.origin, near.stands)
-        return _newton(problem, start, control, near, keep=keep)
-    if solver == "cd":
-        return _coordinate_descent(problem, start, control, laplace)
-    scale = _scale(problem, start)
-    outcome = _follow_gradient(problem, start, control, solver, laplace, scale, seed)
-    centre = 0.0 if laplace is None else laplace.mean
-    return _finish(problem, outcome, centre + scale * outcome.state.parameters, solver)
+    return SOLVERS[solver].climb(Climb(problem, start, control, laplace, keep, seed, warm))
+
+
+def _irls(climb: Climb) -> Result:
+    """Newton's method with the expected information; of many rows by way of some of them."""
+    problem, start, control = climb.problem, climb.start, climb.control
+    near = near_the_top(problem, start, control) if climb.warm else None
+    if near is not None and near.outcome.stop_reason != "stalled":
+        made = later(problem, near.last)
+        return Result(near.last.beta, near.outcome, near.last, (), SOME_ROWS, made, near.origin, near.stands)
+    return _newton(problem, start, control, near, keep=climb.keep)
 
 
 def _newton(problem: Problem, start: Floats, control: Control, near: Near | None, *, keep: bool) -> Result:
@@ -112,38 +137,48 @@ def _scale(problem: Problem, start: Floats) -> Floats:
     return np.divide(1.0, np.sqrt(diagonal), out=np.ones_like(diagonal), where=diagonal > 0.0)
 
 
-def _follow_gradient(
-    problem: Problem,
-    start: Floats,
-    control: Control,
-    solver: str,
-    laplace: LaplacePenalty | None,
-    scale: Floats,
-    seed: Any,
-) -> Outcome:
-    centre = np.zeros_like(start) if laplace is None else laplace.mean
+#: The objective in units in which its curvature is about 1, at a start in these.
+Scaled = Callable[[Floats], tuple[float, Floats]]
 
-    def objective(x: Floats) -> tuple[float, Floats]:
-        value, gradient = problem.objective(centre + scale * x)
-        return value, scale * gradient
 
-    begin = (start - centre) / scale
-    if laplace is not None:
-        return owlqn(objective, laplace.rate * scale, begin, control)
-    if solver == "lbfgs":
-        return lbfgs(objective, begin, control, scale=np.ones_like(begin))
-    if solver == "cg":
-        return conjugate_gradient(objective, begin, control, scale=np.ones_like(begin))
-    if solver == "newton-cg":
-        return newton_cg(objective, lambda x: _scaled(problem.product(scale * x), scale), begin, control)
-    return _corrected(problem, objective, begin, control, scale, seed)
+def _by_gradient(method: str, follow: Callable[[Climb, Scaled, Floats, Floats], Outcome]) -> Callable[[Climb], Result]:
+    """A solver that sees value and gradient in units of the information's diagonal at the start."""
+
+    def climbed(climb: Climb) -> Result:
+        problem, laplace = climb.problem, climb.laplace
+        centre = np.zeros_like(climb.start) if laplace is None else laplace.mean
+        scale = _scale(problem, climb.start)
+
+        def objective(x: Floats) -> tuple[float, Floats]:
+            value, gradient = problem.objective(centre + scale * x)
+            return value, scale * gradient
+
+        outcome = follow(climb, objective, (climb.start - centre) / scale, scale)
+        return _finish(problem, outcome, centre + scale * outcome.state.parameters, method)
+
+    return climbed
+
+
+def _lbfgs(climb: Climb, objective: Scaled, begin: Floats, scale: Floats) -> Outcome:
+    if climb.laplace is not None:
+        return owlqn(objective, climb.laplace.rate * scale, begin, climb.control)
+    return lbfgs(objective, begin, climb.control, scale=np.ones_like(begin))
+
+
+def _cg(climb: Climb, objective: Scaled, begin: Floats, scale: Floats) -> Outcome:
+    return conjugate_gradient(objective, begin, climb.control, scale=np.ones_like(begin))
+
+
+def _newton_cg(climb: Climb, objective: Scaled, begin: Floats, scale: Floats) -> Outcome:
+    return newton_cg(objective, lambda x: _scaled(climb.problem.product(scale * x), scale), begin, climb.control)
 
 
 def _scaled(product: Any, scale: Floats) -> Any:
     return lambda vector: scale * product(scale * vector)
 
 
-def _corrected(problem: Problem, objective: Any, begin: Floats, control: Control, scale: Floats, seed: Any) -> Outcome:
+def _sgd(climb: Climb, objective: Scaled, begin: Floats, scale: Floats) -> Outcome:
+    problem = climb.problem
     block: Block = problem.rows.block  # type: ignore[union-attr]
     (whole,) = problem.layout.parts(block, block.rows)
 
@@ -160,14 +195,16 @@ def _corrected(problem: Problem, objective: Any, begin: Floats, control: Control
         partial,
         block.rows,
         begin,
-        control,
+        climb.control,
         step=0.5 * block.rows / len(begin),
         batch=max(1, block.rows // 100),
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(climb.seed),
     )
 
 
-def _coordinate_descent(problem: Problem, start: Floats, control: Control, laplace: LaplacePenalty | None) -> Result:
+def _cd(climb: Climb) -> Result:
+    """Proximal Newton steps by coordinate descent."""
+    problem, start, laplace = climb.problem, climb.start, climb.laplace
     centre = np.zeros_like(start) if laplace is None else laplace.mean
     rate = np.zeros_like(start) if laplace is None else laplace.rate
     seen: list[Last] = []
@@ -177,7 +214,7 @@ def _coordinate_descent(problem: Problem, start: Floats, control: Control, lapla
         seen[:] = [*seen[-1:], Last(x, value, gradient, information)]
         return value, gradient, information.dense()
 
-    outcome = proximal_newton(smooth, rate, start - centre, control)
+    outcome = proximal_newton(smooth, rate, start - centre, climb.control)
     x = outcome.state.parameters
     last = next((one for one in seen if one.beta is x), None) or Last(x, *problem.evaluate(centre + x))
     return Result(centre + x, outcome, replace(last, beta=centre + x), (), "coordinate descent")
@@ -191,6 +228,18 @@ def _finish(problem: Problem, outcome: Outcome, beta: Floats, method: str) -> Re
         value, gradient = problem.objective(beta)
         last = Last(beta, value, gradient, Information(np.zeros((0, 0))))
     return Result(beta, outcome, last, (), method)
+
+
+#: All solvers by name; "auto" stands for one of them.
+SOLVERS: dict[str, Solver] = {
+    "irls": Solver(_irls),
+    "newton": Solver(_irls),
+    "lbfgs": Solver(_by_gradient("lbfgs", _lbfgs), corners=True),
+    "cg": Solver(_by_gradient("cg", _cg)),
+    "newton-cg": Solver(_by_gradient("newton-cg", _newton_cg)),
+    "sgd": Solver(_by_gradient("sgd", _sgd), streams=False),
+    "cd": Solver(_cd, corners=True),
+}
 
 
 def told_to_stop(result: Result) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import precise
+from suffice import double_double
 from suffice.engines.linear_predictor import moments_task
 from suffice.errors import EstimateError
 from suffice.families.orthogonal import orthogonalised
@@ -20,7 +20,7 @@ from suffice.families.regression import EXACT_COLUMNS, bordered
 from suffice.families.regression_check import shares_by_pairs
 from suffice.fitting.control import Outcome, State
 from suffice.fitting.report import Certificate
-from suffice.models.glm.families import Family
+from suffice.models.glm.family import Family
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.problem import Problem, largest_response
 from suffice.models.glm.solve import Result, refuse_response
@@ -82,10 +82,12 @@ class Squares:
     def _residual(self, beta: Floats) -> tuple[Floats, float]:
         """Slopes X'(y - X b) (k,) at coefficients (k,), and the sum of squares that they leave."""
         c = np.append(-beta, 1.0)
-        pairs = precise.scale(self.products[:, 0], c)
-        slopes = precise.sum_pairs(pairs[0], pairs[1])
-        total = precise.scale(slopes, c)
-        return precise.rounded(slopes)[:-1], max(0.0, float(precise.rounded(precise.sum_pairs(total[0], total[1]))))
+        pairs = double_double.scale(self.products[:, 0], c)
+        slopes = double_double.sum_pairs(pairs[0], pairs[1])
+        total = double_double.scale(slopes, c)
+        return double_double.rounded(slopes)[:-1], max(
+            0.0, float(double_double.rounded(double_double.sum_pairs(total[0], total[1])))
+        )
 
     def left(self, beta: Floats) -> float:
         """The sum of squares that coefficients (k,) leave."""
@@ -129,7 +131,7 @@ def solve_squares(squares: Squares) -> tuple[Result, float] | None:
     if found.dependent[0, :-1].any():
         return None
     beta, root = found.weights[0], found.root[0]
-    left = 0.0 if found.dependent[0, -1] else float(precise.rounded(found.squares)[0, -1])
+    left = 0.0 if found.dependent[0, -1] else float(double_double.rounded(found.squares)[0, -1])
     last = Last(beta, -0.5 * left, np.zeros(len(beta)), Information(root.T @ root, root=root))
     outcome = Outcome(State(beta, last.value, 0.0), True, "closed form", ())
     return Result(beta, outcome, last, (), METHOD), left / squares.weight

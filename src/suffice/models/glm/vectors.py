@@ -1,47 +1,298 @@
-"""Gaussian regressions of vectors with a prior: matrix-normal with a Wishart law, or normal coefficients."""
+"""Gaussian regressions of vectors: least squares, a matrix-normal posterior with a Wishart law, or normal priors."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, weighted
+from suffice.engines.linear_predictor import Block, linear_predictor, weighted
 from suffice.errors import EstimateError, OptionError
 from suffice.families.normal_wishart import NormalWishart
-from suffice.fitting.control import Outcome, State
-from suffice.fitting.report import Certificate
+from suffice.fitting.contract import Found, Judgement
+from suffice.fitting.control import Control, Outcome, State
+from suffice.fitting.report import Certificate, allowed
+from suffice.models.glm.certificate import FAR
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.figures import cross_checked
-from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.fitted import GLMFitted, kept_places, public_blocks
+from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
-from suffice.models.glm.priors import read_prior
-from suffice.models.glm.problem import Problem
-from suffice.models.glm.separation import Separation
-from suffice.models.glm.several import SeveralFit, rounding_of_vectors, rows_of
+from suffice.models.glm.problem import Average, Problem, largest_response
+from suffice.models.glm.rank import checked_average, column_rank
+from suffice.models.glm.regression import Factory, Regression
+from suffice.models.glm.rows import RegressionData
+from suffice.models.glm.solve import refuse_response
 from suffice.solvers.information import Information
-from suffice.solvers.penalties import GaussianPenalty
+from suffice.solvers.irls import ROUNDING
 
 Floats = NDArray[np.float64]
 
 #: Rounds of coefficients and covariance, each given the other.
 ROUNDS = 500
-#: A slope, in standard deviations, that least squares in closed form do not exceed.
-TOLERANCE = 1e-8
+
+
+class VectorRegression(Regression):
+    """A Gaussian response of several columns: coefficients (k, m), and the covariance (m, m) of the residuals."""
+
+    #: How the coefficients are found.
+    method = "least squares"
+
+    def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
+        """Refuse rows that are not in memory."""
+        super().__init__(options, data, factory)
+        if not isinstance(data.blocks, Rows):
+            raise EstimateError("A vector of responses needs rows in memory.")
+        self.rows = data.blocks
+        self.outputs = self.rows.block.y.shape[1]
+        self.control = Control()
+
+    @abstractmethod
+    def measure(self, fitted: GLMFitted) -> tuple[Certificate, float, float]:
+        """The certificate, the slope that rounding may cause, and what the prior takes off."""
+
+    def judge(self, fitted: GLMFitted) -> Judgement:
+        """Slopes of all coefficients at once, and the log-likelihood, from the rows."""
+        certificate, rounding, taken = self.measure(fitted)
+        assert fitted.residual_covariance is not None
+        squares, weight = self.residual_squares(fitted), self.data.weight
+        inverse = np.linalg.inv(fitted.residual_covariance)
+        logdet = float(np.linalg.slogdet(fitted.residual_covariance)[1])
+        size = self.outputs * math.log(2.0 * math.pi)
+        value = -0.5 * (weight * (size + logdet) + float((inverse * squares).sum()))
+        denied = not certificate.moment_gap <= allowed(self.control.tolerance, FAR * rounding)
+        gap = certificate.moment_gap if denied else 0.0
+        return Judgement(value, value - taken, certificate, gap=gap, kept=self.matched(fitted))
+
+    @abstractmethod
+    def residual_squares(self, fitted: GLMFitted) -> Floats:
+        """R'R (m, m) at the coefficients of a fitted value."""
+
+    def found(self, beta: Floats, covariance: Floats, information: Information, **more: Any) -> Found[GLMFitted]:
+        """The fitted value, of coefficients (k, m) in the engine's layout."""
+        data, m = self.data, self.outputs
+        dropped = more.get("dropped", ())
+        free = len(kept_places(dropped, *beta.shape))
+        fitted = GLMFitted(
+            design=data.design,
+            family=self.options.family.name,
+            link=self.options.link.name,
+            beta=data.design.public(beta),
+            information=information,
+            residual_covariance=covariance,
+            deviance=float(np.trace(covariance)) * data.weight,
+            weight=data.weight,
+            df_resid=data.weight * m - free,
+            n_params=free + m * (m + 1) // 2,
+            specification=data.specification,
+            response=data.response,
+            **{**more, "dropped": dropped},
+        )
+        outcome = Outcome(State(beta.ravel(), 0.0, 0.0), True, self.stop_reason, ())
+        return Found(fitted, self.method, self.estimate, outcome, self.notes)
+
+    stop_reason = "closed form"
+    estimate = "maximum likelihood"
+    notes: tuple[str, ...] = ()
+
+
+class LeastSquares(VectorRegression):
+    """``Theta = (X'X)^-1 X'Y`` and ``Sigma = R'R / N``: least squares for each column of Y, with one X'X."""
+
+    def solve(self, control: Control) -> Found[GLMFitted]:
+        """One X'X for all columns of Y."""
+        self.control = control
+        refuse_response(largest_response(self.rows))
+        problems, dropped = self._problems()
+        beta, information = _least_squares(problems)
+        whole = np.column_stack([problems[0].whole(column) for column in beta.T])
+        covariance = self._products(whole) / self.data.weight
+        _refuse_singular(covariance)
+        return self.found(whole, covariance, information, dropped=dropped)
+
+    def _problems(self) -> tuple[list[Problem], tuple[int, ...]]:
+        """One problem for each response, without columns that say the same as others."""
+        block, design, law = self.rows.block, self.data.design, RowLaw(GaussianFamily(), Identity())
+        columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
+        sums = checked_average(columns[0], GaussianFamily())
+        problem = Problem(columns[0], design.layout, law)
+        rank = column_rank(problem, design, law, sums, self.options.given["collinear"])
+        self.notes = rank.notes
+        problem = replace(problem, rooted=rank.rooted)
+        if rank.dropped:
+            kept = np.setdiff1d(np.arange(design.size), np.array(rank.dropped))
+            problem = problem.holding(kept, np.zeros(design.size))
+        return [replace(problem, rows=one) for one in columns], rank.dropped
+
+    def _products(self, whole: Floats) -> Floats:
+        squares: Floats = self.rows.reduce(lambda part: _residual_products(part, self.data.design, whole)).total
+        return squares
+
+    def residual_squares(self, fitted: GLMFitted) -> Floats:
+        """From the rows themselves."""
+        return self._products(self.data.design.internal(fitted.beta))
+
+    def measure(self, fitted: GLMFitted) -> tuple[Certificate, float, float]:
+        """See `_of_least_squares`."""
+        problems, _ = self._problems()
+        inner = self.data.design.internal(fitted.beta)
+        beta = inner if problems[0].kept is None else inner[problems[0].kept]
+        measured = [own.evaluate(np.ascontiguousarray(one)) for own, one in zip(problems, beta.T, strict=True)]
+        information, slopes = measured[0][2], np.column_stack([slope for _, slope, _ in measured])
+        squares, weight = self.residual_squares(fitted), self.data.weight
+        certificate = _of_least_squares(slopes, information, squares, weight)
+        return certificate, rounding_of_vectors(beta, information, squares / weight), 0.0
+
+
+class PriorOnVectors(VectorRegression):
+    """With a prior, the products X'X, X'Y and Y'Y say everything."""
+
+    def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
+        """One pass for each response."""
+        super().__init__(options, data, factory)
+        self.products = Products(self.rows, data.design)
+
+    def residual_squares(self, fitted: GLMFitted) -> Floats:
+        """From the products."""
+        return self.products.residual_squares(self.data.design.internal(fitted.beta))
+
+
+class WishartRegression(PriorOnVectors):
+    """Coefficients given W are matrix-normal with row precision X'X + S and column covariance W^-1; W is Wishart.
+
+    S holds the prior's `strength` for each coefficient, 0 for an intercept that is exempt; each coefficient of a
+    response has the prior's mean of that response.
+    """
+
+    method = "closed form"
+    estimate = "posterior mean"
+
+    def _prior(self) -> tuple[NormalWishart, Floats, Floats]:
+        """The prior, with strength (k,) and mean (k, m) of the coefficients."""
+        prior, design = self.options.given["prior"], self.data.design
+        if len(prior.mean_) != self.outputs:
+            raise OptionError(f"The prior has {len(prior.mean_)} dimensions; the response has {self.outputs} columns.")
+        strength = np.full(design.layout.size, float(prior.strength_))
+        mean = np.tile(np.asarray(prior.mean_, dtype=np.float64), (design.layout.size, 1))
+        if design.constant and not self.options.given["penalize_intercept"]:
+            strength[0], mean[0] = 0.0, 0.0
+        return prior, strength, mean
+
+    def solve(self, control: Control) -> Found[GLMFitted]:
+        """The posterior, and its means."""
+        self.control = control
+        (prior, strength, mean), products, m = self._prior(), self.products, self.outputs
+        beta = np.column_stack([products.solve(strength, mean[:, at], 1.0, products.cross[:, at]) for at in range(m)])
+        away = beta - mean
+        scale = prior.inverse_scale_ + products.residual_squares(beta) + away.T @ (strength[:, None] * away)
+        dof = float(prior.dof_) + products.weight - float((strength == 0.0).sum())
+        if not dof > m + 1:
+            raise EstimateError(f"The posterior mean of the covariance needs dof above {m + 1}; it is {dof:g}.")
+        together, design = products.information.plus(strength), self.data.design
+        posterior = (design.public(beta), design.public_matrix(together.inverse()), dof, scale)
+        return self.found(beta, scale / (dof - m - 1), together, posterior=posterior)
+
+    def measure(self, fitted: GLMFitted) -> tuple[Certificate, float, float]:
+        """The posterior mean of the coefficients is their mode, whatever the covariance: the slope is 0 in all axes."""
+        _, strength, mean = self._prior()
+        beta, covariance = self.data.design.internal(fitted.beta), fitted.residual_covariance
+        assert covariance is not None
+        together = self.products.information.plus(strength)
+        slope = self.products.slopes(beta) - strength[:, None] * (beta - mean)
+        axes = np.linalg.eigh(covariance)
+        turned = slope @ axes.eigenvectors / np.sqrt(axes.eigenvalues)
+        gap = float((np.abs(turned) / np.sqrt(together.diagonal())[:, None]).max(initial=0.0))
+        left = sum(0.5 * float(one @ together.solve(one)) for one in turned.T)
+        certificate = Certificate(gap, max(0.0, left) / self.data.weight, True, True, True)
+        return certificate, rounding_of_vectors(beta, together, covariance), 0.0
+
+
+class JointMode(PriorOnVectors):
+    """Normal coefficients: the joint mode of coefficients and covariance, each given the other until neither moves.
+
+    In the axes of the covariance the responses are apart, each a ridge regression with its own variance.
+    """
+
+    method = stop_reason = "ridge in the axes of the residuals"
+    estimate = "MAP"
+
+    def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
+        """Read the prior on the coefficients of each response."""
+        super().__init__(options, data, factory)
+        penalties = options.penalties(data.design)
+        if penalties.gaussian is None or penalties.laplace is not None or penalties.conjugate is not None:
+            raise OptionError(
+                f"The prior is {options.given['prior']!r}; a response of vectors takes Normal(variance=...), "
+                "MultivariateNormal(mean, covariance) for the coefficients of each response, or NormalWishart for "
+                "coefficients and covariance."
+            )
+        self.penalty = penalties.gaussian
+
+    def solve(self, control: Control) -> Found[GLMFitted]:
+        """In turn."""
+        self.control = control
+        products, penalty, m = self.products, self.penalty, self.outputs
+        beta = np.column_stack([products.solve(penalty.precision, penalty.mean, 1.0, one) for one in products.cross.T])
+        covariance = self._covariance(beta)
+        for _ in range(ROUNDS):
+            variances, axes = np.linalg.eigh(covariance)
+            right = products.cross @ axes
+            means = np.outer(penalty.mean, axes.sum(axis=0))
+            turned = [products.solve(penalty.precision, means[:, i], variances[i], right[:, i]) for i in range(m)]
+            beta = np.column_stack(turned) @ axes.T
+            before, covariance = covariance, self._covariance(beta)
+            moved = float(np.abs(covariance - before).max())
+            if moved <= 1e-14 * float(np.abs(covariance).max()):
+                break
+        inverse = np.asarray(np.linalg.inv(self._information(covariance)), dtype=np.float64)
+        own = public_blocks(self.data.design, inverse, m)
+        precision = penalty.diagonal()
+        return self.found(beta, covariance, products.information, sandwich=own, precision=precision)
+
+    def _covariance(self, beta: Floats) -> Floats:
+        covariance = self.products.residual_squares(beta) / self.products.weight
+        _refuse_singular(covariance)
+        return covariance
+
+    def _information(self, covariance: Floats) -> Floats:
+        """That of all coefficients (m k, m k), predictors first, prior included."""
+        likelihood = np.kron(np.linalg.inv(covariance), self.products.information.dense())
+        return np.asarray(likelihood + np.kron(np.eye(self.outputs), self.penalty.matrix()))
+
+    def measure(self, fitted: GLMFitted) -> tuple[Certificate, float, float]:
+        """Slope and Newton decrement of the coefficients, the covariance as it is."""
+        beta, covariance, penalty = self.data.design.internal(fitted.beta), fitted.residual_covariance, self.penalty
+        assert covariance is not None
+        dense = self._information(covariance)
+        pulled = self.products.slopes(beta) @ np.linalg.inv(covariance)
+        slope = (pulled - np.stack([penalty.slope(column) for column in beta.T], axis=1)).T.ravel()
+        gap = float((np.abs(slope) / np.sqrt(np.diagonal(dense))).max(initial=0.0))
+        left = 0.5 * float(slope @ np.linalg.solve(dense, slope))
+        certificate = Certificate(gap, max(0.0, left) / self.data.weight, False, True, True)
+        rounding = rounding_of_vectors(beta, self.products.information, covariance)
+        return certificate, rounding, sum(penalty.value(column) for column in beta.T)
+
+
+def _refuse_singular(covariance: Floats) -> None:
+    """An error where the residuals do not fill all dimensions."""
+    if not float(np.linalg.eigvalsh(covariance)[0]) > 1e-14 * float(np.trace(covariance)):
+        raise EstimateError(
+            "The residuals have a singular covariance: a response is fitted perfectly, or is a combination of others."
+        )
 
 
 class Products:
     """X'X, X'Y and Y'Y of the rows, offsets taken off; sums of squares of residuals follow from them."""
 
-    def __init__(self, rows: Rows | StreamRows, design: Design) -> None:
+    def __init__(self, rows: Rows, design: Design) -> None:
         """One pass for each response."""
-        if not isinstance(rows, Rows):
-            raise EstimateError("A vector of responses needs rows in memory.")
         block, law = rows.block, RowLaw(GaussianFamily(), Identity())
         self.outputs = block.y.shape[1]
         zero = np.zeros(design.layout.size)
@@ -83,124 +334,47 @@ def _squares(block: Block) -> tuple[Floats, float]:
     return weighted(y, block.weights).T @ y, weight
 
 
-def fit_vectors_with_prior(
-    rows: Rows | StreamRows, design: Design, prior: Any, *, penalize_intercept: bool
-) -> SeveralFit:
-    """The posterior mean under a `NormalWishart`, else the joint mode of coefficients and covariance."""
-    products = Products(rows, design)
-    if isinstance(prior, NormalWishart):
-        return _conjugate(products, design, prior, penalize_intercept)
-    penalties = read_prior(prior, design, penalize_intercept=penalize_intercept)
-    if penalties.gaussian is None or penalties.laplace is not None or penalties.conjugate is not None:
-        raise OptionError(
-            f"The prior is {prior!r}; a response of vectors takes Normal(variance=...), MultivariateNormal(mean, "
-            "covariance) for the coefficients of each response, or NormalWishart for coefficients and covariance."
-        )
-    return _joint_mode(products, penalties.gaussian)
+def _least_squares(problems: Sequence[Problem]) -> tuple[Floats, Information]:
+    """Coefficients (k, m) of a problem for each response, which share X, and X'X."""
+    beta = np.zeros((problems[0].size, len(problems)))
+    information = Information(np.zeros((0, 0)))
+    for at, own in enumerate(problems):
+        for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
+            _, gradient, information = own.evaluate(beta[:, at])
+            beta[:, at] += information.solve(gradient)
+    return beta, information
 
 
-def _conjugate(products: Products, design: Design, prior: NormalWishart, penalize: bool) -> SeveralFit:
-    """Coefficients given W are matrix-normal with row precision X'X + S and column covariance W^-1; W is Wishart.
+def _of_least_squares(slopes: Floats, information: Information, squares: Floats, weight: float) -> Certificate:
+    """How far coefficients are from least squares, from their slopes G = X'R (k, m) and squares R'R (m, m).
 
-    S holds the prior's `strength` for each coefficient, 0 for an intercept that is exempt; each coefficient of a
-    response has the prior's mean of that response.
+    Least squares leave ``R'R - G'(X'X)^-1 G``, and the covariance is at its best for either: the log-likelihood is less
+    by half the log of the ratio of the determinants, a row.
     """
-    m = products.outputs
-    if len(prior.mean_) != m:
-        raise OptionError(f"The prior has {len(prior.mean_)} dimensions; the response has {m} columns.")
-    strength = np.full(design.layout.size, float(prior.strength_))
-    mean = np.tile(np.asarray(prior.mean_, dtype=np.float64), (design.layout.size, 1))
-    if design.constant and not penalize:
-        strength[0], mean[0] = 0.0, 0.0
-    beta = np.column_stack([products.solve(strength, mean[:, at], 1.0, products.cross[:, at]) for at in range(m)])
-    away = beta - mean
-    scale = prior.inverse_scale_ + products.residual_squares(beta) + away.T @ (strength[:, None] * away)
-    dof = float(prior.dof_) + products.weight - float((strength == 0.0).sum())
-    if not dof > m + 1:
-        raise EstimateError(f"The posterior mean of the covariance needs dof above {m + 1}; it is {dof:g}.")
-    covariance = scale / (dof - m - 1)
-    together = products.information.plus(strength)
-    # The posterior mean of the coefficients is their mode, whatever the covariance: the slope is 0 in all axes.
-    slope = products.slopes(beta) - strength[:, None] * away
-    axes = np.linalg.eigh(covariance)
-    turned = slope @ axes.eigenvectors / np.sqrt(axes.eigenvalues)
-    gap = float((np.abs(turned) / np.sqrt(together.diagonal())[:, None]).max(initial=0.0))
-    left = sum(0.5 * float(one @ together.solve(one)) for one in turned.T)
-    found = _several(products, beta, covariance, together, 0.0, "closed form", gap, left, bound=True)
-    return replace(found, posterior=(beta, together.inverse(), dof, scale))
+    axes = np.linalg.eigh(squares / weight)
+    turned = slopes @ axes.eigenvectors / np.sqrt(axes.eigenvalues)
+    gap = float((np.abs(turned) / np.sqrt(information.diagonal())[:, None]).max(initial=0.0))
+    solved = np.stack([information.solve(one) for one in turned.T], axis=1)
+    shares = np.linalg.eigvalsh(turned.T @ solved) / weight
+    if not shares.max(initial=0.0) < 1.0:
+        return Certificate(gap, exists=True)
+    return Certificate(gap, max(0.0, -0.5 * float(np.log1p(-np.maximum(shares, 0.0)).sum())), True, True, True)
 
 
-def _joint_mode(products: Products, penalty: GaussianPenalty) -> SeveralFit:
-    """Coefficients given the covariance and the covariance given the coefficients, until neither moves.
-
-    In the axes of the covariance the responses are apart, each a ridge regression with its own variance.
-    """
-    m = products.outputs
-    beta = np.column_stack([products.solve(penalty.precision, penalty.mean, 1.0, one) for one in products.cross.T])
-    covariance = _covariance(products, beta)
-    for _ in range(ROUNDS):
-        variances, axes = np.linalg.eigh(covariance)
-        right = products.cross @ axes
-        means = np.outer(penalty.mean, axes.sum(axis=0))
-        turned = [products.solve(penalty.precision, means[:, i], variances[i], right[:, i]) for i in range(m)]
-        beta = np.column_stack(turned) @ axes.T
-        before, covariance = covariance, _covariance(products, beta)
-        moved = float(np.abs(covariance - before).max())
-        if moved <= 1e-14 * float(np.abs(covariance).max()):
-            break
-    inverse = np.linalg.inv(covariance)
-    dense = np.kron(inverse, products.information.dense()) + np.kron(np.eye(m), penalty.matrix())
-    pulled = products.slopes(beta) @ inverse
-    slope = pulled - np.stack([penalty.slope(column) for column in beta.T], axis=1)
-    gap = float((np.abs(slope.T.ravel()) / np.sqrt(np.diagonal(dense))).max(initial=0.0))
-    taken = sum(penalty.value(column) for column in beta.T)
-    left = 0.5 * float(slope.T.ravel() @ np.linalg.solve(dense, slope.T.ravel()))
-    method = "ridge in the axes of the residuals"
-    found = _several(products, beta, covariance, products.information, taken, method, gap, left, bound=False)
-    return replace(found, coefficient_covariance=np.linalg.inv(dense), precision=penalty.diagonal())
+def rounding_of_vectors(beta: Floats, information: Information, covariance: Floats) -> float:
+    """The slope, in standard deviations of the residuals, that rounding of coefficients (k, m) alone may cause."""
+    least = float(np.linalg.eigvalsh(covariance)[0])
+    return max(ROUNDING * math.sqrt(information.magnitude(one) / least) for one in beta.T)
 
 
-def _covariance(products: Products, beta: Floats) -> Floats:
-    found = products.residual_squares(beta) / products.weight
-    if not float(np.linalg.eigvalsh(found)[0]) > 1e-14 * float(np.trace(found)):
-        raise EstimateError(
-            "The residuals have a singular covariance: a response is fitted perfectly, or is a combination of others."
-        )
-    return found
+def rows_of(block: Block, y: Floats) -> Rows:
+    """The same rows with another response."""
+    return Rows(replace(block, y=y))
 
 
-def _several(
-    products: Products,
-    beta: Floats,
-    covariance: Floats,
-    information: Information,
-    taken: float,
-    method: str,
-    gap: float,
-    left: float,
-    *,
-    bound: bool,
-) -> SeveralFit:
-    """All figures; `taken` is what the prior takes off the log-likelihood.
-
-    `gap` is the largest slope, and `left` what the objective could still rise by: at most, or by estimate.
-    """
-    inverse = np.linalg.inv(covariance)
-    squares = products.residual_squares(beta)
-    logdet = float(np.linalg.slogdet(covariance)[1])
-    size = products.outputs * math.log(2.0 * math.pi)
-    value = -0.5 * (products.weight * (size + logdet) + float((inverse * squares).sum()))
-    certificate = Certificate(gap, max(0.0, left) / products.weight, bound, True, True)
-    outcome = Outcome(State(beta.ravel(), value - taken, gap), True, method, ())
-    return SeveralFit(
-        beta,
-        information,
-        value,
-        value - taken,
-        math.nan,
-        certificate,
-        cross_checked(outcome, certificate, TOLERANCE, rounding_of_vectors(beta, information, covariance)),
-        method,
-        Separation(True),
-        covariance=covariance,
-    )
+def _residual_products(block: Block, design: Design, beta: Floats) -> Average:
+    total = np.zeros((beta.shape[1], beta.shape[1]))
+    for part in design.layout.parts(block):
+        left = part.y - linear_predictor(design.layout, part, beta)
+        total += weighted(left, part.weights).T @ left
+    return Average(0.0, total)

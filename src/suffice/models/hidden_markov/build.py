@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,10 @@ from suffice.families.base import Distribution
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.families.dirichlet import Dirichlet
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
+from suffice.families.poisson import Poisson
 from suffice.families.vectors import VectorFamily
 from suffice.models.hidden_markov.emissions.categorical import CategoricalEmission
 from suffice.models.hidden_markov.emissions.columns import ColumnsEmission
@@ -28,53 +29,11 @@ from suffice.models.hidden_markov.emissions.gaussian_prior import check_prior
 from suffice.models.hidden_markov.emissions.law import Mixture
 from suffice.models.hidden_markov.emissions.mixture import MixtureEmission
 from suffice.models.hidden_markov.emissions.reals import as_reals, called, centre_and_scale, in_range
+from suffice.models.hidden_markov.emissions.registry import Columns, EmissionOptions, kind_for, register_emission
 from suffice.models.hidden_markov.priors import is_number, pseudo_counts, split_prior
 from suffice.sources.sequences import code_states
 
-Columns = Sequence[NDArray[Any]]
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What a user says besides the law: number of states, covariances, floor, prior, and how it is estimated.
-
-    `variables` are the columns whose type brings their states, by number; `weights` (steps,) those of the steps.
-    """
-
-    size: int
-    covariance: str = "full"
-    floor: float = 1e-6
-    prior: Any = None
-    estimate: str | None = None
-    hidden: bool = True
-    variables: tuple[Variable | None, ...] | None = None
-    weights: Floats | None = None
-
-    def weighted(self, steps: int) -> Floats:
-        """The weights of so many steps."""
-        return np.ones(steps) if self.weights is None else self.weights
-
-    def of_law(self, law: Any) -> Any:
-        """The prior of a law: its own, else the one for all."""
-        own = law.get_params(deep=False).get("prior")
-        return self.prior if own is None else own
-
-    def estimate_of(self, law: Any) -> str | None:
-        """How pseudo-counts are taken: as the law says, else as the model says."""
-        own = law.get_params(deep=False).get("estimate")
-        return own or self.estimate
-
-    def density_estimate_of(self, law: Any) -> str:
-        """How a density is taken from its posterior: the mode in EM, which climbs to it; else as was said, or the mean.
-
-        A mean is no maximum, so that EM could not climb to it.
-        """
-        return "map" if self.hidden else self.estimate_of(law) or "mean"
-
-    def of_column(self, at: int) -> Wish:
-        """For one of several columns."""
-        return replace(self, variables=None if self.variables is None else (self.variables[at],))
 
 
 def emission_of(
@@ -89,7 +48,7 @@ def emission_of(
     weights: Floats | None = None,
 ) -> Emission:
     """The emission of a model of `size` states with these options, which keeps the zeros of given start values."""
-    wish = Wish(
+    settings = EmissionOptions(
         size,
         options["covariance"],
         options["variance_floor"],
@@ -99,42 +58,35 @@ def emission_of(
         None if variables is None else tuple(variables),
         weights,
     )
-    emission = build_emission(options["emission"], wish, columns, names, known)
+    emission = build_emission(options["emission"], settings, columns, names, known)
     given = options["emissions"]
     return emission if given is None else emission.restricted(emission.parameters_of(given))
 
 
 def build_emission(
-    law: Any, wish: Wish, columns: Columns, names: Sequence[Any] | None = None, known: Mapping[str, Any] | None = None
+    law: Any,
+    settings: EmissionOptions,
+    columns: Columns,
+    names: Sequence[Any] | None = None,
+    known: Mapping[str, Any] | None = None,
 ) -> Emission:
     """The emission of some columns; `known` holds what an earlier fit had settled."""
     known = known or {}
-    if wish.covariance not in SHAPES:
-        raise OptionError(f"covariance is {wish.covariance!r}; expected one of {listing(SHAPES)}.")
-    if not (is_number(wish.floor) and 0 <= wish.floor < 1):
-        raise OptionError(f"variance_floor is {wish.floor!r}; expected a share of the variance of a column, 0 to 1.")
-    if isinstance(law, Mapping | list | tuple):
-        return _of_columns(law, wish, columns, names, known)
-    if isinstance(law, type) or not isinstance(law, Distribution):
-        raise OptionError(f"emission is {law!r}; expected a law such as Categorical(), Normal() or Poisson().")
-    if isinstance(law, Mixture):
-        return _mixture(law, wish, columns, names, known)
-    if isinstance(law, MultivariateNormal):
-        return _gaussian(law, wish, columns, names, known)
-    if isinstance(law, Dirichlet) and _unknown(law):
-        return _proportions(law, wish, columns, names, known)
-    if len(columns) > 1 and not isinstance(law, VectorFamily):
-        return _of_columns([law] * len(columns), wish, columns, names, known)
-    if isinstance(law, Categorical | Bernoulli):
-        return _categorical(law, wish, columns, known)
-    if isinstance(law, Normal) and _unknown(law) and not isinstance(wish.of_law(law), Normal):
-        return _gaussian(law, wish, columns, names, known)
-    if isinstance(law, ExponentialFamily) and not isinstance(law, VectorFamily):
-        return _family(law, wish, columns, names, known)
-    raise OptionError(
-        f"emission is {law!r}; expected an unfitted exponential family: of one column, or MultivariateNormal() or "
-        "Dirichlet() of several."
-    )
+    if settings.covariance not in SHAPES:
+        raise OptionError(f"covariance is {settings.covariance!r}; expected one of {listing(SHAPES)}.")
+    if not (is_number(settings.floor) and 0 <= settings.floor < 1):
+        raise OptionError(
+            f"variance_floor is {settings.floor!r}; expected a share of the variance of a column, 0 to 1."
+        )
+    kind = kind_for(law, settings, len(columns))
+    if kind is None:
+        if not isinstance(law, Distribution):
+            raise OptionError(f"emission is {law!r}; expected a law such as Categorical(), Normal() or Poisson().")
+        raise OptionError(
+            f"emission is {law!r}; expected an unfitted exponential family: of one column, or MultivariateNormal() or "
+            "Dirichlet() of several."
+        )
+    return kind.build(law, settings, columns, names, known)
 
 
 def _unknown(law: Any) -> bool:
@@ -143,7 +95,9 @@ def _unknown(law: Any) -> bool:
     return all(options.get(name) is None for name in law.parameter_names)
 
 
-def _of_columns(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
+def _of_columns(
+    law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+) -> Emission:
     if isinstance(law, Mapping):
         if names is None or set(law) != set(names):
             found = "have no names" if names is None else f"are {listing(names)}"
@@ -157,33 +111,35 @@ def _of_columns(law: Any, wish: Wish, columns: Columns, names: Any, known: Mappi
     titles = range(len(laws)) if names is None else names
     rows = enumerate(zip(laws, columns, titles, parts, strict=True))
     built = tuple(
-        build_emission(one, wish.of_column(at), [column], [title], part) for at, (one, column, title, part) in rows
+        build_emission(one, settings.of_column(at), [column], [title], part) for at, (one, column, title, part) in rows
     )
-    return ColumnsEmission(wish.size, built, None if names is None else tuple(names))
+    return ColumnsEmission(settings.size, built, None if names is None else tuple(names))
 
 
-def _categorical(law: Any, wish: Wish, columns: Columns, known: Mapping[str, Any]) -> Emission:
+def _categorical(
+    law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+) -> Emission:
     bernoulli = isinstance(law, Bernoulli)
     if not _unknown(law):
         raise OptionError(f"emission is {law!r}, which is given. Give an unfitted law, and start values by emissions=.")
     states, origin = known.get("states"), known.get("origin", "declared")
     if states is None:
-        states, origin = _symbols(law, wish, columns)
+        states, origin = _symbols(law, settings, columns)
     size = len(states)
-    prior, estimate = wish.of_law(law), wish.estimate_of(law)
+    prior, estimate = settings.of_law(law), settings.estimate_of(law)
     alpha = getattr(prior, "alpha_", None) if bernoulli and not is_number(prior) else None
     if bernoulli and prior is not None and alpha is not None:
         prior = np.array([prior.beta_, prior.alpha_])  # A Beta prior counts successes, then failures.
-    pseudo = pseudo_counts(prior, (wish.size, size), estimate, "emissions")
-    return CategoricalEmission(wish.size, tuple(states), pseudo, bernoulli, None, origin)
+    pseudo = pseudo_counts(prior, (settings.size, size), estimate, "emissions")
+    return CategoricalEmission(settings.size, tuple(states), pseudo, bernoulli, None, origin)
 
 
-def _symbols(law: Any, wish: Wish, columns: Columns) -> tuple[tuple[Any, ...], Any]:
+def _symbols(law: Any, settings: EmissionOptions, columns: Columns) -> tuple[tuple[Any, ...], Any]:
     """The states of a column, and their origin: declared, those of its type, or those seen."""
     declared = law.get_params(deep=False)["states"]
     if declared is not None:
         return tuple(declared), "declared"
-    typed = None if wish.variables is None else wish.variables[0]
+    typed = None if settings.variables is None else settings.variables[0]
     _, states = code_states(columns[0], typed, name="observation")
     if isinstance(law, Bernoulli):
         return _two_states(states), "declared"
@@ -203,43 +159,45 @@ def _two_states(states: tuple[Any, ...]) -> tuple[Any, ...]:
     return states
 
 
-def _gaussian(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
+def _gaussian(law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
     if not _unknown(law):
         raise OptionError(
             f"emission is {law!r}; a normal law of hidden states is learned whole. Give start values by emissions=, "
             "and fixed=['emissions'] to keep them."
         )
     scalar = isinstance(law, Normal)
-    shape = "full" if scalar and wish.covariance != "tied" else wish.covariance
+    shape = "full" if scalar and settings.covariance != "tied" else settings.covariance
     if known:
         centre, scale = np.asarray(known["centre"]), np.asarray(known["scale"])
     else:
         titles = [None] * len(columns) if names is None else names
         values = [as_reals(column, title) for column, title in zip(columns, titles, strict=True)]
-        centre, scale = centre_and_scale(np.stack(values, axis=1), wish.weighted(len(values[0])), names)
-    prior = wish.of_law(law)
+        centre, scale = centre_and_scale(np.stack(values, axis=1), settings.weighted(len(values[0])), names)
+    prior = settings.of_law(law)
     prior = None if is_number(prior) else prior  # A number counts symbols; a density needs a prior of its own.
     if prior is not None:
         check_prior(prior, len(centre), shape)
-    estimate = wish.density_estimate_of(law)
+    estimate = settings.density_estimate_of(law)
     titles = None if names is None else tuple(names)
-    return GaussianEmission(wish.size, shape, centre, scale, float(wish.floor), prior, estimate, scalar, titles)
+    return GaussianEmission(settings.size, shape, centre, scale, float(settings.floor), prior, estimate, scalar, titles)
 
 
-def _family(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
-    prior, title = wish.of_law(law), None if names is None else names[0]
+def _family(law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
+    prior, title = settings.of_law(law), None if names is None else names[0]
     own = law.clone()
     if prior is not None and not is_number(prior):
-        own.set_params(prior=prior, estimate=wish.density_estimate_of(law))
+        own.set_params(prior=prior, estimate=settings.density_estimate_of(law))
     if known:
-        return FamilyEmission(wish.size, own, np.asarray(known["unit"]), float(wish.floor), title)
+        return FamilyEmission(settings.size, own, np.asarray(known["unit"]), float(settings.floor), title)
     values = in_range(as_reals(columns[0], title), title)
-    seen = values[~np.isnan(values) & (wish.weighted(len(values)) > 0)]
+    seen = values[~np.isnan(values) & (settings.weighted(len(values)) > 0)]
     if not len(seen):
         raise DataError(
             f"{called(title)}: there are gaps alone, and nothing to learn a law from. Leave the column out."
         )
-    return _whole(FamilyEmission(wish.size, own, _rough(law, seen), float(wish.floor), title), columns, wish)
+    return _whole(
+        FamilyEmission(settings.size, own, _rough(law, seen), float(settings.floor), title), columns, settings
+    )
 
 
 def _rough(law: Any, values: Any) -> Any:
@@ -252,18 +210,18 @@ def _rough(law: Any, values: Any) -> Any:
         "variance": level**2,
         "probability": 0.5,
     }
-    if type(law).__name__ == "Poisson":
+    if isinstance(law, Poisson):
         rough["rate"] = level
     return np.array([rough.get(name, 1.0) for name in law.parameter_names])
 
 
-def _whole(emission: FamilyEmission, columns: Columns, wish: Wish) -> FamilyEmission:
+def _whole(emission: FamilyEmission, columns: Columns, settings: EmissionOptions) -> FamilyEmission:
     """With the law of all steps for its units."""
     data = emission.read(columns)
     one = replace(emission, size=1, law=_plain_law(emission.law))
     data = data if one._matches == emission._matches else one.read(columns)
     try:
-        found = one.rescaled(one.statistics(data, wish.weighted(len(data[0]))[:, None], {}))
+        found = one.rescaled(one.statistics(data, settings.weighted(len(data[0]))[:, None], {}))
     except EstimateError:
         return emission
     return replace(emission, unit=as_unit(found.unit))
@@ -278,29 +236,75 @@ def _plain_law(law: Any) -> Any:
     )
 
 
-def _proportions(law: Any, wish: Wish, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
+def _proportions(
+    law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+) -> Emission:
     """Dirichlet laws of several columns."""
     own = law.clone()
     if own.get_params(deep=False)["columns"] is None and names is not None:
         own.set_params(columns=tuple(names))
     if known:
-        return FamilyEmission(wish.size, own, np.asarray(known["unit"]), float(wish.floor))
+        return FamilyEmission(settings.size, own, np.asarray(known["unit"]), float(settings.floor))
     if len(columns) < 2:
         raise DataError(f"A Dirichlet law describes two or more columns of proportions; the data have {len(columns)}.")
     rows = read_proportions(columns, names)
     if np.isnan(rows).all():
         raise DataError("The observations hold gaps alone: there is nothing to learn a law from.")
-    mass = np.where(np.isnan(rows), 0.0, wish.weighted(len(rows))[:, None])
+    mass = np.where(np.isnan(rows), 0.0, settings.weighted(len(rows))[:, None])
     mean = (mass * np.nan_to_num(rows)).sum(axis=0) / mass.sum(axis=0)
-    return _whole(FamilyEmission(wish.size, own, len(columns) * mean, float(wish.floor)), columns, wish)
+    return _whole(FamilyEmission(settings.size, own, len(columns) * mean, float(settings.floor)), columns, settings)
 
 
-def _mixture(law: Mixture, wish: Wish, columns: Columns, names: Any, known: Mapping[str, Any]) -> Emission:
+def _mixture(
+    law: Mixture, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+) -> Emission:
     options = law.get_params(deep=False)
     if isinstance(options["components"], tuple):
         raise OptionError("emission is a given mixture; give an unfitted one such as Mixture(Normal(), 3).")
     count = int(options["n"])
-    many = replace(wish, size=wish.size * count, hidden=True)  # The component of a step is hidden, always.
-    number = wish.prior if is_number(wish.prior) else None
-    pseudo = pseudo_counts(number, (wish.size, count), wish.estimate, "emissions")
-    return MixtureEmission(wish.size, build_emission(options["components"], many, columns, names, known), pseudo)
+    many = replace(settings, size=settings.size * count, hidden=True)  # The component of a step is hidden, always.
+    number = settings.prior if is_number(settings.prior) else None
+    pseudo = pseudo_counts(number, (settings.size, count), settings.estimate, "emissions")
+    return MixtureEmission(settings.size, build_emission(options["components"], many, columns, names, known), pseudo)
+
+
+# -- the registry ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of emission of this package, by the two functions of an `EmissionKind`."""
+
+    takes: Callable[[Any, EmissionOptions, int], bool]
+    build: Callable[[Any, EmissionOptions, Columns, Any, Mapping[str, Any]], Emission]
+
+
+def _is_family(law: Any, settings: EmissionOptions, width: int) -> bool:
+    return isinstance(law, ExponentialFamily) and not isinstance(law, VectorFamily)
+
+
+def _is_normal(law: Any, settings: EmissionOptions, width: int) -> bool:
+    """Normal laws whose parameters are all learned; those of a known variance are families like others."""
+    return isinstance(law, Normal) and _unknown(law) and not isinstance(settings.of_law(law), Normal)
+
+
+def _is_of_columns(law: Any, settings: EmissionOptions, width: int) -> bool:
+    """Several laws, or one law of one column for several of them."""
+    return isinstance(law, Mapping | list | tuple) or (width > 1 and not isinstance(law, VectorFamily))
+
+
+def _each_alike(
+    law: Any, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+) -> Emission:
+    laws = law if isinstance(law, Mapping | list | tuple) else [law] * len(columns)
+    return _of_columns(laws, settings, columns, names, known)
+
+
+# From the most general to the most special: the latest is asked first.
+register_emission("family", _Kind(_is_family, _family))
+register_emission("gaussian", _Kind(_is_normal, _gaussian))
+register_emission("categorical", _Kind(lambda law, *_: isinstance(law, Categorical | Bernoulli), _categorical))
+register_emission("columns", _Kind(_is_of_columns, _each_alike))
+register_emission("proportions", _Kind(lambda law, *_: isinstance(law, Dirichlet) and _unknown(law), _proportions))
+register_emission("multivariate gaussian", _Kind(lambda law, *_: isinstance(law, MultivariateNormal), _gaussian))
+register_emission("mixture", _Kind(lambda law, *_: isinstance(law, Mixture), _mixture))

@@ -42,9 +42,13 @@ def counted_certificate(
     exists = False if found.directions else True if found.decided else None
     lost = None if found.lost is None or not weight > 0 else (found.lost + _ROUNDING * found.size) / weight
     return Certificate(
-        max(gap, _away(statistics, parameters, learner)), value_gap=lost, bound=found.bound and lost is not None,
-        exists=exists, directions=found.directions, scale=SCALE,
-    )  # fmt: skip
+        max(gap, _away(statistics, parameters, learner)),
+        value_gap=lost,
+        bound=found.bound and lost is not None,
+        exists=exists,
+        directions=found.directions,
+        scale=SCALE,
+    )
 
 
 def _chain(
@@ -90,9 +94,13 @@ def _away(statistics: Statistics, parameters: Parameters, learner: Learner) -> f
 
 
 def climbed_certificate(
-    statistics: Statistics, parameters: Parameters, learner: Learner, structure: Structure, names: Sequence[Hashable],
+    statistics: Statistics,
+    parameters: Parameters,
+    learner: Learner,
+    structure: Structure,
+    names: Sequence[Hashable],
     gap: float,
-) -> Certificate:  # fmt: skip
+) -> Certificate:
     """Of parameters that EM came to; `statistics` are expected there."""
     directions: tuple[str, ...] = ()
     if "emissions" not in learner.fixed:

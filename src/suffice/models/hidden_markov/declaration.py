@@ -194,7 +194,7 @@ class HiddenMarkovModel(Estimator):
         return self._change(_inputs(sequences, states, sample_weight, Form(**form)), -1)
 
     def _change(self, given: Inputs, sign: int) -> Self:
-        known: HiddenMarkovFitted = self.fitted_
+        known = self.fitted_
         if known.hidden:
             raise OptionError(
                 "This model was learned by EM, which needs all sequences at once; only counts of known states can be "
@@ -208,52 +208,50 @@ class HiddenMarkovModel(Estimator):
     # -- what was learned --------------------------------------------------------------------------------------------
 
     @property
+    def fitted_(self) -> HiddenMarkovFitted:
+        """What was learned: a frozen value."""
+        found: HiddenMarkovFitted = super().fitted_
+        return found
+
+    @property
     def states_(self) -> tuple[Hashable, ...]:
         """The hidden states, in the order of the parameters."""
-        found: tuple[Hashable, ...] = self.fitted_.states
-        return found
+        return self.fitted_.states
 
     @property
     def columns_(self) -> list[Hashable] | None:
         """The names of what is seen at a step; None where it has none."""
-        found: list[Hashable] | None = self.fitted_.columns
-        return found
+        return self.fitted_.columns
 
     @property
     def initial_(self) -> Floats:
         """P(first state) (K,)."""
-        found: Floats = self.fitted_.initial
-        return found
+        return self.fitted_.initial
 
     @property
     def transitions_(self) -> Floats:
         """P(next state | state) (K, K)."""
-        found: Floats = self.fitted_.transitions
-        return found
+        return self.fitted_.transitions
 
     @property
     def emissions_(self) -> list[Any]:
         """The distribution of each state."""
-        found: list[Any] = self.fitted_.emissions
-        return found
+        return self.fitted_.emissions
 
     @property
     def emission_probabilities_(self) -> Floats:
         """P(symbol | state) (K, M), where symbols are emitted."""
-        found: Floats = self.fitted_.symbol_probabilities
-        return found
+        return self.fitted_.symbol_probabilities
 
     @property
     def symbols_(self) -> tuple[Hashable, ...]:
         """The symbols, in the order of the columns of emission_probabilities_."""
-        found: tuple[Hashable, ...] = self.fitted_.symbols
-        return found
+        return self.fitted_.symbols
 
     @property
     def scores_(self) -> tuple[float, ...]:
         """The objective that each run of EM reached; -inf for a run that failed."""
-        found: tuple[float, ...] = self.fitted_.scores
-        return found
+        return self.fitted_.scores
 
     @property
     def statistics_(self) -> Statistics:
@@ -296,8 +294,7 @@ class HiddenMarkovModel(Estimator):
 
     def score_samples(self, sequences: Any, **form: Unpack[Layout]) -> Floats:
         """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
-        found: Floats = self.fitted_.score_samples(sequences, Form(**form), threads=self._options["threads"])
-        return found
+        return self.fitted_.score_samples(sequences, Form(**form), threads=self._options["threads"])
 
     def score(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
@@ -472,10 +469,6 @@ class HiddenMarkovModel(Estimator):
         """What there is to see of it: what pages, plots and notebooks show."""
         from suffice.models.hidden_markov.portrait import portrait_of_model
 
-        if self._fit is None:
-            from suffice.fitting.portrait import Portrait
-
-            return Portrait("HiddenMarkovModel", "hmm")
         return portrait_of_model(self)
 
     # -- files -------------------------------------------------------------------------------------------------------
@@ -494,7 +487,8 @@ class HiddenMarkovModel(Estimator):
         if plain["fitted"] is not None:
             fitted = HiddenMarkovFitted.from_dict(plain["fitted"], model._options)
             learner = model._task().learner(fitted.emission, fitted.states)
-            held, report = LearnedFrom.from_dict(plain["learned_from"], learner), Report.from_plain(plain["report"])
+            held = LearnedFrom.from_dict(plain["learned_from"], learner, fitted)
+            report = Report.from_plain(plain["report"])
             figures = (report.log_likelihood, report.objective, report.certificate)
             judged = Judgement(*figures, matched=partial(held.matched, fitted), kept=held)
             model._adopt(Fit(fitted, report, judged))

@@ -14,7 +14,7 @@ from suffice.models.hidden_markov.build import emission_of
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.observed import Observed
-from suffice.models.hidden_markov.parameters import Parameters
+from suffice.models.hidden_markov.parameters import Parameters, Statistics
 from suffice.models.hidden_markov.reading import Form, Opened, open_observations
 from suffice.models.hidden_markov.structure import read_rows
 from suffice.sources.sequences import is_table
@@ -93,6 +93,13 @@ class HiddenMarkovFitted:
         """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
         observed = self.open(rows, form or Form())[1]
         return Expectation(observed, self.emission, threads).log_likelihoods(self.parameters)
+
+    def no_statistics(self) -> Statistics:
+        """The statistics of no sequences."""
+        size = len(self.states)
+        data = self.emission.read([np.zeros(0)] * self.emission.width)
+        emission = self.emission.statistics(data, np.zeros((0, size)), self.parameters.emission)
+        return Statistics(np.zeros(size), np.zeros((size, size)), emission)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

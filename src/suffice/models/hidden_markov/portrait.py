@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,8 +11,7 @@ import numpy as np
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError
-from suffice.families.normal import Normal
-from suffice.families.portrait import portrait_of as portrait_of_distribution
+from suffice.families.categorical import Categorical
 from suffice.fitting.portrait import (
     DecodedStates,
     Estimates,
@@ -26,11 +24,11 @@ from suffice.fitting.portrait import (
     matrix_grid,
     or_none,
 )
+from suffice.models.hidden_markov.emissions.law import ColumnsLaw
 from suffice.table import Table
 
 if TYPE_CHECKING:
     from suffice.models.hidden_markov.declaration import HiddenMarkovModel
-    from suffice.models.hidden_markov.emissions.law import Mixture
     from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 
 
@@ -53,28 +51,14 @@ def portrait_of(fitted: HiddenMarkovFitted) -> Portrait:
 
 def portrait_of_model(model: HiddenMarkovModel) -> Portrait:
     """The portrait of what was learned, with its counts, and the states of a sequence."""
+    fitted = or_none(lambda: model.fitted_)
+    if fitted is None:
+        return Portrait("HiddenMarkovModel", "hmm")
     return replace(
-        model.fitted_.portrait(),
+        fitted.portrait(),
         matched=model.matched_statistics,
         estimates=partial(_estimates, model),
         decoding=partial(_decoding, model),
-    )
-
-
-def mixture_portrait(mixture: Mixture) -> Portrait:
-    """Its weights and components; of normal ones the distribution itself."""
-    drawn = portrait_of_distribution(mixture)
-    components = or_none(lambda: mixture.components_) or ()
-    if not components or not all(isinstance(one, Normal) for one in components):
-        return drawn
-    parts = [(one.mean_, math.sqrt(one.variance_)) for one in components]
-    normals = tuple((float(w), float(m), s) for w, (m, s) in zip(mixture.weights_, parts, strict=True))
-    rows = [f"component {at + 1}" for at in range(len(parts))]
-    table = partial(matrix_grid, "Components", rows, ["mean", "standard deviation"], parts, "none")
-    return replace(
-        drawn,
-        variables=lambda: [VariableDistribution("value", normals=normals)],
-        tables=[*drawn.tables, table],
     )
 
 
@@ -101,24 +85,35 @@ def _tables(fitted: HiddenMarkovFitted) -> list[Callable[[], Grid | None]]:
     return found + _emissions(states, fitted.emissions)
 
 
-def _emissions(states: Sequence[Hashable], laws: Sequence[Any]) -> list[Callable[[], Grid | None]]:
-    """Parameters of the law of each state: numbers and vectors in a table of all states, matrices in one for each."""
+def _emissions(states: Sequence[Hashable], laws: Sequence[Any], column: str = "") -> list[Callable[[], Grid | None]]:
+    """Parameters of the law of each state: numbers and vectors in a table of all states, matrices in one for each.
+
+    Independent columns have tables of their own, which name the `column`.
+    """
+    if isinstance(laws[0], ColumnsLaw):
+        parts = [law.get_params(deep=False)["laws"] for law in laws]
+        titles = laws[0].portrait().columns or tuple(range(len(parts[0])))
+        return [
+            table
+            for title, part in zip(titles, zip(*parts, strict=True), strict=True)
+            for table in _emissions(states, part, f" of {title}")
+        ]
     parameters = [law.parameters_ for law in laws]
-    titles = laws[0].portrait().columns
+    titles = laws[0].states_ if isinstance(laws[0], Categorical) else laws[0].portrait().columns
     found: list[Callable[[], Grid | None]] = []
     names = [name for name, value in parameters[0].items() if np.ndim(value) == 0]
     if names:
         values = [[held[name] for name in names] for held in parameters]
-        found.append(partial(matrix_grid, "Value, given the state", states, names, values, "signed"))
+        found.append(partial(matrix_grid, f"Value{column}, given the state", states, names, values, "signed"))
     for name, value in parameters[0].items():
         columns = list(titles or range(np.shape(value)[-1] if np.ndim(value) else 0))
         if np.ndim(value) == 1:
             rows = [held[name] for held in parameters]
-            title = f"{name.capitalize()}, given the state"
+            title = f"{name.capitalize()}{column}, given the state"
             found.append(partial(matrix_grid, title, states, columns, rows, "signed"))
         elif np.ndim(value) == 2:
             for state, held in zip(states, parameters, strict=True):
-                title = f"{name.capitalize()} in state {state}"
+                title = f"{name.capitalize()}{column} in state {state}"
                 found.append(partial(matrix_grid, title, columns, columns, held[name], "signed"))
     return found
 

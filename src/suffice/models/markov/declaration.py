@@ -302,5 +302,5 @@ class MarkovNetwork(SummaryEstimator):
         plain["options"]["structure"] = self._spec.tabulated(self._known())
         return plain
 
-    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> MarkovFitted:
+    def _fitted_from(self, plain: Mapping[str, Any]) -> MarkovFitted:
         return self._spec.fitted_from(plain)

@@ -375,6 +375,6 @@ class MarkovChain(SummaryEstimator):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def _fitted_from(self, plain: Mapping[str, Any], *, learned: bool) -> ChainFitted:
+    def _fitted_from(self, plain: Mapping[str, Any]) -> ChainFitted:
         task = self._task()
-        return ChainFitted.from_dict(plain, self._options["order"], counted=learned, **task.how())
+        return ChainFitted.from_dict(plain, self._options["order"], **task.how())

@@ -395,10 +395,11 @@ class ChainFitted:
             "weights": list(self.weights),
             "background": self.background,
             "levels": self.counted.to_plain() if apart else None,
+            "counted": self.levels is not None,
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any], order: int, *, counted: bool, **how: Any) -> ChainFitted:
+    def from_dict(cls, plain: Mapping[str, Any], order: int, **how: Any) -> ChainFitted:
         """Rebuild from plain data, checking it; how: the fields that say how the rows were made."""
         distribution = distribution_from_plain(plain["law"])
         words = checked(Vocabulary(tuple(plain["states"]), *plain["marks"]))
@@ -410,4 +411,4 @@ class ChainFitted:
         prior = None if held is None else RowPrior(held["weights"], held["alphas"], held["first"], held["each"])
         levels = distribution.levels if given is None else Levels.from_plain(given)
         rest = (prior, tuple(plain["weights"]), plain["background"])
-        return cls(distribution, words, levels if counted else None, *rest, **how)
+        return cls(distribution, words, levels if plain["counted"] else None, *rest, **how)

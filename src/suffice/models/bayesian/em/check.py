@@ -20,6 +20,7 @@ from suffice.engines.mixed_network import Discrete, MixedNetwork, Regression
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
 from suffice.models.bayesian.em.table_expectation import counted
 from suffice.models.bayesian.nodes.contract import Factor
+from suffice.models.em.latent import Expected
 from suffice.models.em.rows import Rows
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 
@@ -29,14 +30,18 @@ Floats = NDArray[np.float64]
 BLOCK = 2048
 
 
-def expected_again(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statistic, ...]) -> Summary:
-    """The expected statistics at some nodes."""
+def expected_again(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statistic, ...]) -> Expected[Summary]:
+    """Log-likelihood and expected statistics at some nodes."""
     real = any(variable.kind != "discrete" for variable in rows.domain.variables)
-    answers = (_mixed if real else _tables)(rows, nodes, statistics)
-    return Summary(rows.domain, answers, len(rows.weights), float(rows.weights.sum()))
+    value, answers = (_mixed if real else _tables)(rows, nodes, statistics)
+    return Expected(value, Summary(rows.domain, answers, len(rows.weights), float(rows.weights.sum())))
 
 
-def _tables(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statistic, ...]) -> dict[Statistic, Answer]:
+#: Log-likelihood, and the answer to each statistic.
+Again = tuple[float, dict[Statistic, Answer]]
+
+
+def _tables(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statistic, ...]) -> Again:
     factors: list[Factor] = [factor for node in nodes.values() for factor in node.expectation_factors()]
     scopes = [scope for scope, _ in factors]
     more = [s.variables for s in statistics if s.variables not in scopes]
@@ -46,12 +51,14 @@ def _tables(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statist
     n = len(rows.weights)
     codes = np.stack([rows.columns[name] for name in names], axis=1) if names else np.zeros((n, 0), np.int32)
     totals = {s.variables: np.zeros(rows.domain.shape(s.variables)) for s in statistics}
+    value = 0.0
     for start in range(0, n, BLOCK):
         some = slice(start, start + BLOCK)
         answer = tree.solve_rows(tree.plan.rows(codes[some], names, calls=1), scopes=list(totals))
+        value += float(rows.weights[some] @ answer.log_partition)
         for scope, total in totals.items():
             total += np.tensordot(rows.weights[some], answer.marginals[scope], 1)
-    return {s: counted(s, totals[s.variables]) for s in statistics}
+    return value, {s: counted(s, totals[s.variables]) for s in statistics}
 
 
 def network_of(domain: Domain, nodes: Mapping[Hashable, Any]) -> MixedNetwork:
@@ -68,11 +75,13 @@ def network_of(domain: Domain, nodes: Mapping[Hashable, Any]) -> MixedNetwork:
     return MixedNetwork(tables, regressions)
 
 
-def _mixed(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statistic, ...]) -> dict[Statistic, Answer]:
+def _mixed(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statistic, ...]) -> Again:
     engine = ConditionalGaussian(network_of(rows.domain, nodes))
     sums = {s: ExpectedMoments(s, rows.domain) for s in statistics if isinstance(s, Moments | MomentsBy)}
     counts = {s.variables: np.zeros(rows.domain.shape(s.variables)) for s in statistics if s not in sums}
+    value = 0.0
     for group in solve_rows(engine, rows.columns, scopes=list(counts), calls=1):
+        value += float(rows.weights[group.rows] @ group.log_evidence)
         for scope, total in counts.items():
             total += np.tensordot(rows.weights[group.rows], group.marginals[scope], 1)
         for statistic, into in sums.items():
@@ -80,7 +89,7 @@ def _mixed(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statisti
                 into.add(np.array([cell]), np.array([weight]), mean[None], scatter[None])
     answers: dict[Statistic, Answer] = {s: into.answer() for s, into in sums.items()}
     answers |= {s: counted(s, counts[s.variables]) for s in statistics if s not in sums}
-    return answers
+    return value, answers
 
 
 def _parts(rows: Rows, group: RowGroup, statistic: Moments | MomentsBy) -> Iterator[tuple[int, float, Floats, Floats]]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice import precise
+from suffice import double_double
 from suffice.answers import MomentSums
 from suffice.domain import Domain
 from suffice.grouped_answers import MomentsByTable
@@ -77,16 +77,18 @@ class _Centred:
     @classmethod
     def of(cls, weight: Floats, mean: Floats, scatter: Floats, **more: Any) -> Any:
         made = object.__new__(cls)
-        made.__dict__.update(weight_pair=precise.pair(weight), mean=mean, scatter=scatter, **more)
+        made.__dict__.update(weight_pair=double_double.pair(weight), mean=mean, scatter=scatter, **more)
         return made
 
     @cached_property
     def total_pair(self) -> Floats:
-        return precise.scale(precise.pair(self.mean), self.weight_pair[0][..., None])
+        return double_double.scale(double_double.pair(self.mean), self.weight_pair[0][..., None])
 
     @cached_property
     def cross_pair(self) -> Floats:
-        return precise.add(precise.outer(self.total_pair, precise.pair(self.mean)), precise.pair(self.scatter))
+        return double_double.add(
+            double_double.outer(self.total_pair, double_double.pair(self.mean)), double_double.pair(self.scatter)
+        )
 
 
 class _CentredSums(_Centred, MomentSums):

@@ -8,24 +8,25 @@ expects would understate the errors, because they count what was filled in as if
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.report import Curvature
 from suffice.models.bayesian.em.coordinates import Coordinates, Units
-from suffice.models.em.identifiability import Spectrum, curvature, spectrum
-from suffice.models.em.information import score_differences
+from suffice.models.em.identifiability import Spectrum, curvature
+from suffice.models.em.information import Information
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
+class Parts:
     """Coordinates of the first node of each group; nodes of a group move together."""
 
     nodes: Mapping[Hashable, Any]
@@ -34,12 +35,23 @@ class _Parts:
 
     @cached_property
     def coordinates(self) -> list[Coordinates]:
+        """Of the first node of each group."""
         return [self.nodes[group[0]].coordinates(self.units) for group in self.groups]
 
     @cached_property
     def ends(self) -> list[int]:
         """Where the coordinates of each group begin, and last where they end."""
         return [0, *np.cumsum([part.size for part in self.coordinates], dtype=int).tolist()]
+
+    @property
+    def size(self) -> int:
+        """How many coordinates there are."""
+        return self.ends[-1]
+
+    @property
+    def names(self) -> list[str]:
+        """The coordinates in words."""
+        return [name for part in self.coordinates for name in part.names()]
 
     def moved(self, delta: Floats) -> dict[Hashable, Any]:
         """The nodes at other coordinates."""
@@ -59,54 +71,65 @@ class _Parts:
         return np.concatenate([np.zeros(0), *slopes])
 
 
-@dataclass
+class Informed(Protocol):
+    """A problem that says what its rows tell about nodes."""
+
+    def parts(self, parameters: Any) -> Parts:
+        """The free coordinates of the nodes that EM learns."""
+
+    def observed_information(self, parameters: Any) -> Information:
+        """The observed information in these coordinates."""
+
+
+@dataclass(frozen=True, eq=False)
 class ObservedErrors:
-    """Standard errors of all nodes of a fit, and what the rows determine, computed when first asked for.
+    """Standard errors of the nodes that EM has learned, and what the rows determine, computed when first asked for.
 
     That takes two E-steps for each free parameter. `step` is the largest change of a parameter by one more step of EM.
     """
 
-    make_expectation: Any
+    problem: Informed
     nodes: Mapping[Hashable, Any]
-    groups: Sequence[Sequence[Hashable]]
-    units: Units
     step: float
-    found: dict[Hashable, Floats] = field(default_factory=dict)
 
     @cached_property
-    def _parts(self) -> _Parts:
-        return _Parts(self.nodes, self.groups, self.units)
-
-    @property
-    def size(self) -> int:
-        """How many coordinates there are."""
-        return self._parts.ends[-1]
+    def parts(self) -> Parts:
+        """The free coordinates of the nodes."""
+        return self.problem.parts(self.nodes)
 
     @cached_property
     def spectrum(self) -> Spectrum:
         """The eigenvalues of the observed information, in units of that of complete rows."""
-        parts, expectation = self._parts, self.make_expectation()
-        information = score_differences(
-            lambda delta: parts.score(moved := parts.moved(delta), expectation.expect(moved)[1]), self.size
-        )
-        _, summary = expectation.expect(self.nodes)
-        complete = np.abs(np.diag(score_differences(lambda d: parts.score(parts.moved(d), summary), self.size)))
-        return spectrum(information, complete=complete, step=self.step)
+        return self.problem.observed_information(self.nodes).spectrum(self.step)
 
     def curvature(self, scores: Sequence[float]) -> Curvature:
         """For the report; scores: the objectives of all runs."""
-        called = [name for part in self._parts.coordinates for name in part.names()]
-        return curvature(self.spectrum, called, scores)
+        return curvature(self.spectrum, self.parts.names, scores)
+
+    @cached_property
+    def _by_node(self) -> dict[Hashable, Floats]:
+        found: dict[Hashable, Floats] = {}
+        for part, group, start in zip(self.parts.coordinates, self.parts.groups, self.parts.ends, strict=False):
+            found |= dict.fromkeys(group, part.errors(partial(self._errors, start)))
+        return found
+
+    def at_rest(self) -> ObservedErrors:
+        """The same without the engines of the problem, which are made anew if they are needed."""
+        found = ObservedErrors(copy(self.problem), self.nodes, self.step)
+        if "spectrum" in vars(self):
+            vars(found)["spectrum"] = self.spectrum
+        return found
+
+    def knows(self, name: Hashable) -> bool:
+        """Whether EM has learned a node."""
+        return any(name in group for group in self.parts.groups)
 
     def of(self, name: Hashable) -> Floats:
         """The standard errors of a node, laid out as its table."""
-        if not self.found:
-            for part, group, start in zip(self._parts.coordinates, self.groups, self._parts.ends, strict=False):
-                self.found |= dict.fromkeys(group, part.errors(partial(self._errors, start)))
-        return self.found[name]
+        return self._by_node[name]
 
     def _errors(self, start: int, slopes: Floats) -> Floats:
         """Of functions with these slopes (n, size) in the coordinates of one group, which begin at `start`."""
-        wide = np.zeros((len(slopes), self.size))
+        wide = np.zeros((len(slopes), self.parts.size))
         wide[:, start : start + slopes.shape[1]] = slopes
         return self.spectrum.errors(wide)

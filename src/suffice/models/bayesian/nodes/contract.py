@@ -6,13 +6,15 @@ numbers for real ones.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain
+from suffice.records import record, replace
 from suffice.table import Table
 
 if TYPE_CHECKING:
@@ -138,9 +140,10 @@ class Node(Protocol):
         ...
 
 
-class OfFamily:
-    """Something that has a family: the domain of the parents in declared order, then the node."""
+class FittedNode:
+    """What fitted nodes of every kind share; a kind overrides what it knows better."""
 
+    kind: ClassVar[str]
     domain: Domain
 
     @property
@@ -153,8 +156,82 @@ class OfFamily:
         """The parents in declared order."""
         return self.domain.names[:-1]
 
+    # -- how it was learned ------------------------------------------------------------------------------------------
 
-class UnitFree:
+    @property
+    def method(self) -> str | None:
+        """How the parameters were found where they have no closed form."""
+        return None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What learning has to say, for the report of the network."""
+        return ()
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """What ran to infinity, or to the edge, while the node was learned, in words."""
+        return ()
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it is open if some parameters attain the largest objective."""
+        return False
+
+    @property
+    def stopped(self) -> str:
+        """Why the node has not converged; empty where it has."""
+        return ""
+
+    @property
+    def left_out(self) -> bool:
+        """Whether columns were left out that may yet explain something: nobody can say how near the maximum is."""
+        return False
+
+    @property
+    def n_unseen(self) -> int | None:
+        """Joint states of the parents without any weight; None where the node has no parameters of their own."""
+        return None
+
+    # -- what it can answer ------------------------------------------------------------------------------------------
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether exact engines take the node as it is: distributions of states given states, and linear-Gaussian ones.
+
+        So do they a node that cannot write itself as a table at known values: the engine then refuses it by name.
+        """
+        return True
+
+    @property
+    def whole(self) -> bool:
+        """Whether the numbers of a real node are whole ones."""
+        return False
+
+    @property
+    def has_posterior(self) -> bool:
+        """Whether the node has a posterior, in closed form or by Laplace's approximation."""
+        return self.log_evidence() is not None
+
+    def log_evidence(self) -> float | None:
+        """Log marginal likelihood of the node's data under its prior; None without one."""
+        return None
+
+    def expectation_factors(self) -> list[Factor]:
+        """Tables whose marginals are the statistics that EM learns the node from; none for a real node."""
+        return []
+
+    # -- standard errors ---------------------------------------------------------------------------------------------
+
+    #: Standard errors from the observed information, where rows had missing values.
+    observed: Any
+
+    def with_errors(self, observed: Any) -> Self:
+        """The node, which gives its standard errors from the observed information of a fit by EM."""
+        return replace(self, observed=observed)  # type: ignore[type-var]
+
+
+class UnitFree(FittedNode):
     """A node without variances, whose parameters are probabilities: they have no unit."""
 
     linear: ClassVar[bool] = False
@@ -189,31 +266,103 @@ class DiscreteNode(Node, Protocol):
         ...
 
 
-class Learner(Protocol):
+class NodeLearner(ABC):
     """How a node is learned: the statistics it asks for, and the node they give.
 
     Statistics may be expected ones, so counts may be fractions. A node without closed-form statistics asks for the
-    distinct rows of its family (`CompleteRows`).
+    distinct rows of its family (`CompleteRows`). A kind overrides what it knows better than the defaults.
     """
 
+    @abstractmethod
     def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
         """What `learn` reads, for the family `domain` (parents, node)."""
-        ...
 
+    @abstractmethod
     def learn(self, domain: Domain, summary: Summary) -> Any:
         """The fitted node."""
-        ...
 
     @classmethod
     def learn_many(cls, learners: Sequence[Any], domains: Sequence[Domain], summary: Summary) -> list[Any]:
-        """The fitted nodes of several learners of this class, as each alone would fit them."""
-        ...
-
-
-class Alone:
-    """A learner whose nodes gain nothing from being learned together."""
-
-    @classmethod
-    def learn_many(cls, learners: Sequence[Any], domains: Sequence[Domain], summary: Summary) -> list[Any]:
-        """One by one."""
+        """The nodes of several learners of this class: one by one, as most kinds gain nothing from being together."""
         return [learner.learn(domain, summary) for learner, domain in zip(learners, domains, strict=True)]
+
+    @property
+    def of_one(self) -> NodeLearner:
+        """Itself; of a group of tied nodes, the learner of one of them."""
+        return self
+
+    def needs_rows(self, domain: Domain) -> bool:
+        """Whether the node cannot be learned from expected statistics, but from rows that show its whole family."""
+        return False
+
+    def of_family(self) -> Self:
+        """The same learner, which reads the statistics of its own family and no others."""
+        return self
+
+    def for_em(self, *, filled: bool) -> Self:
+        """The same learner for the steps of EM, each node from its own family.
+
+        filled: nodes are defined also for joint states of the parents without any weight.
+        """
+        return self.of_family()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Kinds
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@record(frozen=True)
+class NodeOptions:
+    """What the network says to all its nodes.
+
+    `prior` is as the user gave it; `pool` names the real columns; `tied` says that the node shares its parameters.
+    """
+
+    prior: Any = None
+    sample_size: float = 10.0
+    estimate: str | None = None
+    unseen: str = "uniform"
+    pool: tuple[Hashable, ...] = ()
+    tied: bool = False
+
+
+class NodeKind(ABC):
+    """A kind of node, with its options."""
+
+    kind: ClassVar[str]
+
+    @property
+    def column(self) -> Literal["discrete", "real"] | None:
+        """What the node's own column holds; None where the column itself says."""
+        return None
+
+    @property
+    def counts(self) -> bool:
+        """Whether the node's own column may be declared to hold counts."""
+        return False
+
+    @property
+    def states(self) -> tuple[Hashable, ...] | None:
+        """The states of the node, where its options declare them."""
+        return None
+
+    @abstractmethod
+    def check(self, family: Domain) -> None:
+        """Raise where a family (parents, node) cannot have this kind."""
+
+    @abstractmethod
+    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
+        """How a node of this kind is learned."""
+
+    @abstractmethod
+    def given(self, family: Domain, values: Any, options: NodeOptions) -> Any:
+        """The node whose parameters are given: numbers, or a fitted node of this kind over the same family."""
+
+    def n_params(self, family: Domain) -> int | None:
+        """Free parameters of a node over a family; None where it has a number for each joint state of its parents."""
+        return None
+
+    def factor_scopes(self, family: Domain) -> list[tuple[Hashable, ...]] | None:
+        """Variables of the tables that a node brings into the junction tree; None for one table of the family."""
+        return None

@@ -19,7 +19,7 @@ from suffice.answers import MOST_AXES
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.fitting.report import Report
-from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, OfFamily, UnitFree
+from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, UnitFree
 from suffice.models.bayesian.nodes.glm_rows import places_of, rows_of, table_of
 from suffice.models.bayesian.nodes.regressions import fresh_name
 from suffice.records import checked
@@ -28,19 +28,17 @@ from suffice.table import Table
 
 if TYPE_CHECKING:
     from suffice.models.bayesian.em.coordinates import Coordinates
-    from suffice.models.glm.learned import Learned
+    from suffice.models.glm.fitted import GLMFitted
 
 Floats = NDArray[np.float64]
 
 #: Cells of a table that is still written out.
 MOST_CELLS = 2**24
-#: Families with a dispersion.
-WITH_DISPERSION = ("gaussian", "gamma", "inverse_gaussian")
 FIELDS = ("domain", "dispersion", "unseen", "size", "estimate", "notes", "directions", "undecided")
 
 
 @dataclass(frozen=True, eq=False)
-class GLMNode(OfFamily, UnitFree):
+class GLMNode(UnitFree):
     """A fitted or given generalised linear model as a node.
 
     `model` holds the options, `learned` the coefficients and all figures of the fit. `dispersion` is that of the node's
@@ -50,7 +48,7 @@ class GLMNode(OfFamily, UnitFree):
 
     domain: Domain
     model: Any
-    learned: Learned
+    learned: GLMFitted
     dispersion: float = 1.0
     unseen: str = "uniform"
     size: float = 0.0
@@ -82,7 +80,17 @@ class GLMNode(OfFamily, UnitFree):
     @property
     def method(self) -> str:
         """How the coefficients were found."""
-        return self.learned.method
+        return "" if self.report is None else self.report.method
+
+    @property
+    def stopped(self) -> str:
+        """Why the fit of the coefficients has not converged; empty where it has."""
+        return "" if self.report is None or self.report.converged else self.report.stop_reason
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether node and parents have states, so that the node is a table."""
+        return self.discrete and not self.real_parents
 
     @property
     def variable(self) -> Variable:
@@ -110,15 +118,21 @@ class GLMNode(OfFamily, UnitFree):
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def glm_(self) -> Any:
         """The node as a fitted `GLM`, with everything that one offers: tests, intervals, predictions, residuals."""
-        fitted = type(self.model)(**self.model._options)
-        fitted.__dict__ |= {"_learned_state": self.learned, "_specification": None}
-        fitted.summary_ = Summary(Domain(self.domain.variables[:-1]), {}, 0, self.size)
-        if self.report is not None:
-            fitted.report_ = self.report
-        return fitted
+        from suffice.fitting.contract import Judgement
+        from suffice.fitting.driver import Fit
+        from suffice.models.glm.matched import MatchedRows
+
+        def measured() -> Any:
+            if self.report is None:
+                raise EstimateError(f"{self.name!r} was not learned from rows, so there is no report of its fit.")
+            report = self.report
+            found = (report.log_likelihood, report.objective, report.certificate)
+            return report, Judgement(*found, kept=MatchedRows())
+
+        return type(self.model)(**self.model._options)._adopt(Fit(self.learned, later=measured))
 
     @property
     def coefficients_(self) -> Any:
@@ -279,7 +293,7 @@ class GLMNode(OfFamily, UnitFree):
 
     def penalties(self) -> Any:
         """What the prior takes off the log-likelihood, in the engine's layout."""
-        return self.model._penalties(self.learned.design, self.learned.beta.shape[1])
+        return self.model._task().options.penalties(self.learned.design, self.learned.beta.shape[1])
 
     def log_prior(self) -> float:
         """Log prior density of the coefficients up to a constant; 0 without a prior, or with a conjugate one."""
@@ -307,26 +321,22 @@ class GLMNode(OfFamily, UnitFree):
 
     def _eta(self, columns: Columns, n: int) -> Floats:
         """Linear predictors (n, m) of rows of the parents; NaN where a state was never seen and unseen is "nan"."""
-        from suffice.models.glm.rowwise import linear
-
         table, strange = table_of(self.parents, self._places, columns, n)
-        eta = linear(self.learned, table, None)
+        eta = self.learned.family_object.linear(self.learned, table, None)
         return np.where(strange[:, None], np.nan, eta) if self.unseen == "nan" and strange.any() else eta
 
     def log_prob(self, columns: Columns, n: int | None = None) -> Floats:
         """Log P(node | parents) of each row; -inf for a number that the family does not have."""
-        from suffice.models.glm.rowwise import log_prob
-
+        family = self.learned.family_object
         y = np.asarray(columns[self.name], dtype=np.float64)
         eta = self._eta(columns, len(y) if n is None else n)
         if self.discrete:
-            return self._defined(
-                log_prob(self.learned, np.nan_to_num(eta, nan=0.0, posinf=np.inf, neginf=-np.inf), y, None), eta
-            )
+            known = np.nan_to_num(eta, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            return self._defined(family.log_prob_of_rows(self.learned, known, y, None), eta)
         self._mean_of(eta)
         allowed = self.learned.row_law().family.allowed(y)
         inside = np.where(allowed, y, 1.0)
-        found = log_prob(replace(self.learned, dispersion=self.dispersion), eta, inside, None)
+        found = family.log_prob_of_rows(replace(self.learned, dispersion=self.dispersion), eta, inside, None)
         return np.where(allowed, found, -np.inf)
 
     @staticmethod
@@ -393,22 +403,22 @@ class GLMNode(OfFamily, UnitFree):
             "kind": self.kind,
             **found,
             "model": self.model,
-            "learned": self.learned.to_plain(),
+            "learned": self.learned.to_dict(),
             "report": report,
         }
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> GLMNode:
         """Rebuild from plain data, checking that the coefficients belong to the family."""
-        from suffice.models.glm.learned import Learned
-        from suffice.models.glm.model import GLM
+        from suffice.models.glm.declaration import GLM
+        from suffice.models.glm.fitted import GLMFitted
 
         options = {name: plain[name] for name in FIELDS}
         options |= {name: tuple(plain[name]) for name in ("notes", "directions")}
         if not isinstance(plain["domain"], Domain) or not isinstance(plain["model"], GLM):
             raise FileFormatError("A GLM node needs a domain and a model.")
         report = None if plain["report"] is None else Report.from_plain(plain["report"])
-        learned = Learned.from_plain(plain["learned"])
+        learned = GLMFitted.from_dict(plain["learned"])
         node = checked(cls(**options, model=plain["model"], learned=learned, report=report))
         check_fits(node)
         return node
@@ -416,9 +426,9 @@ class GLMNode(OfFamily, UnitFree):
 
 def n_shapes(model: Any) -> int:
     """Numbers that a model estimates beside the coefficients: a dispersion, or the size of a negative binomial law."""
-    wishes = model._wishes()
-    free = model._law_name() in WITH_DISPERSION and isinstance(wishes.dispersion, str)
-    return int(free or wishes.free_size)
+    options = model._task().options
+    free = options.family.free_dispersion and options.known_dispersion is None
+    return int(free or options.free_size)
 
 
 def check_fits(node: GLMNode) -> None:

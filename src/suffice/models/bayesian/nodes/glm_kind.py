@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain
 from suffice.errors import OptionError, listing
-from suffice.models.bayesian.nodes.contract import Learner
-from suffice.models.bayesian.nodes.glm import WITH_DISPERSION, GLMNode, check_fits, n_shapes
+from suffice.models.bayesian.nodes.contract import NodeKind, NodeLearner, NodeOptions
+from suffice.models.bayesian.nodes.glm import GLMNode, check_fits, n_shapes
 from suffice.models.bayesian.nodes.glm_rows import design_of
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class GLMKind:
+class GLMKind(NodeKind):
     """A node that is a `GLM` of its parents. Without a model: logistic, softmax or Gaussian, as the column is."""
 
     model: Any = None
@@ -36,23 +36,23 @@ class GLMKind:
         """What the node's own column holds; None where the column says."""
         if self.model is None:
             return None
-        return "discrete" if self.model._law_name() in ("binomial", "multinomial") else "real"
+        return "discrete" if self.model._task().options.family.labels else "real"
 
     @property
     def counts(self) -> bool:
         """Whether the node's column holds counts."""
-        return self.model is not None and self.model._law_name() in ("poisson", "negative_binomial")
+        return self.model is not None and self.model._task().options.family.name in ("poisson", "negative_binomial")
 
     @property
     def states(self) -> tuple[Hashable, ...] | None:
         """The states that the family declares: Bernoulli(states=...), Categorical(states=...)."""
-        found = None if self.model is None else self.model._law_option("states")
+        found = None if self.model is None else self.model._task().options.states
         return None if found is None or self.column != "discrete" else tuple(found)
 
     def _model(self, family: Domain) -> Any:
         if self.model is not None:
             return self.model
-        from suffice.models.glm.model import GLM
+        from suffice.models.glm.declaration import GLM
 
         node = family.variables[-1]
         return GLM("gaussian" if node.kind != "discrete" else "binomial" if node.card == 2 else "multinomial")
@@ -62,9 +62,9 @@ class GLMKind:
         name, found = family.names[-1], family.variables[-1]
         if self.model is None:
             return
-        if self.model._law_name() == "multivariate_gaussian":
+        if self.model._task().options.family.name == "multivariate_gaussian":
             raise OptionError(f"nodes[{name!r}] is a GLM of vectors; a node is one column. Use family='gaussian'.")
-        if self.model._law_name() == "ordinal":
+        if self.model._task().options.family.name == "ordinal":
             raise OptionError(
                 f"nodes[{name!r}] is a GLM of ordered labels, which is not offered as a node. Use "
                 "family='multinomial', or fit the GLM by itself."
@@ -80,30 +80,31 @@ class GLMKind:
             )
         if (found.kind == "discrete") != (self.column == "discrete"):
             held = f"the states {listing(found.states)}" if found.kind == "discrete" else f"{found.kind} numbers"
+            law = self.model._task().options.family.name
             raise OptionError(
-                f"nodes[{name!r}] is a GLM of the {self.model._law_name()} family, whose column is {self.column}; "
-                f"found {held}. Declare states=, or choose another family."
+                f"nodes[{name!r}] is a GLM of the {law} family, whose column is {self.column}; found {held}. Declare "
+                "states=, or choose another family."
             )
 
-    def learner(self, family: Domain, wishes: Any) -> Learner:
+    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
         """By the fit of the model; its prior is its own, or that of the network for this node alone."""
         from suffice.models.bayesian.nodes.glm_learner import GLMLearner
 
         model, name = self._model(family), family.names[-1]
-        own = wishes.prior.get(name) if isinstance(wishes.prior, Mapping) else None
+        own = options.prior.get(name) if isinstance(options.prior, Mapping) else None
         if own is not None:
             if model._options["prior"] is not None:
                 raise OptionError(f"{name!r} has a prior in prior= and one in its GLM; give one of them.")
             model = type(model)(**{**model._options, "prior": own})
-        if wishes.estimate == "mean" and model._options["prior"] is not None:
+        if options.estimate == "mean" and model._options["prior"] is not None:
             raise OptionError(
                 f"estimate='mean': the posterior mean of the GLM node {name!r} has no closed form. Use estimate='map', "
                 "or leave it out: such nodes then have the posterior mode."
             )
-        learner: Learner = GLMLearner(model, wishes.unseen)
+        learner: NodeLearner = GLMLearner(model, options.unseen)
         return learner
 
-    def given(self, family: Domain, values: Any, wishes: Any) -> GLMNode:
+    def given(self, family: Domain, values: Any, options: NodeOptions) -> GLMNode:
         """A fitted node, a fitted GLM of the parents, or numbers.
 
         Numbers are a dict with "coefficients" (by name, or an array with the intercept first; of a softmax a row for
@@ -118,7 +119,7 @@ class GLMKind:
                 )
             return values
         model = self._model(family)
-        if hasattr(values, "_learned_result"):
+        if is_glm(values):
             return _from_fitted(family, values)
         if not isinstance(values, Mapping) or not {"coefficients"} <= set(values) <= _KEYS:
             raise OptionError(
@@ -131,13 +132,20 @@ class GLMKind:
         """Coefficients of a node over a family, and its dispersion or size."""
         model = self._model(family)
         design = design_of(family, model._options["fit_intercept"])
-        name = model._law_name()
+        name = model._task().options.family.name
         outputs = family.variables[-1].card - 1 if name == "multinomial" else 1
         return design.size * outputs + n_shapes(model)
 
     def factor_scopes(self, family: Domain) -> list[tuple[Hashable, ...]]:
         """Variables of the table that a node over a family brings into the junction tree."""
         return [tuple(v.name for v in family.variables if v.kind == "discrete")]
+
+
+def is_glm(value: Any) -> bool:
+    """Whether a user has given a `GLM`."""
+    from suffice.models.glm.declaration import GLM
+
+    return isinstance(value, GLM)
 
 
 _KEYS = {"coefficients", "dispersion", "size"}
@@ -148,7 +156,7 @@ def _is_real(family: Domain, name: Hashable) -> bool:
 
 
 def _from_fitted(family: Domain, fitted: Any) -> GLMNode:
-    learned = fitted._learned_result
+    learned = fitted.fitted_
     names = [column.variable.name if hasattr(column, "variable") else column for column in learned.design.columns]
     if tuple(names) != family.names[:-1]:
         raise OptionError(
@@ -172,10 +180,11 @@ def _from_fitted(family: Domain, fitted: Any) -> GLMNode:
 
 def _from_numbers(family: Domain, model: Any, values: Mapping[str, Any]) -> GLMNode:
     from suffice.models.bayesian.nodes.glm_learner import check_states
-    from suffice.models.glm.learned import Learned
+    from suffice.models.glm.fitted import GLMFitted
     from suffice.solvers.information import Information
 
-    node, law = family.variables[-1], model._law_name()
+    options = model._task().options
+    node, law = family.variables[-1], options.family.name
     discrete = node.kind == "discrete"
     if discrete:
         check_states(model, family)
@@ -185,22 +194,21 @@ def _from_numbers(family: Domain, model: Any, values: Mapping[str, Any]) -> GLMN
         wanted = model._options["reference"]
         reference = node.card - 1 if wanted is None else node.index(wanted)
     beta = _coefficients(family, design.names, values["coefficients"], node.card - 1 if law == "multinomial" else 1)
-    free = law in WITH_DISPERSION
+    free = options.family.free_dispersion
     dispersion = _positive(family, values, "dispersion") if free else 1.0
     size = _positive(family, values, "size") if law == "negative_binomial" else None
     odd = set(values) - {"coefficients"} - ({"dispersion"} if free else set()) - ({"size"} if size else set())
     if odd:
         raise OptionError(f"fixed[{node.name!r}] has {listing(sorted(odd))}, which the {law} family has not.")
-    link = "logit" if law == "multinomial" else model._family()[1].name
-    learned = Learned(
-        design,
-        law,
-        link,
-        beta,
-        Information(np.zeros((0, 0))),
-        dispersion,
-        dispersion,
-        size,
+    learned = GLMFitted(
+        design=design,
+        family=law,
+        link=options.link.name,
+        beta=beta,
+        information=Information(np.zeros((0, 0))),
+        dispersion=dispersion,
+        ml_dispersion=dispersion,
+        size=size,
         n_params=beta.size,
         classes=tuple(node.states) if discrete else None,
         reference=reference,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from suffice import storage
 from suffice.domain import Domain
 from suffice.errors import DataError, EstimateError, OptionError, SufficeError, listing
-from suffice.models.bayesian.nodes.contract import Alone, Columns
+from suffice.fitting.report import Certificate, Report
+from suffice.models.bayesian.nodes.contract import Columns, NodeLearner
 from suffice.models.bayesian.nodes.glm import GLMNode
 from suffice.models.bayesian.nodes.glm_rows import design_of, places_of, question_of, rows_of, table_of
 from suffice.statistics import Statistic, Summary
@@ -20,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class GLMLearner(Alone):
+class GLMLearner(NodeLearner):
     """Learns a generalised linear model of the parents; `model` holds its options, its prior among them.
 
     `unseen` says what becomes of a state of a parent that never occurs where there is no prior: it counts as the first
@@ -48,6 +49,10 @@ class GLMLearner(Alone):
         """Whether the node is learned from whole rows, which EM has only where all rows show the family."""
         return any(variable.kind != "discrete" for variable in domain.variables)
 
+    def for_em(self, *, filled: bool) -> Self:
+        """A step of EM."""
+        return replace(self, in_steps=True, unseen="uniform" if filled else self.unseen)
+
     def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
         """The counts of the family, or its distinct rows where some of it is real."""
         if self.in_steps and self.needs_rows(domain):
@@ -59,9 +64,10 @@ class GLMLearner(Alone):
 
     def learn(self, domain: Domain, summary: Summary) -> GLMNode:
         """The fitted node."""
-        from suffice.engines.linear_predictor import with_one_blas_thread
+        from suffice.engines.workers import with_one_blas_thread
+        from suffice.fitting.driver import solve
         from suffice.models.glm.input import Rows
-        from suffice.models.glm.rows import Read
+        from suffice.models.glm.rows import RegressionData, with_reference
 
         name = domain.names[-1]
         columns, weights = rows_of(domain, summary)
@@ -71,14 +77,16 @@ class GLMLearner(Alone):
         design = design_of(domain, self.model._options["fit_intercept"], columns, weights)
         table, _ = table_of(domain.names[:-1], places_of(domain, design), columns, len(weights))
         rows = Rows(design.block(table, response, weights).chosen(np.flatnonzero(weights)))
-        read = Read(design, rows, float(weights.sum()), classes, given=len(weights))
+        task = self.model._task()
+        data = RegressionData(design, rows, float(weights.sum()), classes, rows=summary.rows)
+        data = with_reference(data, task.options)
         try:
-            learned = with_one_blas_thread(lambda: self.model._kept(read))
+            fit = with_one_blas_thread(lambda: solve(task.problem(data, None), data, self.model._control()))
         except SufficeError as error:
             raise type(error)(f"The GLM node {name!r}: {error}") from error
-        if self.in_steps:
-            learned = _with_all_states(domain, learned)
-        report = replace(self.model._receipt(learned, read), rows=summary.rows)
+        report = fit.report
+        assert report is not None
+        learned = _with_all_states(domain, fit.fitted) if self.in_steps else fit.fitted
         return GLMNode(
             domain,
             self.model,
@@ -87,9 +95,9 @@ class GLMLearner(Alone):
             unseen="nan" if self.unseen == "nan" and self.model._options["prior"] is None else "uniform",
             size=float(weights.sum()),
             estimate="mle" if self.model._options["prior"] is None else "map",
-            notes=self._notes(domain, design, learned),
-            directions=_directions(domain, learned),
-            undecided=learned.certificate.exists is None,
+            notes=self._notes(domain, design, report),
+            directions=_directions(domain, report.certificate),
+            undecided=report.certificate.exists is None,
             report=report,
         )
 
@@ -100,7 +108,7 @@ class GLMLearner(Alone):
         if variable.kind == "discrete":
             check_states(self.model, domain)
             return values, tuple(variable.states)
-        family, _ = self.model._family()
+        family = self.model._task().options.one_family
         wrong = ~family.allowed(values)
         if wrong.any():
             raise DataError(
@@ -111,14 +119,12 @@ class GLMLearner(Alone):
 
     def _dispersion(self, learned: Any) -> float:
         """That of the largest likelihood; a conjugate prior and a known number bring their own."""
-        from suffice.models.glm.figures import is_number
-
-        known = is_number(self.model._known_dispersion()) or learned.posterior is not None
+        known = self.model._task().options.known_dispersion is not None or learned.posterior is not None
         return float(learned.dispersion if known or not learned.free_dispersion else learned.ml_dispersion)
 
-    def _notes(self, domain: Domain, design: Any, learned: Any) -> tuple[str, ...]:
+    def _notes(self, domain: Domain, design: Any, report: Report) -> tuple[str, ...]:
         name = domain.names[-1]
-        found = [f"{name!r}: {warning}" for warning in learned.warnings]
+        found = [f"{name!r}: {warning}" for warning in report.warnings]
         for parent, places in zip(domain.variables[:-1], places_of(domain, design), strict=True):
             never = [] if places is None else [parent.states[at] for at in np.flatnonzero(places < 0).tolist()]
             if not never:
@@ -132,15 +138,15 @@ class GLMLearner(Alone):
             found.append(
                 f"The states {listing(never)} of {parent.name!r} never occur; their effect on {name!r} is {what}."
             )
-        if learned.outcome is not None and not learned.outcome.converged:
-            found.append(f"The coefficients of {name!r} did not come to rest: {learned.outcome.stop_reason}.")
+        if not report.converged:
+            found.append(f"The coefficients of {name!r} did not come to rest: {report.stop_reason}.")
         return tuple(found)
 
 
 def check_states(model: Any, domain: Domain) -> None:
     """Raise unless the node has as many states as its family needs."""
     node = domain.variables[-1]
-    if model._law_name() == "binomial" and node.card != 2:
+    if model._task().options.family.name == "binomial" and node.card != 2:
         raise OptionError(
             f"nodes[{node.name!r}] is a GLM of the binomial family, which has two states; found {node.card}: "
             f"{listing(node.states)}. Declare two states=, the second being success, or use family='multinomial'."
@@ -182,12 +188,12 @@ def _of_coefficients(learned: Any) -> tuple[Floats, Floats | None]:
     return learned.beta, learned.direction
 
 
-def _directions(domain: Domain, learned: Any) -> tuple[str, ...]:
+def _directions(domain: Domain, certificate: Certificate) -> tuple[str, ...]:
     """What runs to infinity, by coefficient and node."""
-    if learned.certificate.exists is not False:
+    if certificate.exists is not False:
         return ()
     found = tuple(
         f"{'coefficient ' if words.endswith('infinity') else ''}{words} in {domain.names[-1]!r}"
-        for words in learned.certificate.directions
+        for words in certificate.directions
     )
     return found or (f"the likelihood of {domain.names[-1]!r} rises for ever",)

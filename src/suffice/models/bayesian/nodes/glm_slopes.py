@@ -92,8 +92,8 @@ def slopes_of(node: GLMNode, summary: Summary) -> Slopes:
 
 
 def sides_of(node: GLMNode, summary: Summary) -> tuple[Floats, Floats, Floats | None]:
-    """Both sides (k, m) of the score equations, a row, and what a prior adds; see `suffice.models.glm.moments`."""
-    from suffice.models.glm.moments import prior_pull, sides_of_numbers
+    """Both sides (k, m) of the score equations, a row, and what a prior adds; see `suffice.models.glm.matched`."""
+    from suffice.models.glm.matched import prior_pull, sides_of_numbers
 
     columns, weights = rows_of(node.domain, summary)
     eta, y = node._eta(columns, len(weights)), np.asarray(columns[node.name], dtype=np.float64)
@@ -111,7 +111,7 @@ def sides_of(node: GLMNode, summary: Summary) -> tuple[Floats, Floats, Floats | 
         design = (node.learned.design.matrix(table.part(some)) * weights[some, None]).T
         found += design @ seen[some], design @ told[some]
     total = float(weights.sum())
-    pull = prior_pull(node.model, node.learned, found[0] - found[1])
+    pull = prior_pull(node.model._task().options, node.learned, found[0] - found[1])
     return found[0] / total, found[1] / total, None if pull is None else pull / total
 
 
@@ -150,12 +150,12 @@ def slope_gap(node: GLMNode, summary: Summary) -> float:
 
 
 def _gap_of_shape(node: GLMNode, summary: Summary) -> float:
-    from suffice.models.glm.families import NegativeBinomialFamily, Totals
-    from suffice.models.glm.figures import is_number
+    from suffice.models.glm.families import NegativeBinomialFamily
+    from suffice.models.glm.family import Totals
 
-    wishes = node.model._wishes()
-    estimated = node.learned.free_dispersion and not is_number(wishes.dispersion) and node.learned.posterior is None
-    if not estimated and not wishes.free_size:
+    options = node.model._task().options
+    free = node.learned.free_dispersion and options.known_dispersion is None
+    if not (free and node.learned.posterior is None) and not options.free_size:
         return 0.0
     columns, weights = rows_of(node.domain, summary)
     mean, y = node.mean(columns, len(weights)), np.asarray(columns[node.name])
@@ -205,9 +205,7 @@ def loss_bound(node: GLMNode, summary: Summary) -> float | None:
 
 def _left_of_squares(node: GLMNode, columns: Any, weights: Floats, square: float) -> float | None:
     """Least squares, with the variance at its best on both sides: n/2 log(S / (S - g' (X'X)^-1 g))."""
-    from suffice.models.glm.figures import is_number
-
-    if is_number(node.model._wishes().dispersion):
+    if node.model._task().options.known_dispersion is not None:
         return 0.5 * square / node.dispersion
     left = float(weights @ (columns[node.name] - node.mean(columns, len(weights))) ** 2)
     return float(-0.5 * weights.sum() * np.log1p(-square / left)) if 0 <= square < left else None

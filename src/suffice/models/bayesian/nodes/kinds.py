@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing
-from suffice.fitting.template import TemplateEstimator
 from suffice.models.bayesian.labelled_values import by_label
-from suffice.models.bayesian.nodes.contract import Learner, Node
+from suffice.models.bayesian.nodes.contract import Node, NodeKind, NodeLearner, NodeOptions
 from suffice.models.bayesian.nodes.glm import GLMNode
-from suffice.models.bayesian.nodes.glm_kind import GLMKind
+from suffice.models.bayesian.nodes.glm_kind import GLMKind, is_glm
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.linear_gaussian_batch import BatchLearner
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior
@@ -23,50 +22,12 @@ from suffice.models.bayesian.nodes.noisy_or import NoisyOrNode, given_noisy_or
 from suffice.models.bayesian.nodes.noisy_or_chain import factor_scopes
 from suffice.models.bayesian.nodes.noisy_or_learner import NoisyOrLearner, read_active
 from suffice.models.bayesian.nodes.table import TableNode
-from suffice.models.bayesian.nodes.table_batch import TableBatchLearner
+from suffice.models.bayesian.nodes.table_learner import TableLearner
 from suffice.models.bayesian.priors import linear_prior, noisy_or_prior, table_prior
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the network says to all its nodes.
-
-    `prior` is as the user gave it; `pool` names the real columns; `tied` says that the node shares its parameters.
-    """
-
-    prior: Any = None
-    sample_size: float = 10.0
-    estimate: str | None = None
-    unseen: str = "uniform"
-    pool: tuple[Hashable, ...] = ()
-    tied: bool = False
-
-
-class NodeKind(Protocol):
-    """A kind of node, with its options."""
-
-    kind: ClassVar[str]
-
-    @property
-    def column(self) -> Literal["discrete", "real"] | None:
-        """What the node's own column holds; None where the column itself says."""
-        ...
-
-    def check(self, family: Domain) -> None:
-        """Raise where a family (parents, node) cannot have this kind."""
-        ...
-
-    def learner(self, family: Domain, wishes: Wishes) -> Learner:
-        """How a node of this kind is learned."""
-        ...
-
-    def given(self, family: Domain, values: Any, wishes: Wishes) -> Any:
-        """The node whose parameters are given: numbers, or a fitted node of this kind over the same family."""
-        ...
-
-
-@dataclass(frozen=True)
-class TableKind:
+class TableKind(NodeKind):
     """P(node | parents) as a table: one row for each joint state of discrete parents."""
 
     kind: ClassVar[str] = TableNode.kind
@@ -76,12 +37,12 @@ class TableKind:
         """Node and parents have states."""
         check_discrete(self.kind, family)
 
-    def learner(self, family: Domain, wishes: Wishes) -> Learner:
+    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
         """Row by row."""
-        prior = table_prior(wishes.prior, family, wishes.sample_size)
-        return TableBatchLearner(prior, wishes.estimate or "mean", wishes.unseen)
+        prior = table_prior(options.prior, family, options.sample_size)
+        return TableLearner(prior, options.estimate or "mean", options.unseen)
 
-    def given(self, family: Domain, values: Any, wishes: Wishes) -> TableNode:
+    def given(self, family: Domain, values: Any, options: NodeOptions) -> TableNode:
         """An array with axes (parents, node), values by label in any order, or a fitted node."""
         if isinstance(values, TableNode):
             if _same_layout(values.domain, family):
@@ -91,7 +52,7 @@ class TableKind:
 
 
 @dataclass(frozen=True)
-class LinearGaussianKind:
+class LinearGaussianKind(NodeKind):
     """A linear regression on the real parents, one for each joint state of the discrete parents."""
 
     kind: ClassVar[str] = LinearGaussianNode.kind
@@ -102,34 +63,34 @@ class LinearGaussianKind:
         if family.variables[-1].kind == "discrete":
             raise _unfit(self.kind, family, "a column of numbers", "Declare states={...: 'real'} or choose 'table'.")
 
-    def learner(self, family: Domain, wishes: Wishes) -> Learner:
+    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
         """From moments, those of the pool where there are no discrete parents."""
         name = family.names[-1]
-        prior = linear_prior(wishes.prior, family, wishes.pool)
-        if wishes.tied and isinstance(prior, JointPrior):
+        prior = linear_prior(options.prior, family, options.pool)
+        if options.tied and isinstance(prior, JointPrior):
             raise OptionError(
                 f"{name!r} is tied, and a NormalWishart prior gives every node a prior of its own. Use a "
                 "LinearGaussianPrior."
             )
         # Tied nodes read the moments of their own family, which add up by position.
-        return BatchLearner(prior, wishes.estimate or "mean", wishes.unseen, () if wishes.tied else wishes.pool)
+        return BatchLearner(prior, options.estimate or "mean", options.unseen, () if options.tied else options.pool)
 
-    def given(self, family: Domain, values: Any, wishes: Wishes) -> LinearGaussianNode:
+    def given(self, family: Domain, values: Any, options: NodeOptions) -> LinearGaussianNode:
         """A pair (weights, variance) in the shapes of `weights_` and `variance_`, or a fitted node."""
         if isinstance(values, LinearGaussianNode):
             _refuse_other_layout(values, family)
             # The pool says where the node reads its moments in this network; it is no parameter.
-            return replace(values, pool=wishes.pool)
+            return replace(values, pool=options.pool)
         if not isinstance(values, tuple | list) or len(values) != 2:
             raise OptionError(
                 f"fixed[{family.names[-1]!r}] is {values!r}; a linear-Gaussian node is given as (weights, variance), "
                 "intercept first, or as a fitted node."
             )
-        return replace(LinearGaussianNode.given(family, *values), pool=wishes.pool)
+        return replace(LinearGaussianNode.given(family, *values), pool=options.pool)
 
 
 @dataclass(frozen=True)
-class NoisyOr:
+class NoisyOr(NodeKind):
     """A noisy-OR node: each active parent may cause the node by itself; parameters grow linearly with the parents.
 
     P(absent | parents) = exp(-(w_0 + sum of w[state])), w >= 0. The node has two states; its parents two or more.
@@ -173,17 +134,17 @@ class NoisyOr:
                 f"its parents {listing(family.names[:-1])}."
             )
 
-    def learner(self, family: Domain, wishes: Wishes) -> Learner:
+    def learner(self, family: Domain, options: NodeOptions) -> NodeLearner:
         """By Newton's method from the counts of the family."""
-        pseudo = noisy_or_prior(wishes.prior, family)
-        if wishes.estimate == "mean" and pseudo is not None:
+        pseudo = noisy_or_prior(options.prior, family)
+        if options.estimate == "mean" and pseudo is not None:
             raise OptionError(
                 f"estimate='mean': the posterior mean of the noisy-OR node {family.names[-1]!r} has no closed form. "
                 "Use estimate='map', or leave it out: such nodes then have the posterior mode."
             )
-        return NoisyOrLearner(self._active(family), self.leak, pseudo, wishes.unseen)
+        return NoisyOrLearner(self._active(family), self.leak, pseudo, options.unseen)
 
-    def given(self, family: Domain, values: Any, wishes: Wishes) -> NoisyOrNode:
+    def given(self, family: Domain, values: Any, options: NodeOptions) -> NoisyOrNode:
         """A dict {"leak": probability, "inhibitors": {parent: probability or {state: probability}}}, or a node."""
         if isinstance(values, NoisyOrNode):
             _refuse_other_layout(values, family)
@@ -247,11 +208,10 @@ def read_kind(node: Hashable, given: Any) -> NodeKind:
     """The kind that a user names: by its name, or as an object with options."""
     if isinstance(given, str) and given in KINDS:
         return KINDS[given]
-    if isinstance(given, TemplateEstimator) and hasattr(given, "_law_name"):
+    if is_glm(given):
         return GLMKind(given)
-    if not isinstance(given, str | type) and getattr(given, "kind", None) in KINDS and hasattr(given, "learner"):
-        found: NodeKind = given
-        return found
+    if isinstance(given, NodeKind) and given.kind in KINDS:
+        return given
     raise OptionError(
         f"nodes[{node!r}] is {given!r}; expected one of {listing(KINDS)}, or a kind with options such as NoisyOr(...) "
         "or GLM(family=...)."
@@ -267,10 +227,10 @@ def kind_of(family: Domain, given: Any = None) -> NodeKind:
     return chosen
 
 
-def wanted_column(node: Hashable, given: Any, declared: Variable | None) -> Variable | None:
+def required_column(node: Hashable, given: Any, declared: Variable | None) -> Variable | None:
     """The variable to read a node's column as, where its kind is named; a declaration that contradicts is an error."""
     kind = read_kind(node, given)
-    states = getattr(kind, "states", None)
+    states = kind.states
     if kind.column is None:
         return declared
     if declared is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.families.normal_wishart import NormalWishart
 from suffice.families.regression import EXACT_COLUMNS, LeastSquares, Products, least_squares
 from suffice.families.regression_law import PseudoRows
+from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode, products_of, statistic_of
 from suffice.models.bayesian.nodes.regressions import Codes, Floats
 from suffice.statistics import Statistic, Summary
@@ -81,7 +83,7 @@ class JointPrior:
 
 
 @dataclass(frozen=True)
-class LinearGaussianLearner:
+class LinearGaussianLearner(NodeLearner):
     """Learns a linear-Gaussian node from moments.
 
     With a `prior`, `estimate` is ``"mean"`` (posterior mean) or ``"map"`` (joint mode in weights and variance).
@@ -94,6 +96,14 @@ class LinearGaussianLearner:
     estimate: str = "mean"
     unseen: str = "uniform"
     pool: tuple[Hashable, ...] = ()
+
+    def of_family(self) -> Self:
+        """The moments of the family alone."""
+        return replace(self, pool=())
+
+    def for_em(self, *, filled: bool) -> Self:
+        """From the moments of the family; joint states without rows have a regression in the steps."""
+        return replace(self, pool=(), unseen="uniform" if filled else self.unseen)
 
     def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
         """The moments of the pool or of the family, by the joint states of discrete parents."""

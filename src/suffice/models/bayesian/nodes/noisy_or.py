@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.answers import MOST_AXES
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
-from suffice.models.bayesian.nodes.contract import Columns, Factor, OfFamily, UnitFree
+from suffice.models.bayesian.nodes.contract import Columns, Factor, UnitFree
 from suffice.models.bayesian.nodes.noisy_or_chain import (
     MOST_IN_TABLE,
     ChainCounts,
@@ -43,7 +43,7 @@ MOST_CELLS = 2**24
 
 
 @dataclass(frozen=True)
-class NoisyOrNode(OfFamily, UnitFree):
+class NoisyOrNode(UnitFree):
     """A fitted or given noisy-OR node.
 
     `weights` (m,) holds w_0 first where there is a `leak`, then the weights of the active states of each parent, in

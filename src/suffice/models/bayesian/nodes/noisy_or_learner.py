@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, OptionError, listing
-from suffice.models.bayesian.nodes.contract import Alone
+from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.models.bayesian.nodes.noisy_or import NoisyOrNode, labels_of, places_of
 from suffice.models.bayesian.nodes.noisy_or_chain import ChainCounts, chain_scopes, learned_by_chain
 from suffice.models.bayesian.nodes.noisy_or_trials import Trials
@@ -26,7 +27,7 @@ MADE_UP = 0.5
 
 
 @dataclass(frozen=True)
-class NoisyOrLearner(Alone):
+class NoisyOrLearner(NodeLearner):
     """Learns a noisy-OR from the counts of its family, expected ones too.
 
     `active` gives, for each parent and last the node, the active states, or None for all but the first. `pseudo` is a
@@ -42,6 +43,10 @@ class NoisyOrLearner(Alone):
     pseudo: float | None = None
     unseen: str = "uniform"
     in_steps: bool = False
+
+    def for_em(self, *, filled: bool) -> Self:
+        """A step of EM."""
+        return replace(self, in_steps=True, unseen="uniform" if filled else self.unseen)
 
     def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
         """The counts of the family, or of its chain."""

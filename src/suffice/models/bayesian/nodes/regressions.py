@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, OptionError, SizeError, listing
 from suffice.families.base import as_floats
-from suffice.models.bayesian.nodes.contract import Columns, OfFamily
+from suffice.models.bayesian.nodes.contract import Columns, FittedNode
 from suffice.models.bayesian.nodes.lookup import row_positions
 from suffice.table import Table
 
@@ -35,7 +35,7 @@ ON_POINT = 1e-9
 
 
 @dataclass(frozen=True)
-class Regressions(OfFamily):
+class Regressions(FittedNode):
     """P(node | parents) of a linear-Gaussian node. `domain` holds the parents in declared order, then the node.
 
     `configurations` (k, b) are the joint states of the b discrete parents that have a regression of their own; without

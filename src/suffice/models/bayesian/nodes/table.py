@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import default_limit, in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
-from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, OfFamily, UnitFree
+from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, UnitFree
 from suffice.options import doubles
 from suffice.records import checked, record, replace
 from suffice.table import Table
@@ -41,7 +41,7 @@ MOST_CELLS = 2**24
 
 
 @record(frozen=True, eq=False)
-class TableNode(OfFamily, UnitFree):
+class TableNode(UnitFree):
     """A fitted table.
 
     `rows` (k, card) holds the probabilities of the kept parent configurations: all of them in lexicographic order

@@ -16,10 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.domain import Domain
 from suffice.models.bayesian.nodes.lookup import numbers_alike
+from suffice.statistics import FamilyCounts, Summary
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
+
+#: Larger tables gain nothing from others beside them.
+FEW_CELLS = 4096
+#: Where tables of more cells lie is not kept for the next fit.
+KEPT_CELLS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -101,3 +108,20 @@ def layout_of(shapes: tuple[tuple[int, ...], ...]) -> Layout:
         first_cells=np.cumsum(cells) - cells,
         uniform=np.repeat(1.0 / cards, cards),
     )
+
+
+def counts_laid_out(domains: Sequence[Domain], summary: Summary) -> tuple[Layout, Floats] | None:
+    """All counts of a summary that holds those of these families, in this order, and nothing else."""
+    answers = summary.answers
+    if not isinstance(answers, FamilyCounts) or answers.families != tuple([domain.names for domain in domains]):
+        return None
+    layout = layout_of(answers.shapes)
+    return layout, answers.cells[layout.taken]
+
+
+def lay_out(tables: Sequence[NDArray[Any]]) -> tuple[Layout, Floats]:
+    """Where tables of counts lie, and their cells as they lie; kept for the next fit where they are few."""
+    shapes = tuple([table.shape for table in tables])
+    few = sum([table.size for table in tables]) <= KEPT_CELLS
+    layout = layout_of(shapes) if few else layout_of.__wrapped__(shapes)
+    return layout, layout.flat(tables)

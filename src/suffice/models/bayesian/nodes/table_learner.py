@@ -1,16 +1,24 @@
-"""How a table is learned from the counts of its family, and the Dirichlet prior of its rows."""
+"""How tables are learned from the counts of their families, and the Dirichlet prior of their rows.
+
+A table by itself costs little arithmetic and many small steps. Laid out side by side, a hundred tables take as many
+steps as a few.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import CountTable
 from suffice.domain import Domain
-from suffice.models.bayesian.nodes.contract import Alone
-from suffice.models.bayesian.nodes.table import TableNode
+from suffice.models.bayesian.nodes.contract import NodeLearner
+from suffice.models.bayesian.nodes.table import TableNode, keeps_all
+from suffice.models.bayesian.nodes.table_layout import FEW_CELLS, Layout, counts_laid_out, lay_out
 from suffice.statistics import Counts, Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -40,8 +48,8 @@ class DirichletRows:
 
 
 @dataclass(frozen=True)
-class TableLearner(Alone):
-    """Learns a table from the counts of its family."""
+class TableLearner(NodeLearner):
+    """Learns a table from the counts of its family; many tables in one go."""
 
     prior: DirichletRows | None = None
     estimate: str = "mean"
@@ -51,6 +59,17 @@ class TableLearner(Alone):
         """The counts of the family."""
         return (Counts(domain.names),)
 
+    @classmethod
+    def learn_many(
+        cls, learners: Sequence[TableLearner], domains: Sequence[Domain], summary: Summary
+    ) -> list[TableNode]:
+        """Tables with as many states together."""
+        return learn_tables(learners, domains, summary)
+
+    def for_em(self, *, filled: bool) -> Self:
+        """Rows without weight are uniform in the steps."""
+        return replace(self, unseen="uniform") if filled else self
+
     def learn(self, domain: Domain, summary: Summary) -> TableNode:
         """The fitted table."""
         return self.learn_from(domain, summary[Counts(domain.names)])
@@ -58,3 +77,71 @@ class TableLearner(Alone):
     def learn_from(self, domain: Domain, table: CountTable) -> TableNode:
         """The fitted table, from counts, expected ones too."""
         return TableNode.from_counts(domain, table, self.prior, self.estimate, self.unseen)
+
+
+def learn_tables(learners: Sequence[TableLearner], domains: Sequence[Domain], summary: Summary) -> list[TableNode]:
+    """The fitted nodes, as each learner alone would fit them."""
+    distinct = {id(one): one for one in learners}.values()
+    alike = {(one.prior is None, one.unseen, one.estimate) for one in distinct}
+    if len(alike) == 1 and _stackable(learners[0]) and (laid := counts_laid_out(domains, summary)) is not None:
+        return _learned(learners, domains, *laid)
+    tables = [summary[Counts(domain.names)] for domain in domains]
+    found: list[Any] = [None] * len(learners)
+    groups: dict[Hashable, list[int]] = {}
+    for at, (one, table) in enumerate(zip(learners, tables, strict=True)):
+        if _stackable(one) and keeps_all(table) and table.size <= FEW_CELLS:
+            groups.setdefault((one.prior is None, one.unseen), []).append(at)
+        else:
+            found[at] = one.learn_from(domains[at], table)
+    for chosen in groups.values():
+        some, families = [learners[at] for at in chosen], [domains[at] for at in chosen]
+        nodes = _learned(some, families, *lay_out([tables[at].dense() for at in chosen]))
+        for at, node in zip(chosen, nodes, strict=True):
+            found[at] = node
+    return found
+
+
+def _stackable(learner: TableLearner) -> bool:
+    """Whether a table can be learned with others: not if an error of its own is to name the node."""
+    return learner.unseen != "raise" and learner.estimate != "map"
+
+
+def _learned(
+    learners: Sequence[TableLearner], domains: Sequence[Domain], layout: Layout, counts: Floats
+) -> list[TableNode]:
+    """The nodes of tables of counts, all with a prior or all without."""
+    found: list[Any] = [None] * len(domains)
+    if learners[0].prior is not None:
+        alpha = _pseudo_counts(learners, layout)
+        both = counts + alpha
+        rows = both / layout.sums_at(both)
+        for group in layout.groups:
+            mine, seen, prior, default = *map(group.matrix, (rows, counts, alpha)), _uniform(group.card)
+            for at, place in group.members:
+                found[at] = TableNode(domains[at], mine[place], seen[place], default, None, prior[place], "mean")
+        return found
+    undefined = learners[0].unseen == "nan"
+    total = layout.sums_at(counts)
+    rows = np.full(len(counts), np.nan) if undefined else layout.uniform.copy()
+    np.divide(counts, total, out=rows, where=total > 0)
+    for group in layout.groups:
+        mine, seen, default = group.matrix(rows), group.matrix(counts), _uniform(group.card, undefined)
+        for at, place in group.members:
+            found[at] = TableNode(domains[at], mine[place], seen[place], default)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _uniform(card: int, undefined: bool = False) -> Floats:
+    """The row of a configuration that is not kept, or NaN where it is undefined."""
+    row = np.full(card, np.nan if undefined else 1.0 / card)
+    row.flags.writeable = False
+    return row
+
+
+def _pseudo_counts(learners: Sequence[TableLearner], layout: Layout) -> Floats:
+    """The pseudo-counts of all cells as they lie; those with one number a table are written together."""
+    alphas = [learner.prior.alpha for learner in learners if learner.prior is not None]
+    if not any(alpha.ndim for alpha in alphas):
+        return np.repeat(np.array([alphas[at] for at in layout.order], dtype=np.float64), layout.sizes)
+    return layout.flat([np.broadcast_to(alpha, shape) for alpha, shape in zip(alphas, layout.shapes, strict=True)])

@@ -10,11 +10,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 from suffice.domain import Domain, Variable, state_key
 from suffice.errors import OptionError, listing
-from suffice.models.bayesian.nodes.contract import Learner
+from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.statistics import Statistic, Summary
 
 
@@ -40,18 +40,31 @@ def read_ties(tied: Any, nodes: Iterable[Hashable]) -> tuple[tuple[Hashable, ...
 
 
 @dataclass(frozen=True)
-class TiedLearner:
+class TiedLearner(NodeLearner):
     """Learns the nodes of a group from the statistics of all of them.
 
     `alone` learns one node; `members` are the families of the group. Every member gets the same parameters, to the bit.
     """
 
-    alone: Learner
+    alone: NodeLearner
     members: tuple[Domain, ...]
 
     def statistics(self, domain: Domain) -> tuple[Statistic, ...]:
         """Those of the member's own family."""
         return self.alone.statistics(domain)
+
+    @property
+    def of_one(self) -> Any:
+        """The learner of one node of the group."""
+        return self.alone
+
+    def of_family(self) -> Self:
+        """Tied nodes read their own families."""
+        return replace(self, alone=self.alone.of_family())
+
+    def for_em(self, *, filled: bool) -> Self:
+        """The steps of one node, for the whole group."""
+        return replace(self, alone=self.alone.for_em(filled=filled))
 
     def pooled(self, summary: Summary) -> Summary:
         """The statistics of all members together, as those of the first."""
@@ -79,7 +92,7 @@ class TiedLearner:
         ]
 
 
-def tie(learners: Mapping[Hashable, Learner], families: Mapping[Hashable, Domain]) -> TiedLearner:
+def tie(learners: Mapping[Hashable, NodeLearner], families: Mapping[Hashable, Domain]) -> TiedLearner:
     """The learner of a group from those of its members, whose families and learners must be alike.
 
     `families` lists the group; `learners` those members that have something to say, at least one.

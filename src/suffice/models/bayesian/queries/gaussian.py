@@ -22,6 +22,7 @@ class GaussianInference:
     """Questions to a fitted network whose nodes are all linear-Gaussian."""
 
     kind = "normal"
+    plan = None
 
     def __init__(self, nodes: Mapping[Hashable, LinearGaussianNode]) -> None:
         """Take the fitted nodes."""
@@ -50,7 +51,7 @@ class GaussianInference:
         law = self.query(names, given)
         return {name: law.marginal([name]) for name in names}
 
-    def most_probable(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
+    def map_query(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
         """The mode of the density given the evidence, which is the mean."""
         law = self.query(list(self.domain.names), given)
         return dict(zip(law.names, law.mean.tolist(), strict=True))

@@ -33,6 +33,7 @@ class MixedInference:
     """Questions to a fitted network that has discrete and real nodes."""
 
     kind = "mixed"
+    plan = None
 
     def __init__(self, nodes: Mapping[Hashable, Any]) -> None:
         """Take the fitted nodes."""
@@ -101,11 +102,11 @@ class MixedInference:
         with _possible(given):
             return {name: self._law(posterior, [name]) for name in asked}
 
-    def most_probable(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
+    def map_query(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
         """Not defined: densities and probabilities do not compare."""
         raise OptionError(
             "The most probable joint state is defined for networks of tables and for linear-Gaussian networks; this "
-            "one has both kinds of nodes. Name discrete variables: most_probable(given, variables=[...])."
+            "one has both kinds of nodes. Name discrete variables: map_query(given, variables=[...])."
         )
 
     def log_probability(self, given: Mapping[Any, Any] | None) -> float:

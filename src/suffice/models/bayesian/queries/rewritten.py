@@ -21,7 +21,7 @@ from suffice.graphs.directed import ancestors, topological_order
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.table import TableNode
-from suffice.models.bayesian.queries.plain import is_plain, plain_inference
+from suffice.models.bayesian.queries.exact import exact_inference
 from suffice.models.bayesian.queries.tables import log_prob_of_whole_rows
 from suffice.models.evidence import BY_SAMPLES, Evidence, RowLaws, read_evidence
 
@@ -51,6 +51,7 @@ class RewrittenInference:
     """Questions to a fitted network with nodes that exact engines do not take as they are."""
 
     kind = "mixed"
+    plan = None
 
     def __init__(self, nodes: Mapping[Hashable, Any]) -> None:
         """Take the fitted nodes."""
@@ -73,7 +74,7 @@ class RewrittenInference:
         found = Rewritten()
         for name in self._relevant([*names, *evidence.names]):
             node = self.nodes[name]
-            if not is_plain(node):
+            if not node.is_exact:
                 self._as_table(found, name, evidence)
             elif node.linear:
                 found.nodes[name] = _folded(node, found.folded)
@@ -121,9 +122,9 @@ class RewrittenInference:
         key = frozenset(found.nodes)
         as_they_are = all(found.nodes[name] is self.nodes.get(name) for name in found.nodes)
         if not as_they_are:
-            return plain_inference(found.nodes)
+            return exact_inference(found.nodes)
         if key not in self._kept:
-            self._kept[key] = plain_inference(found.nodes)
+            self._kept[key] = exact_inference(found.nodes)
         return self._kept[key]
 
     def _conditioned(
@@ -151,11 +152,11 @@ class RewrittenInference:
         asked = [name for name in self.domain.names if not self._real(name) or name not in (given or {})]
         return {name: self.query(name, given) for name in asked}
 
-    def most_probable(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
+    def map_query(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
         """Not defined: densities and probabilities do not compare."""
         raise OptionError(
             "The most probable joint state is defined for networks of tables and for linear-Gaussian networks; this "
-            "one has real and discrete nodes. Name discrete variables: most_probable(given, variables=[...])."
+            "one has real and discrete nodes. Name discrete variables: map_query(given, variables=[...])."
         )
 
     def log_probability(self, given: Mapping[Any, Any] | None) -> float:
@@ -187,7 +188,7 @@ class RewrittenInference:
         """Log density of each row; gaps and absent columns are summed and integrated out, distinct rows once each."""
         found, rows = log_prob_of_whole_rows(self.nodes, columns, n)
         kept = self._relevant(columns)
-        others = [self.nodes[name] for name in kept if not is_plain(self.nodes[name])]
+        others = [self.nodes[name] for name in kept if not self.nodes[name].is_exact]
         shown = _complete(columns, {name for node in others for name in node.domain.names}, n)
         rows, some = rows[~shown[rows]], rows[shown[rows]]
         if len(some) and columns:
@@ -277,7 +278,7 @@ class RewrittenInference:
     def _others_known(self, columns: Columns, n: int, scope: tuple[Hashable, ...]) -> tuple[Bools, Any]:
         """Rows that show the whole families of all generalised linear models, and how they are answered."""
         kept = self._relevant([*scope, *columns])
-        others = [self.nodes[name] for name in kept if not is_plain(self.nodes[name])]
+        others = [self.nodes[name] for name in kept if not self.nodes[name].is_exact]
         shown = {name for node in others for name in node.domain.names}
 
         def work(part: Columns, size: int, threads: int | None) -> Any:
@@ -291,7 +292,7 @@ class RewrittenInference:
 
         A factor that a row shows entirely says nothing about the rest of the row, so that any other will do.
         """
-        return plain_inference({name: stand_ins.get(name, self.nodes[name]) for name in kept})
+        return exact_inference({name: stand_ins.get(name, self.nodes[name]) for name in kept})
 
     def _by_states(self, columns: Columns, n: int, target: Hashable, near: Sequence[Hashable]) -> RowLaws:
         """P(target | row) where all its neighbours are known: by the nodes themselves, state by state."""

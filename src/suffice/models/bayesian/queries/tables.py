@@ -187,7 +187,7 @@ class TableInference:
         self.undefined.check(None if asked is None else [*asked, *hard, *soft], posterior.marginal)
         return posterior
 
-    def most_probable(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
+    def map_query(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
         """The most probable joint state that agrees with the evidence."""
         hard, soft = self.evidence(given)
         if self.undefined:

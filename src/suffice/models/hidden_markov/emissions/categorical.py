@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,8 @@ from suffice.families.base import state_codes, take_states
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
+from suffice.models.hidden_markov.emissions.moments import MatchedPart
+from suffice.models.hidden_markov.emissions.moments import of_rows as moments_of_rows
 from suffice.models.hidden_markov.emissions.standing import Standing, of_rows
 from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
 from suffice.options import doubles
@@ -135,6 +137,15 @@ class CategoricalEmission(Emission):
         if self.allowed is None:
             return np.full(self.size, len(self.states) - 1, np.int64)
         return np.asarray(self.allowed.sum(axis=1) - 1, dtype=np.int64)
+
+    def moments(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Iterator[MatchedPart]:
+        """Counts of symbols."""
+        named = [[f"{name}: {symbol}" for symbol in self.states] for name in names]
+        yield from moments_of_rows(named, statistics["counts"], parameters["probabilities"], self.pseudo)
+
+    def counted(self, statistics: Statistics, names: Sequence[str]) -> tuple[list[str], Floats, Floats] | None:
+        """The symbols of each state."""
+        return [f"{a}: {b}" for a in names for b in self.states], statistics["counts"], self.pseudo
 
     # -- further steps -----------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from suffice.errors import DataError, OptionError
 from suffice.models.hidden_markov.emissions.contract import Data, Emission, Floats, Parameters, Statistics
 from suffice.models.hidden_markov.emissions.law import ColumnsLaw
+from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.standing import Standing
 
 
@@ -65,6 +66,11 @@ class ColumnsEmission(Emission):
         widths = [part.n_arrays for part in self.parts]
         ends = np.cumsum([0, *widths]).tolist()
         return [data[a:b] for a, b in itertools.pairwise(ends)]
+
+    @property
+    def width(self) -> int:
+        """One for each part."""
+        return len(self.parts)
 
     @property
     def n_arrays(self) -> int:
@@ -144,6 +150,18 @@ class ColumnsEmission(Emission):
     def coercive(self) -> bool:
         """All parts."""
         return all(part.coercive for part in self.parts)
+
+    def moments(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Iterator[MatchedPart]:
+        """Of all parts."""
+        titles = self.columns or range(len(self.parts))
+        rows = zip(titles, self.parts, self._split(statistics), self._split(parameters), strict=True)
+        for title, part, sums, own in rows:
+            yield from part.moments(sums, own, [f"{name}, {title}" for name in names])
+
+    @property
+    def has_conjugate_prior(self) -> bool:
+        """Some part."""
+        return any(part.has_conjugate_prior for part in self.parts)
 
     # -- further steps -----------------------------------------------------------------------------------------------
 

@@ -8,13 +8,15 @@ steps: the E-step weighs them by the posterior of the states, the M-step makes p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
+from suffice.models.hidden_markov.emissions.moments import UNUSED as UNUSED
+from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.standing import Standing
 
 Floats = NDArray[np.float64]
@@ -22,9 +24,6 @@ Floats = NDArray[np.float64]
 Data = tuple[NDArray[Any], ...]
 Parameters = dict[str, Floats]
 Statistics = dict[str, NDArray[Any]]
-
-#: A state whose expected steps are below this number is unused.
-UNUSED = 1e-8
 
 
 class Emission(ABC):
@@ -40,6 +39,11 @@ class Emission(ABC):
     def known(self) -> Mapping[str, tuple[int, ...]]:
         """Cells of each law, by array, that are given and not learned."""
         return {}
+
+    @property
+    def width(self) -> int:
+        """How many columns the laws describe."""
+        return 1
 
     @property
     def n_arrays(self) -> int:
@@ -150,6 +154,19 @@ class Emission(ABC):
         The likelihood of discrete steps is at most 1. That of densities may grow, but by no more than a power of their
         narrowest scale s, which a factor exp(-1 / s) of the prior outweighs.
         """
+        return False
+
+    @abstractmethod
+    def moments(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Iterator[MatchedPart]:
+        """What a fixed point of EM makes equal, of the laws of states that are called `names`."""
+
+    def counted(self, statistics: Statistics, names: Sequence[str]) -> tuple[list[str], Floats, Floats] | None:
+        """Names, counts (size, M) and pseudo-counts (size, M) of symbols; None for laws of anything else."""
+        return None
+
+    @property
+    def has_conjugate_prior(self) -> bool:
+        """Whether some law has a prior that is not one of pseudo-counts."""
         return False
 
     # -- further steps -----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain
 from suffice.errors import DataError, EstimateError, OptionError
-from suffice.families.exponential import ExponentialFamily
+from suffice.families.exponential import Exponential
+from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.gamma import Gamma
+from suffice.families.normal import Normal
+from suffice.families.poisson import Poisson
 from suffice.families.vectors import VectorFamily
 from suffice.fitting.template import summarize
 from suffice.models.hidden_markov.emissions.contract import (
@@ -25,7 +28,8 @@ from suffice.models.hidden_markov.emissions.contract import (
     Statistics,
     never_learned,
 )
-from suffice.models.hidden_markov.emissions.family_floor import BY_MEAN, concentration, highest, matched, possible
+from suffice.models.hidden_markov.emissions.family_floor import floor_of, highest, matched, possible
+from suffice.models.hidden_markov.emissions.moments import MatchedPart, without_pull
 from suffice.models.hidden_markov.emissions.reals import as_reals, called, in_range
 from suffice.models.hidden_markov.emissions.standing import Standing
 from suffice.statistics import empty_summary
@@ -57,13 +61,16 @@ class FamilyEmission(Emission):
     @cached_property
     def _matches(self) -> bool:
         free = all(self._options.get(name) is None for name in self.law.parameter_names)
-        return type(self.law).__name__ in BY_MEAN and free and self._options.get("prior") is None
+        return floor_of(self.law).by_mean and free and self._options.get("prior") is None
 
     @cached_property
     def _most(self) -> float:
         """The largest concentration of a law; a prior holds laws up by itself."""
-        held = self._matches or (type(self.law).__name__ == "Normal" and self._options.get("variance") is None)
+        held = self._matches or (isinstance(self.law, Normal) and self._options.get("variance") is None)
         return highest(self.law, self.unit, self.floor) if held and self._options.get("prior") is None else np.inf
+
+    def _concentration(self, row: Floats) -> float:
+        return floor_of(self.law).concentration(row)
 
     def _usual(self, row: Floats) -> dict[str, Any]:
         """Parameters by name."""
@@ -121,6 +128,11 @@ class FamilyEmission(Emission):
         """Parameters that the law was given with."""
         names = enumerate(self.law.parameter_names)
         return {"parameters": tuple(at for at, name in names if self._options.get(name) is not None)}
+
+    @property
+    def width(self) -> int:
+        """One, or as many as there are proportions."""
+        return len(self.unit) if isinstance(self.law, VectorFamily) else 1
 
     @property
     def n_arrays(self) -> int:
@@ -243,7 +255,7 @@ class FamilyEmission(Emission):
                 found.append(
                     f"the {family} law of {name} was left as it was: {why}. Use fewer states or a stronger prior"
                 )
-            elif concentration(self.law, row) >= self._most * (1 - 1e-6):
+            elif self._concentration(row) >= self._most * (1 - 1e-6):
                 found.append(
                     f"the {family} law of {name} is held at its floor, variance_floor={self.floor:g} of the spread of "
                     "the law of all steps"
@@ -280,7 +292,7 @@ class FamilyEmission(Emission):
         return Standing(lost=max(0.5 * weight * float(slope @ step), 0.0), bound=False)
 
     def _too_narrow(self, row: Floats, name: str) -> tuple[str, ...]:
-        if not concentration(self.law, row) >= self._most * (1 - 1e-6):
+        if not self._concentration(row) >= self._most * (1 - 1e-6):
             return ()
         column = "the observations" if self.title is None else repr(self.title)
         return (f"spread of {column} in {name} -> 0",)
@@ -294,8 +306,28 @@ class FamilyEmission(Emission):
     def coercive(self) -> bool:
         """Rates with a gamma prior of shape above 1: its density goes to 0 at 0, and faster than any power at inf."""
         prior = self._options.get("prior")
-        rates = type(self.law).__name__ in ("Poisson", "Exponential")
+        rates = isinstance(self.law, Poisson | Exponential)
         return rates and isinstance(prior, Gamma) and bool(prior.shape_ > 1)
+
+    def moments(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Iterator[MatchedPart]:
+        """T(x) of each law, times the indicator of its state."""
+        weight = np.asarray(statistics["weight"])
+        total = float(weight.sum())
+        for at, (name, law) in enumerate(zip(names, self.laws(parameters), strict=True)):
+            if not weight[at] > UNUSED:
+                continue
+            whole = "sums" in statistics
+            seen = statistics["sums"][at] / weight[at] if whole else law._observed(statistics["summaries"][at])
+            told, titles = np.asarray(law.expected_statistics()), law.statistic_names
+            if len(titles) != len(seen):
+                titles = tuple(f"T{k + 1}" for k in range(len(seen)))
+            share = weight[at] / total
+            yield without_pull([f"{name}: {one}" for one in titles], share * seen, share * told)
+
+    @property
+    def has_conjugate_prior(self) -> bool:
+        """Where the law has one."""
+        return self._options.get("prior") is not None
 
     # -- further steps -----------------------------------------------------------------------------------------------
 
@@ -336,7 +368,7 @@ class FamilyEmission(Emission):
                 self._at(row)
         except OptionError:
             return False
-        widest = max(concentration(self.law, row) for row in parameters["parameters"])
+        widest = max(self._concentration(row) for row in parameters["parameters"])
         return widest <= self._most * (1 + 1e-9)
 
     @property
@@ -403,7 +435,8 @@ class FamilyEmission(Emission):
 
 def _seen(values: Floats) -> NDArray[np.bool_]:
     """Steps that are no gaps (steps,)."""
-    return np.asarray(~np.isnan(values.reshape(len(values), -1)).any(axis=1))
+    gaps = np.isnan(values)
+    return np.asarray(~(gaps if gaps.ndim == 1 else gaps.any(axis=1)))
 
 
 def as_unit(row: Floats) -> Floats:

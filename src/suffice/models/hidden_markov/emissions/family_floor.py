@@ -9,54 +9,80 @@ the best of all, or lies on the border.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError, OptionError
+from suffice.families.beta import Beta
+from suffice.families.dirichlet import Dirichlet
+from suffice.families.exponential import Exponential
+from suffice.families.gamma import Gamma
+from suffice.families.inverse_gamma import InverseGamma
+from suffice.families.normal import Normal
+from suffice.families.poisson import Poisson
 
 Floats = NDArray[np.float64]
 
-#: Laws whose maximum likelihood matches the mean of T(x), where nothing about them is known.
-BY_MEAN = frozenset({"Poisson", "Exponential", "Gamma", "Beta", "InverseGamma", "Dirichlet"})
 #: A mean of T may miss what values can have by this share.
 ROUNDING = 1e-9
 
 
-def concentration(law: Any, row: Floats) -> float:
-    """What grows without bound as a law with the parameters of a row collapses; 0 for laws that cannot."""
-    name = type(law).__name__
-    if name in ("Gamma", "InverseGamma"):
-        return float(row[0])
-    if name in ("Beta", "Dirichlet"):
-        return float(row.sum())
-    if name == "Exponential":
-        return float(row[0] ** 2)
-    if name == "Normal":
-        return float(1.0 / row[1])
-    return 0.0
+@dataclass(frozen=True)
+class Floor:
+    """How narrow the distributions of a family may become.
+
+    `concentration` of a row of parameters grows without bound as the distribution collapses; 0 for families that
+    cannot. `possible` says whether some values have a mean of T: it lies among those of the family, or on their edge.
+    `narrowest` gives the best parameters for a mean of T among those of a concentration; None where there is no need.
+    """
+
+    concentration: Callable[[Floats], float]
+    possible: Callable[[Floats], bool] | None = None
+    narrowest: Callable[[Floats, float], Floats] | None = None
+
+    @property
+    def by_mean(self) -> bool:
+        """Whether maximum likelihood matches the mean of T, where nothing about the distribution is known."""
+        return self.possible is not None
+
+
+_FLOORS: dict[type[Any], Floor] = {}
+
+
+def register_floor(family: type[Any], floor: Floor) -> None:
+    """Say how narrow the distributions of a family may become as emissions."""
+    _FLOORS[family] = floor
+
+
+def floor_of(law: Any) -> Floor:
+    """The floor of a law's family, or of one that it is made from; without one laws are learned one by one."""
+    return next((_FLOORS[kind] for kind in type(law).__mro__ if kind in _FLOORS), Floor(lambda row: 0.0))
 
 
 def highest(law: Any, unit: Floats, floor: float) -> float:
     """The largest concentration of a state, from the law of all steps; inf without a floor."""
-    whole = concentration(law, unit)
+    whole = floor_of(law).concentration(unit)
     return whole / floor if floor > 0 and whole > 0 else np.inf
 
 
 def matched(law: Any, mean: Floats, most: float) -> Floats | None:
     """Parameters of the law whose E[T] is nearest to `mean`, of a concentration of at most `most`; None for none."""
-    found = _exact(law, mean)
-    if found is not None and concentration(law, found) <= most:
+    floor, found = floor_of(law), _exact(law, mean)
+    if found is not None and floor.concentration(found) <= most:
         return found
-    if not np.isfinite(most) or not possible(law, mean):
+    if not np.isfinite(most) or floor.narrowest is None or not possible(law, mean):
         return None
-    name = type(law).__name__
-    if name in ("Gamma", "InverseGamma"):
-        return np.array([most, most / float(mean[1])])
-    if name == "Exponential":
-        return np.array([np.sqrt(most)])
-    return _on_simplex(mean, most) if name in ("Beta", "Dirichlet") else None
+    return floor.narrowest(mean, most)
+
+
+def possible(law: Any, mean: Floats) -> bool:
+    """Whether some values have this mean of T."""
+    inside = floor_of(law).possible
+    return bool(np.isfinite(mean).all()) and (inside is None or inside(mean))
 
 
 def _exact(law: Any, mean: Floats) -> Floats | None:
@@ -66,19 +92,6 @@ def _exact(law: Any, mean: Floats) -> Floats | None:
         return np.concatenate([np.atleast_1d(usual[name]).astype(np.float64) for name in law.parameter_names])
     except (np.linalg.LinAlgError, FloatingPointError, ZeroDivisionError, EstimateError, OptionError):
         return None
-
-
-def possible(law: Any, mean: Floats) -> bool:
-    """Whether some values have this mean of T: it lies among them, or on their edge."""
-    name = type(law).__name__
-    if not np.isfinite(mean).all():
-        return False
-    if name in ("Poisson", "Exponential"):
-        return bool(mean[0] >= 0)
-    if name in ("Gamma", "InverseGamma"):
-        log = float(mean[0] if name == "Gamma" else -mean[0])
-        return bool(mean[1] > 0) and np.log(mean[1]) - log >= -ROUNDING * (1 + abs(log))
-    return float(np.exp(mean).sum()) <= 1 + ROUNDING
 
 
 def _on_simplex(logs: Floats, total: float) -> Floats:
@@ -105,3 +118,40 @@ def inverse_digamma(y: Floats) -> Floats:
     for _ in range(8):
         x = np.maximum(x - (digamma(x) - y) / polygamma(1, x), x / 4)
     return np.asarray(x)
+
+
+def _shape(row: Floats) -> float:
+    return float(row[0])
+
+
+def _total(row: Floats) -> float:
+    return float(row.sum())
+
+
+def _positive(mean: Floats) -> bool:
+    """Of values of at least 0."""
+    return bool(mean[0] >= 0)
+
+
+def _of_gamma(mean: Floats, sign: float = 1.0) -> bool:
+    """Of T = (log x, x), or (log x, 1 / x) with the sign -1: by Jensen's inequality the log of a mean is larger."""
+    log = sign * float(mean[0])
+    return bool(mean[1] > 0) and bool(np.log(mean[1]) - log >= -ROUNDING * (1 + abs(log)))
+
+
+def _of_shares(mean: Floats) -> bool:
+    """Of the logs of shares that add up to one: geometric means add up to no more."""
+    return float(np.exp(mean).sum()) <= 1 + ROUNDING
+
+
+def _with_shape(mean: Floats, most: float) -> Floats:
+    return np.array([most, most / float(mean[1])])
+
+
+register_floor(Poisson, Floor(lambda row: 0.0, _positive))
+register_floor(Exponential, Floor(lambda row: float(row[0] ** 2), _positive, lambda mean, most: np.array([most**0.5])))
+register_floor(Gamma, Floor(_shape, _of_gamma, _with_shape))
+register_floor(InverseGamma, Floor(_shape, lambda mean: _of_gamma(mean, -1.0), _with_shape))
+register_floor(Beta, Floor(_total, _of_shares, _on_simplex))
+register_floor(Dirichlet, Floor(_total, _of_shares, _on_simplex))
+register_floor(Normal, Floor(lambda row: float(1.0 / row[1])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -25,6 +25,7 @@ from suffice.models.hidden_markov.emissions.contract import (
 from suffice.models.hidden_markov.emissions.gaussian_gaps import completed, marginal_log_densities
 from suffice.models.hidden_markov.emissions.gaussian_prior import log_density, updated
 from suffice.models.hidden_markov.emissions.gaussian_start import below_floor, read_laws
+from suffice.models.hidden_markov.emissions.moments import MatchedPart, without_pull
 from suffice.models.hidden_markov.emissions.reals import as_reals
 from suffice.models.hidden_markov.emissions.standing import Standing, of_scatters
 
@@ -56,6 +57,11 @@ class GaussianEmission(Emission):
         """Means, and covariances of their shape."""
         shapes = {"full": "symmetric", "diagonal": "diagonal", "spherical": "spherical", "tied": "shared"}
         return {"means": "real", "covariances": shapes[self.shape]}
+
+    @property
+    def width(self) -> int:
+        """The columns of a mean."""
+        return len(self.centre)
 
     @property
     def _d(self) -> int:
@@ -258,6 +264,36 @@ class GaussianEmission(Emission):
         if self.shape == "spherical":
             return np.asarray(covariances[:, 0, 0] / np.mean(self.scale**2))
         return np.asarray(np.linalg.eigvalsh(covariances / np.outer(self.scale, self.scale))[:, 0])
+
+    def moments(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Iterator[MatchedPart]:
+        """First and second moments about the centre, in units of the columns, times the indicator of a state."""
+        d, weight = self._d, np.asarray(statistics["weight"])
+        total = float(weight.sum())
+        if not total > UNUSED:
+            return
+        share, away = weight / total, (parameters["means"] - self.centre) / self.scale
+        units = np.outer(self.scale, self.scale)
+        seen, told = statistics["sums"] / self.scale / total, share[:, None] * away
+        square = statistics["products"] / units / total
+        own = share[:, None, None] * (parameters["covariances"] / units + away[:, :, None] * away[:, None, :])
+        titles = [str(title) for title in self.columns or ("x" if d == 1 else f"x{at}" for at in range(d))]
+        named = [f"{name}: {title}" for name in names for title in titles]
+        yield without_pull(named, seen.ravel(), told.ravel())
+        if self.shape == "spherical":
+            both = [np.trace(part * units, axis1=1, axis2=2) / np.mean(self.scale**2) for part in (square, own)]
+            yield without_pull([f"{name}: sum of squares" for name in names], both[0], both[1])
+            return
+        if self.shape == "tied":
+            square, own, names = square.sum(axis=0, keepdims=True), own.sum(axis=0, keepdims=True), ["all states"]
+        at = np.diag_indices(d) if self.shape == "diagonal" else np.triu_indices(d)
+        pairs = [f"{titles[i]}²" if i == j else f"{titles[i]}·{titles[j]}" for i, j in zip(*at, strict=True)]
+        named = [f"{name}: {pair}" for name in names for pair in pairs]
+        yield without_pull(named, square[:, at[0], at[1]].ravel(), own[:, at[0], at[1]].ravel())
+
+    @property
+    def has_conjugate_prior(self) -> bool:
+        """Where one was given."""
+        return self.prior is not None
 
     # -- further steps -----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,8 @@ from suffice.errors import DataError, OptionError
 from suffice.families.base import Distribution, as_probabilities, generator
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
+from suffice.families.fitted import FamilyFitted
+from suffice.fitting.driver import Fit
 from suffice.fitting.report import Report
 from suffice.models.hidden_markov.emissions.reals import as_reals
 
@@ -50,7 +52,7 @@ class Mixture(Distribution):
                 raise OptionError(f"weights has {len(shares)} numbers for {len(kept)} components.")
             for law in kept:
                 law.parameters_  # noqa: B018  an unfitted law has no parameters and says so
-            self._parameters = {"weights": shares}
+            self._adopt(Fit(FamilyFitted(self._with_fit(None), {"weights": shares})))
         elif not isinstance(kept, Distribution) or not (isinstance(n, int | np.integer) and n >= 1):
             raise OptionError(f"components is {components!r} and n is {n!r}; expected a law and how many of it.")
 
@@ -70,13 +72,14 @@ class Mixture(Distribution):
         model = chain(int(self._options["n"]), emission=self._options["components"], **options)
         model.fit(steps, lengths=np.ones(len(steps), np.int64), sample_weight=sample_weight)
         self._fitted = tuple(model.emissions_)
-        self._parameters = {"weights": model.initial_}
-        self.report_ = model.report_
-        return self
+        return self._adopt(Fit(FamilyFitted(self._with_fit(None), {"weights": model.initial_}), model.report_.bare))
 
     def _given(self) -> dict[str, Any] | None:
         """Given laws are checked by the constructor."""
         return None
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {"weights": as_probabilities(parameters["weights"], "weights")}
 
     @property
     def components_(self) -> tuple[Any, ...]:
@@ -90,8 +93,7 @@ class Mixture(Distribution):
         """Their weights (m,)."""
         return np.asarray(self.parameters_["weights"])
 
-    @property
-    def n_params_(self) -> int:
+    def _n_free(self) -> int:
         """Weights but one, and the parameters of the laws."""
         sizes = [sum(np.size(value) for value in law.parameters_.values()) for law in self.components_]
         return len(self.weights_) - 1 + sum(sizes)
@@ -124,14 +126,14 @@ class Mixture(Distribution):
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
-        from suffice.models.hidden_markov.portrait import mixture_portrait
+        from suffice.models.hidden_markov.emissions.portrait import mixture_portrait
 
         return mixture_portrait(self)
 
     def to_plain(self) -> dict[str, Any]:
         """Options, and what was learned."""
         state: dict[str, Any] = {"options": dict(self._options), "fitted": None}
-        if "report_" in self.__dict__:
+        if self._bare_report() is not None:
             fitted = {"weights": self.weights_, "components": list(self.components_)}
             state |= {"fitted": fitted, "report": self.report_.to_plain()}
         return state
@@ -142,8 +144,8 @@ class Mixture(Distribution):
         found = cls(**plain["options"])
         if plain["fitted"] is not None:
             found._fitted = tuple(plain["fitted"]["components"])
-            found._parameters = {"weights": as_probabilities(plain["fitted"]["weights"], "weights")}
-            found.report_ = Report.from_plain(plain["report"])
+            weights = found._check(plain["fitted"])
+            found._adopt(Fit(FamilyFitted(found._with_fit(None), weights), Report.from_plain(plain["report"])))
         return found
 
 
@@ -156,11 +158,15 @@ class ColumnsLaw(Distribution):
         if not kept or not all(isinstance(law, Distribution) for law in kept):
             raise OptionError(f"laws is {laws!r}; expected a list of given laws, one for each column.")
         super().__init__(laws=kept, columns=None if columns is None else tuple(columns))
-        self._parameters = {str(at): law.parameters_ for at, law in enumerate(kept)}
+        parameters = {str(at): law.parameters_ for at, law in enumerate(kept)}
+        self._adopt(Fit(FamilyFitted(self._with_fit(None), parameters)))
 
     def _given(self) -> dict[str, Any] | None:
         """Given laws are checked by the constructor."""
         return None
+
+    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(parameters)  # Each is that of a law, which has checked it.
 
     def __getitem__(self, column: Hashable) -> Any:
         """The law of a column, by name where columns have names, else by number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from suffice.errors import OptionError
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
 from suffice.models.hidden_markov.emissions.law import Mixture
+from suffice.models.hidden_markov.emissions.moments import MatchedPart, of_rows
 from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
 
 
@@ -41,6 +42,11 @@ class MixtureEmission(Emission):
     def known(self) -> Mapping[str, tuple[int, ...]]:
         """As the components."""
         return self.base.known
+
+    @property
+    def width(self) -> int:
+        """As the components."""
+        return self.base.width
 
     @property
     def n_arrays(self) -> int:
@@ -86,7 +92,7 @@ class MixtureEmission(Emission):
         logs, total = self._parts(data, parameters)
         safe = np.where(np.isfinite(total), total, 0.0)
         shares = np.exp(logs - safe[:, :, None]) * weights[:, :, None]
-        inner = self.base.statistics(data, shares.reshape(len(weights), -1), self._inner(parameters))
+        inner = self.base.statistics(data, shares.reshape(len(weights), self.base.size), self._inner(parameters))
         return {"shares": shares.sum(axis=0), **inner}
 
     # -- maximisation ------------------------------------------------------------------------------------------------
@@ -132,6 +138,18 @@ class MixtureEmission(Emission):
         """Of the components."""
         inner = [f"component {at} of {name}" for name in names for at in range(self._m)]
         return self.base.notes(self._inner(parameters), self._inner(statistics), inner)
+
+    def moments(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Iterator[MatchedPart]:
+        """Shares of the components, and what they make equal themselves."""
+        named = [[f"{name}.{at}" for at in range(self._m)] for name in names]
+        yield from of_rows(named, statistics["shares"], parameters["weights"], self.pseudo)
+        inner = [name for row in named for name in row]
+        yield from self.base.moments(self._inner(statistics), self._inner(parameters), inner)
+
+    @property
+    def has_conjugate_prior(self) -> bool:
+        """As the components."""
+        return self.base.has_conjugate_prior
 
     # -- parameters as one vector ------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -43,8 +45,7 @@ def _s(title: Any) -> str:
 def _real(value: Any, title: Any) -> float:
     if is_gap(value):
         return np.nan
-    real = isinstance(value, int | float | np.integer | np.floating | bool | np.bool_)
-    if real or type(value).__name__ in ("Decimal", "Fraction"):
+    if isinstance(value, int | float | np.integer | np.floating | np.bool_ | Decimal | Fraction):
         try:
             return float(value)
         except OverflowError as error:

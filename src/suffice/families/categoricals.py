@@ -1,0 +1,99 @@
+"""Many categorical distributions at once: rows of probabilities, as tables, chains and hidden states have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.families.simplex import relative_entropy
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Categoricals:
+    """Categorical distributions over K states, one for each cell: probabilities (..., K).
+
+    Values are codes 0, ..., K - 1, and -1 for a missing one. Statistics are counts (..., K), observed or expected.
+    Answers about values have the values first: (n, ...); others one entry for each cell: (...).
+    """
+
+    probabilities: Floats
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def most_likely(cls, counts: Floats, *, before: Floats | float = np.nan, least: float = 0.0) -> Categoricals:
+        """Counts divided by their sum, which maximises ``sum n log p``; cells of at most `least` stay as `before`.
+
+        With pseudo-counts added to the counts it is the posterior mean under Dirichlet(pseudo), and the MAP under
+        Dirichlet(1 + pseudo).
+        """
+        total = counts.sum(axis=-1, keepdims=True)
+        used = total > least
+        return cls(np.where(used, counts / np.where(used, total, 1.0), before))
+
+    def log_likelihood(self, counts: Floats) -> Floats:
+        """``sum n log p``, with 0 log 0 = 0 (...).
+
+        Of pseudo-counts it is the log density of Dirichlet(1 + pseudo), up to a constant.
+        """
+        from scipy.special import xlogy
+
+        return np.asarray(xlogy(counts, self.probabilities).sum(axis=-1))
+
+    def shortfall(self, counts: Floats) -> Floats:
+        """How far the mean log-likelihood of a row is below its maximum (...): KL(n / N || p), and 0 without counts."""
+        best = self.most_likely(counts, before=self.probabilities).probabilities
+        return relative_entropy(best, self.probabilities)
+
+    def gap(self, counts: Floats) -> tuple[Floats, Floats]:
+        """Largest gap of observed and expected shares in standard deviations of a row, and the Newton decrement (...).
+
+        States of probability zero are left out of the decrement: no share leads out of them.
+        """
+        p = self.probabilities
+        slope = self.most_likely(counts, before=p).probabilities - p
+        used = p > 0
+        gap = np.abs(slope) / np.where(used & (p < 1), np.sqrt(p * (1 - p)), 1.0)
+        square = np.where(used, slope**2 / np.where(used, p, 1.0), 0.0).sum(axis=-1)
+        return np.asarray(gap.max(axis=-1)), np.sqrt(square)
+
+    def n_params(self, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """Free parameters of each cell (...): states that may occur, less one."""
+        may = np.ones(self.probabilities.shape, bool) if allowed is None else allowed
+        return np.maximum(may.sum(axis=-1, dtype=np.int64) - 1, 0)
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def prob(self, codes: Codes) -> Floats:
+        """Probability of each value in each cell (n, ...); a missing value has probability one."""
+        table = np.moveaxis(self.probabilities, -1, 0)
+        # The code -1 of a missing value wraps to the last entry.
+        return np.concatenate([table, np.ones((1, *table.shape[1:]))])[codes]
+
+    def log_prob(self, codes: Codes) -> Floats:
+        """Log probability of each value in each cell (n, ...); 0 for a missing one."""
+        table = np.moveaxis(self.probabilities, -1, 0)
+        with np.errstate(divide="ignore"):
+            return np.concatenate([np.log(table), np.zeros((1, *table.shape[1:]))])[codes]
+
+    def entropy(self) -> Floats:
+        """-sum p log p (...)."""
+        from scipy.special import entr
+
+        return np.asarray(entr(self.probabilities).sum(axis=-1))
+
+    def divergence(self, other: Categoricals) -> Floats:
+        """KL of each cell from that of another (...); inf where the other gives a possible state no mass."""
+        return relative_entropy(self.probabilities, other.probabilities)
+
+    def sample(self, n: int, random: np.random.Generator) -> Any:
+        """`n` codes in each cell (n, ...)."""
+        cells = self.probabilities.reshape(-1, self.probabilities.shape[-1])
+        drawn = [random.choice(cells.shape[1], size=n, p=row) for row in cells]
+        return np.stack(drawn, axis=-1).reshape(n, *self.probabilities.shape[:-1])

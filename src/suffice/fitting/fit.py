@@ -1,0 +1,60 @@
+"""A fit that is done: what an estimator keeps of it.
+
+It loads nothing that learns, so that a model whose parameters were given, as those of a file, can be asked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from suffice.fitting.contract import Judgement
+    from suffice.fitting.report import Report
+
+F = TypeVar("F")
+
+
+class Fit(Generic[F]):
+    """A fit that is done: the fitted value, its receipt, what was measured at it, and the data where they add up.
+
+    What is measured when someone first looks holds its problem until then. A value that was given, not fitted, has no
+    receipt.
+    """
+
+    def __init__(
+        self,
+        fitted: F,
+        report: Report | None = None,
+        judgement: Judgement | None = None,
+        *,
+        later: Callable[[], tuple[Report, Judgement]] | None = None,
+        data: Any = None,
+    ) -> None:
+        """later: a function that gives report and judgement, where they are not given."""
+        self.fitted, self.data = fitted, data
+        self._report, self._judgement, self._later = report, judgement, later
+
+    @property
+    def report(self) -> Report | None:
+        """The receipt; None for a value that was given."""
+        if self._report is None:
+            self._look()
+        return self._report
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """What was measured at the fitted value; None for a value that was given."""
+        if self._judgement is None:
+            self._look()
+        return self._judgement
+
+    def _look(self) -> None:
+        if self._later is not None:
+            self._report, self._judgement = self._later()
+            self._later = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickles and copies hold the receipt, not the problem; what was measured is measured anew where data are."""
+        self._look()
+        return {**self.__dict__, "_judgement": self._judgement if self.data is None else None}

@@ -1,0 +1,166 @@
+"""The problem that complete rows set a network: a closed form for each node by itself; and what every problem says."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.domain import Domain
+from suffice.errors import EstimateError, OptionError, listing
+from suffice.fitting.contract import Found, Judgement
+from suffice.fitting.summaries import SummaryData
+from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.learning import NodeLearning
+from suffice.models.bayesian.nodes.table import TableNode
+from suffice.statistics import Summary
+
+# What judges a closed form is loaded when someone looks at its report.
+if TYPE_CHECKING:
+    from suffice.fitting.control import Control
+    from suffice.fitting.report import Certificate, MatchedStatistics
+
+#: How a report names the estimates of nodes.
+ESTIMATES = {"mle": "maximum likelihood", "mean": "posterior mean", "map": "MAP", "given": "given"}
+#: How a report names the method of complete rows.
+CLOSED = "closed form: each row of each table by itself"
+#: Of networks without tables.
+CLOSED_REAL = "closed form: least squares of each node by itself"
+#: Of tables it is the mode under pseudo-counts + 1, of regressions that under another power of the variance.
+MEANS = "whose maximum is the posterior mean, "
+EPSILON = float(np.finfo(np.float64).eps)
+#: What a report says where `start` was given to no purpose.
+START_UNUSED = "start= was not used: nothing is hidden or missing, so the estimate has a closed form"
+
+
+def prepare(learning: NodeLearning, domain: Domain, weight: float) -> tuple[dict[Hashable, Any], dict[Hashable, Any]]:
+    """The fixed nodes and the learners of all, by name; options that do not fit the columns are an error."""
+    from suffice.models.bayesian.priors import check_prior
+
+    options = learning.options
+    given = learning.given_nodes(domain)
+    if options["estimate"] is not None and options["prior"] is None:
+        raise OptionError(f"estimate={options['estimate']!r} needs a prior=.")
+    check_prior(options["prior"], domain)
+    learners = learning.learners(domain)
+    free = [name for name in learning.parents if name not in given]
+    # Without rows and without a prior no estimate exists.
+    if free and options["prior"] is None and options["unseen"] != "nan" and not weight > 0:
+        raise EstimateError(
+            f"There are no rows to learn {listing(free)} from: the data have no weight. Give rows, or a prior=."
+        )
+    return given, learners
+
+
+def notes_on_nodes(learning: NodeLearning, leading: Sequence[Any]) -> tuple[str, ...]:
+    """What a report says about the nodes that were learned."""
+    from suffice.models.bayesian.nodes.table_scores import n_unseen_of
+
+    # Regressions say in their own notes what joint states without rows get.
+    unseen = n_unseen_of([node for node in leading if node.kind == TableNode.kind])
+    filled = learning.options["unseen"] if learning.options["prior"] is None else "those of the prior"
+    told = (f"{unseen} parent configurations never occur; their rows are {filled}",) if unseen else ()
+    return (*told, *(note for node in leading for note in node.notes))
+
+
+def estimate_in_words(names: Mapping[str, str], leading: Sequence[Any]) -> str:
+    """The estimates of the nodes that were learned, by their names in a report."""
+    return " and ".join(dict.fromkeys([names[node.estimate] for node in leading])) or names["given"]
+
+
+@dataclass(frozen=True, eq=False)
+class CompleteProblem:
+    """Complete rows meet a network: each node is learned from the statistics of its family, by itself.
+
+    `summary` holds the statistics of a closed form, whatever those of `data` are.
+    """
+
+    learning: NodeLearning
+    data: SummaryData
+    summary: Summary
+    domain: Domain
+
+    def solve(self, control: Control) -> Found[NetworkFitted]:
+        """All nodes, those of one kind together."""
+        learning, domain = self.learning, self.domain
+        given, learners = prepare(learning, domain, self.summary.weight)
+        nodes = learning.learned(self.summary, domain, learners, given)
+        fitted = NetworkFitted(nodes, tuple(learning.hidden), learning.leading)
+        leading = self._leading(fitted)
+        newton = [node.name for node in leading if node.method]
+        tables = not leading or any(node.kind == TableNode.kind for node in leading)
+        return Found(
+            fitted,
+            (CLOSED if tables else CLOSED_REAL) + (f"; Newton for {listing(newton)}" if newton else ""),
+            estimate_in_words(ESTIMATES, leading),
+            notes=self.data.notes if learning.options["start"] is None else (*self.data.notes, START_UNUSED),
+            parameterisation=None if learning.options["prior"] is None else "in the probabilities of each row",
+        )
+
+    def _leading(self, fitted: NetworkFitted) -> list[Any]:
+        return [fitted.nodes[name] for name in self.learning.leading]
+
+    @cached_property
+    def _own_statistics(self) -> list[Summary]:
+        """The statistics that each leading node was learned from."""
+        return [self.learning.statistics_of(name, self.summary) for name in self.learning.leading]
+
+    def judge(self, fitted: NetworkFitted) -> Judgement:
+        """Slope, bound and existence of each node by itself."""
+        options, leading = self.learning.options, self._leading(fitted)
+        log_likelihood = fitted.log_likelihood(self.summary)
+        evidence = [node.log_evidence() for node in leading]
+        complete = options["prior"] is not None and not options["fixed"] and None not in evidence
+        stopped = [node.stopped for node in leading if node.stopped]
+        if any(node.left_out for node in leading):
+            stopped.append("columns nearly dependent")
+        return Judgement(
+            log_likelihood,
+            log_likelihood + _log_prior(leading),
+            self._certificate(leading),
+            matched=partial(self.matched, fitted),
+            log_evidence=float(sum(evidence)) if complete else None,
+            verdict=stopped[0] if stopped else "",
+            notes=notes_on_nodes(self.learning, leading),
+        )
+
+    def _certificate(self, leading: Sequence[Any]) -> Certificate:
+        from suffice.fitting.report import Certificate
+        from suffice.models.bayesian.node_scores import NodeScores
+
+        scores = NodeScores(list(zip(leading, self._own_statistics, strict=True)))
+        # Maxima of NumPy, which are NaN where a figure is: what cannot be judged is not certified.
+        gap = float(np.max(scores.gaps(), initial=0.0))
+        value = float(sum(scores.log_likelihoods()))
+        means = any(node.estimate == "mean" for node in leading)
+        scale = f"slope of the objective of each node, {MEANS if means else ''}a row"
+        if np.isnan(gap) or np.isnan(value):
+            return Certificate(np.nan, scale=scale)
+        edges = tuple(direction for some in scores.edges() for direction in some)
+        bounds, loss, weight = scores.loss_bounds(), None, self.summary.weight
+        losses = [bound for bound in bounds if bound is not None]
+        if len(losses) == len(bounds) and weight > 0:
+            # Sums of logarithms are known to rounding: so much of them, and of one for each node and row.
+            rounding = EPSILON * (abs(value + _log_prior(leading)) / weight + len(leading))
+            loss = float(sum(losses)) / weight + rounding
+        exists = False if edges else None if any(node.undecided for node in leading) else True
+        return Certificate(gap, loss, bound=loss is not None, exists=exists, directions=edges, scale=scale)
+
+    def matched(self, fitted: NetworkFitted) -> MatchedStatistics | None:
+        """Both sides of what each node makes equal."""
+        from suffice.models.bayesian.node_scores import matched_statistics_of
+
+        pairs = list(zip(self._leading(fitted), self._own_statistics, strict=True))
+        return matched_statistics_of(pairs)
+
+    def identity(self) -> Iterable[Any]:
+        """The structure: a closed form is not gone on with."""
+        return "BayesianNetwork", repr(self.learning.parents)
+
+
+def _log_prior(leading: Sequence[Any]) -> float:
+    """Log prior density of all parameters, up to a constant."""
+    return float(sum([node.log_prior() for node in leading]))

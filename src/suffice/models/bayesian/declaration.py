@@ -1,0 +1,398 @@
+"""`BayesianNetwork`: P(x) as a product over nodes given their parents, the structure known, the numbers learned."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, declare
+from suffice.errors import require
+from suffice.fitting.estimator import SummaryEstimator
+from suffice.fitting.fit import Fit
+from suffice.models.bayesian.fitted import NetworkFitted
+from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
+from suffice.models.bayesian.nodes.table import TableNode
+from suffice.models.bayesian.options import check_mappings, check_options, check_start
+from suffice.models.bayesian.structure import check_node, open_structure, read_structure
+from suffice.options import own_options
+from suffice.table import Table
+
+# What learning needs is loaded by the first fit: a network that is read from a file may never have one.
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from suffice.fitting.portrait import Portrait
+    from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
+    from suffice.models.bayesian.size_report import SizeReport
+    from suffice.models.bayesian.task import NetworkTask
+
+Floats = NDArray[np.float64]
+
+
+class BayesianNetwork(SummaryEstimator):
+    """P(x) = product over nodes of P(node | parents); the structure is given, the tables are learned.
+
+    Complete data have a closed form. Hidden nodes and missing values (None, NaN, NA) are learned by EM with exact
+    expectations, whatever the kinds of the nodes: latent classes, Gaussian mixtures and mixtures of regressions are
+    networks like any other. The statistics are then the distinct rows, and `partial_fit` and `unlearn` run EM anew;
+    without the last row that has a missing value the closed form is back. Families that every row shows are counted as
+    they are, beside EM.
+
+    Args:
+        structure: edges ``(parent, child)``, a dict ``{child: parents}``, a networkx DiGraph, another network, or the
+            path of a file that holds one; the last two also give the states that they declare.
+        states: declared states by node, or ``"real"``; a declared state that never occurs keeps its place. Where
+            nothing is declared, columns of floats are real, and all others hold states; floats that are whole numbers
+            and gaps are read as states too, since a gap turns whole numbers into floats. `partial_fit`, `unlearn` and
+            `score` read columns as they were learned.
+        nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"glm"``, or a kind with options such
+            as ``NoisyOr(leak=False)`` or ``GLM(family=Poisson())``. Without it, columns of states have tables and
+            columns of numbers regressions.
+        tied: groups of nodes that share one set of parameters; their families have the same states place by place.
+        prior: a number of pseudo-counts for every cell, ``"bdeu"``, ``"k2"``, ``"jeffreys"``, a fitted network (BDe),
+            a `LinearGaussianPrior` or `NormalWishart`, or a dict of priors by node: these, an array with axes (parents,
+            node), a `Table`, a DataFrame (index: parents, columns: states), or a dict or Series by state of a root.
+        equivalent_sample_size: the weight of ``"bdeu"`` and of a prior network, in rows.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``.
+        unseen: the row of a parent configuration without data and without prior: ``"uniform"``, ``"nan"`` or
+            ``"raise"``.
+        fixed: nodes that stay as they are, by name: a table (with labels or without), (weights, variance) of a
+            linear-Gaussian node, leak and inhibitors of a noisy-OR node, coefficients of a GLM node, or a fitted
+            node of another network. A network of fixed nodes alone, whose states are declared, needs no fit.
+        hidden: number of states, list of states, or ``"real"``, of nodes that are never observed; columns of their
+            names are not read.
+        missing: what missing values do: ``"em"`` or ``"raise"``.
+        start: parameters to begin EM with, by node, as in `fixed`, or a fitted network; used as they are.
+        n_init: number of EM runs from random starts where nodes are hidden; the best is kept. The first begins at
+            `start` where it is given.
+        random_state: seed of the random starts.
+        acceleration: None, or ``"squarem"``: fewer steps where much is missing; the objective still never falls.
+        variance_floor: share of the variance of a column below which EM lets no variance of it fall. A hidden state
+            that shrinks onto one row stops there, and the certificate says so; 0 makes it an error.
+        threads: threads of the E-step of a network of tables, None for all cores; the result does not depend on them.
+        max_iter: most EM steps of a run.
+        tolerance: EM stops when no probability changes by more, nor any weight or log variance in units of its columns.
+        max_seconds: most seconds of all runs together.
+        progress: show a bar.
+        callback: called with the state after each EM step; True stops.
+        checkpoint: file from which an interrupted EM goes on.
+
+    >>> net = BayesianNetwork([("rain", "wet")]).fit({"rain": [0, 0, 1, 1], "wet": ["no", "yes", "yes", "yes"]})
+    >>> net.table("wet").at(rain=0, wet="yes")
+    0.5
+    >>> net.query("rain", given={"wet": "yes"}).at(rain=1).__round__(6)
+    0.666667
+    """
+
+    #: What a reader of files changed, such as rows that were divided by their sum.
+    notes_: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        structure: Any,
+        *,
+        states: Mapping[Any, Any] | None = None,
+        nodes: Mapping[Any, Any] | None = None,
+        tied: Any = None,
+        prior: Any = None,
+        equivalent_sample_size: float = 10.0,
+        estimate: str | None = None,
+        unseen: str = "uniform",
+        fixed: Mapping[Any, Any] | None = None,
+        hidden: Mapping[Any, Any] | None = None,
+        missing: str = "em",
+        start: Any = None,
+        n_init: int = 1,
+        random_state: Any = 0,
+        acceleration: str | None = None,
+        variance_floor: float = 1e-6,
+        threads: int | None = None,
+        max_iter: int = 1000,
+        tolerance: float = 1e-6,
+        max_seconds: float | None = None,
+        progress: bool = False,
+        callback: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        """See the class."""
+        options = own_options(locals())
+        super().__init__(**options)
+        check_mappings(options)
+        opened = open_structure(structure)
+        said = dict(opened._declared) if isinstance(opened, BayesianNetwork) else {}
+        self._learning = NodeLearning(read_structure(opened, extra=states or ()), options)
+        self._declared: dict[Hashable, Any] = said | dict(states or {})
+        self._variables = {name: declare(name, value) for name, value in said.items()}
+        self._variables |= check_options(options, self.nodes)
+        self._all_fixed: NetworkFitted | None = None
+        self._learning.groups  # noqa: B018  Groups that are none are refused here, as is a start.
+        check_start(start, self.nodes)
+
+    @classmethod
+    def from_tables(cls, domain: Domain, parents: Mapping[Any, Sequence[Any]], tables: Mapping[Any, Any]) -> Self:
+        """A network whose tables are given, with axes (parents, node)."""
+        net = cls(dict(parents), states={v.name: list(v.states) for v in domain.variables})
+        return net._with_nodes({n: TableNode.given(domain.select([*net.parents(n), n]), tables[n]) for n in net.nodes})
+
+    def _with_nodes(self, nodes: Mapping[Hashable, Any]) -> Self:
+        """Nodes that are given, and learned anew by the next fit."""
+        return self._adopt(Fit(NetworkFitted(nodes, tuple(self._learning.hidden), self._learning.leading)))
+
+    # -- structure ---------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The nodes, in the order in which the structure names them."""
+        return tuple(self._learning.parents)
+
+    @property
+    def edges(self) -> tuple[tuple[Hashable, Hashable], ...]:
+        """The edges (parent, child)."""
+        return tuple((parent, child) for child, parents in self._learning.parents.items() for parent in parents)
+
+    def parents(self, node: Hashable) -> tuple[Hashable, ...]:
+        """The parents of a node, in declared order."""
+        return self._learning.parents[check_node(node, self._learning.parents)]
+
+    def states(self, node: Hashable) -> tuple[Hashable, ...]:
+        """The states of a node."""
+        return self.fitted_.variable(check_node(node, self._learning.parents)).states
+
+    def to_networkx(self) -> Any:
+        """The structure as a networkx DiGraph."""
+        graph = require("networkx", extra="graphs", purpose="to_networkx").DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(self.edges)
+        return graph
+
+    def size_report(self, data: Any = None, *, columns: Any = None) -> SizeReport:
+        """Cells and bytes of every node and of the junction tree, before or after fitting.
+
+        Cards come from declared states, from `data`, or from the fitted nodes. With data, or after a fit, the report
+        also says how many parent configurations occur.
+        """
+        from suffice.models.bayesian.size_report import size_report
+
+        return size_report(self._task(), self._declared, self._fit, data, columns)
+
+    # -- what was learned --------------------------------------------------------------------------------------------
+
+    def _task(self) -> NetworkTask:
+        from suffice.models.bayesian.task import NetworkTask
+
+        return NetworkTask(self._options, self._learning, self._variables)
+
+    @property
+    def fitted_(self) -> NetworkFitted:
+        """The fitted nodes: a frozen value. Nodes that are all fixed need no fit, once their states are known."""
+        if self._fit is not None:
+            found: NetworkFitted = self._fit.fitted
+            return found
+        if self._all_fixed is None:
+            from suffice.models.bayesian.all_fixed import all_fixed
+
+            self._all_fixed = all_fixed(self._learning, self._variables)
+        return self._all_fixed
+
+    @property
+    def n_params_(self) -> int:
+        """Free parameters of all nodes that are not fixed; those that tied nodes share count once.
+
+        Where EM has found directions that no rows determine, those are not counted.
+        """
+        if self._fit is None or self._fit.data is None:
+            return self.fitted_.n_params
+        from suffice.models.em.rows import has_gaps
+
+        return self.report_.n_params if has_gaps(self._fit.data.statistics) else self.fitted_.n_params
+
+    @property
+    def scores_(self) -> tuple[float, ...]:
+        """The objective of each run of EM, -inf for one that failed."""
+        return self.fitted_.climbed.scores
+
+    @property
+    def n_expectations_(self) -> int:
+        """How often expected statistics were computed, in all runs of EM together."""
+        return self.fitted_.climbed.expectations
+
+    def node(self, node: Hashable) -> Any:
+        """The fitted node; after EM its standard errors are those of the observed information."""
+        from suffice.models.bayesian.posterior import with_errors
+
+        return with_errors(self.fitted_.nodes[check_node(node, self._learning.parents)], self._fit)
+
+    def table(self, node: Hashable) -> Table:
+        """P(node | parents) with axes (parents in declared order, node); the last axis sums to one.
+
+        Of a linear-Gaussian node the coefficients, with axes (discrete parents, coefficient).
+        """
+        return self.fitted_.table(check_node(node, self._learning.parents))
+
+    @property
+    def posterior_(self) -> dict[Hashable, Any]:
+        """The posterior of the parameters of each node that has a prior; tied nodes have the same.
+
+        Tables have independent Dirichlet rows, linear-Gaussian nodes a normal-inverse-gamma distribution, GLM nodes the
+        normal distribution of Laplace's approximation. Without any prior it is an error; nodes without one are left
+        out, and so are, with a warning, those whose table does not fit.
+        """
+        from suffice.models.bayesian.posterior import posteriors
+
+        return posteriors(self.fitted_, self._learning, self._fit)
+
+    @property
+    def standard_errors_(self) -> dict[Hashable, Table]:
+        """Standard errors of the parameters of each node that is not fixed, by label.
+
+        Tables: of each probability, sqrt(p (1 - p) / n) with n the weight of its row. Linear-Gaussian nodes: of weights
+        and variance, laid out as `table(node)`. Noisy-OR nodes: of the weights, NaN for those on the edge. GLM nodes:
+        of the coefficients, infinite for those that run away. They are those of the observed information at the
+        maximum; with a conjugate prior and complete rows, posterior standard deviations. A node whose table does not
+        fit is left out with a warning, and is an error when it is asked for.
+        """
+        from suffice.models.bayesian.posterior import ByNode
+
+        free = [self.node(name) for name in self.fitted_.nodes if name not in self._learning.fixed]
+        return ByNode.of("standard errors", free, lambda node: node.error_table())
+
+    def log_predictive(self, data: Any, *, columns: Any = None) -> Floats:
+        """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,).
+
+        Exact: for tables the posterior mean, for linear-Gaussian nodes Student's t; of tied nodes those that come
+        later in a row learn from those before. Fixed nodes count as known. The rows must be complete.
+        """
+        from suffice.models.bayesian.posterior import log_predictive
+
+        return log_predictive(self.fitted_, self._learning, self._fit, data, columns)
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        variables: Any,
+        given: Mapping[Any, Any] | None = None,
+        *,
+        engine: str = "exact",
+        n: int = 10_000,
+        random_state: Any = None,
+    ) -> Any:
+        """P(variables | given).
+
+        Args:
+            variables: one name or a list of them.
+            given: states and values by node; a dict or array of likelihoods by state is soft evidence.
+            engine: ``"exact"``, or ``"sampling"`` for networks that the exact engines do not take or that are too
+                large: likelihood weighting, whose answers carry standard errors and an effective sample size.
+            n: number of weighted samples.
+            random_state: seed of the samples.
+
+        Returns:
+            A `Table` of discrete nodes, axes in the order asked. Of real nodes a normal distribution (where all nodes
+            are linear-Gaussian) or a mixture of normal ones; of both a table with a mixture in each cell.
+        """
+        return self.fitted_.query(variables, given, engine=engine, n=n, random_state=random_state)
+
+    def joint_marginal(self, variables: Sequence[Hashable]) -> Any:
+        """P(variables), axes in the order asked."""
+        return self.query(list(variables))
+
+    def marginals(self, given: Mapping[Any, Any] | None = None) -> dict[Hashable, Any]:
+        """P(variable | given) of every variable, from one calibration."""
+        return self.fitted_.marginals(given)
+
+    def map_query(self, given: Mapping[Any, Any] | None = None, *, variables: Any = None) -> dict[Hashable, Hashable]:
+        """The most probable joint state that agrees with the evidence; of a linear-Gaussian network the mode.
+
+        With `variables` that of some nodes only, the others summed out: from their joint table, or an error where that
+        would be too large.
+        """
+        return self.fitted_.map_query(given, variables)
+
+    def log_probability(self, given: Mapping[Any, Any] | None = None) -> float:
+        """Log-probability (density) of evidence; -inf where it is impossible."""
+        return self.fitted_.log_probability(given)
+
+    def joint_gaussian(self, given: Mapping[Any, Any] | None = None) -> JointGaussian:
+        """The joint normal distribution of a linear-Gaussian network: mean, covariance, precision, information form.
+
+        With evidence, the distribution of the other nodes.
+        """
+        return self.fitted_.joint_gaussian(given)
+
+    def to_joint(self) -> Table:
+        """P(all nodes) as one table, axes in the order of `nodes`; too many cells are an error before any work."""
+        return self.fitted_.to_joint()
+
+    # -- many rows ---------------------------------------------------------------------------------------------------
+
+    def score_samples(self, rows: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
+        """Log-probability of each row (n,); missing values and absent columns are summed out.
+
+        `score` is its weighted mean. Equal rows are worked on once. Columns of the names of hidden nodes are not read,
+        as in `fit`. The result does not depend on the number of threads; None is one for each core.
+        """
+        return self.fitted_.score_samples(rows, columns=columns, threads=threads)
+
+    def predict_proba(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> Floats:
+        """P(target | the other columns) of each row (n, card), states in the order of `states(target)`."""
+        return self.fitted_.predict_proba(data, target, columns=columns, threads=threads)
+
+    def predict(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> NDArray[Any]:
+        """The most probable state of the target given the other columns, or the mean of a real one, for each row."""
+        return self.fitted_.predict(data, target, columns=columns, threads=threads)
+
+    def query_rows(self, variables: Any, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
+        """P(variables | row) for each row of evidence (n, cards...), axes in the order asked.
+
+        Every column that is a node is evidence, also those that are asked for; missing values are no evidence.
+        """
+        return self.fitted_.query_rows(variables, data, columns=columns, threads=threads)
+
+    def sample(
+        self, n: int = 1, given: Mapping[Any, Any] | None = None, *, missing: Any = None, random_state: Any = None
+    ) -> dict[Hashable, NDArray[Any]]:
+        """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior.
+
+        `missing` takes values away completely at random, for testing: the share of missing cells, or a dict of shares
+        by node. They are None among states and NaN among numbers. `fit` takes the columns as they are.
+        """
+        return self.fitted_.sample(n, given, missing=missing, random_state=random_state)
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.bayesian.portrait import portrait_of_network
+
+        return portrait_of_network(self)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """Options, tables, statistics and report as plain data."""
+        plain, options = super().to_plain(), self._options
+        plain["options"]["structure"] = {node: list(parents) for node, parents in self._learning.parents.items()}
+        plain["options"]["states"] = self._declared or None
+        if self._fit is not None:
+            from suffice.models.bayesian.labelled_values import as_tables
+
+            nodes = self._fit.fitted.nodes
+            plain["options"] |= {name: as_tables(options[name], nodes) for name in ("prior", "fixed", "start")}
+        plain["options"]["fixed"] = plain_fixed(plain["options"]["fixed"])
+        if self._fit is not None and plain["fitted"] is None:
+            plain["tables"] = self._fit.fitted.to_dict()
+        return plain
+
+    def _fitted_from(self, plain: Mapping[str, Any]) -> NetworkFitted:
+        return NetworkFitted.from_dict(plain, self._learning)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data."""
+        options = {**plain["options"], "fixed": read_fixed(plain["options"]["fixed"])}
+        net = super().from_plain({**plain, "options": options})
+        if plain.get("tables") is not None:
+            net._adopt(Fit(net._fitted_from(plain["tables"])))
+        return net

@@ -1,0 +1,333 @@
+"""What a Bayesian network learns: its nodes; and what they answer together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain, Variable
+from suffice.engines.memory import in_words
+from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
+from suffice.models.bayesian.queries.exact import exact_inference
+from suffice.models.bayesian.structure import Parents
+from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, RowLaws, check_possible, read_evidence
+from suffice.records import record
+from suffice.table import Table
+
+# What learning needs is loaded by the first fit: a network that is read from a file may never have one.
+if TYPE_CHECKING:
+    from suffice.fitting.portrait import Portrait
+    from suffice.models.bayesian.learning import NodeLearning
+    from suffice.models.bayesian.nodes.contract import Columns
+    from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
+    from suffice.statistics import Summary
+
+Floats = NDArray[np.float64]
+
+ENGINES = ("exact", "sampling")
+
+
+@record(frozen=True, eq=False)
+class NetworkFitted:
+    """P(x) = product over nodes of P(node | parents): the fitted nodes by name, in the order of the structure.
+
+    `hidden` are those that are never observed, and `leading` those with parameters of their own: neither fixed, nor
+    tied to another one before them. Where EM was run, `scores` are the objectives that its runs reached, -inf for one
+    that failed, and `expectations` how often all of them expected statistics.
+    """
+
+    nodes: Mapping[Hashable, Any]
+    hidden: tuple[Hashable, ...] = ()
+    leading: tuple[Hashable, ...] = ()
+    scores: tuple[float, ...] = ()
+    expectations: int = 0
+
+    title: ClassVar[str] = "BayesianNetwork"
+
+    @property
+    def n_params(self) -> int:
+        """Free parameters of all nodes that are not fixed; those that tied nodes share count once."""
+        return sum([self.nodes[name].n_params for name in self.leading])
+
+    @property
+    def climbed(self) -> NetworkFitted:
+        """Itself, where EM was run."""
+        if not self.scores:
+            raise NotFittedError("The last fit of this BayesianNetwork has made no runs of EM.")
+        return self
+
+    @cached_property
+    def parents(self) -> Parents:
+        """The parents of each node, in declared order."""
+        return {name: node.domain.names[:-1] for name, node in self.nodes.items()}
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The nodes as variables."""
+        return Domain(node.domain[name] for name, node in self.nodes.items())
+
+    def variable(self, node: Hashable) -> Variable:
+        """A node as a variable, whose states are those of the network, in their order."""
+        variable: Variable = self.nodes[node].domain[node]
+        return Variable.discrete(node, variable.states) if variable.kind == "discrete" else variable
+
+    @cached_property
+    def observed_domain(self) -> Domain:
+        """The nodes that are not hidden, as variables."""
+        return Domain(self.variable(name) for name in self.nodes if name not in self.hidden)
+
+    def table(self, node: Hashable) -> Table:
+        """P(node | parents) with axes (parents in declared order, node)."""
+        found: Table = self.nodes[node].table_
+        return found
+
+    @cached_property
+    def inference(self) -> Any:
+        """The exact way for these nodes; its engine loads with the first question."""
+        nodes = dict(self.nodes)
+        if all(node.is_exact for node in nodes.values()):
+            return exact_inference(nodes)
+        from suffice.models.bayesian.queries.rewritten import RewrittenInference
+
+        return RewrittenInference(nodes)
+
+    # -- one question ------------------------------------------------------------------------------------------------
+
+    def query(self, variables: Any, given: Mapping[Any, Any] | None, *, engine: str, n: int, random_state: Any) -> Any:
+        """P(variables | given), exactly or from `n` weighted samples."""
+        if engine not in ENGINES:
+            raise OptionError(f"engine is {engine!r}; expected one of {listing(ENGINES)}.")
+        if engine == "sampling":
+            from suffice.models.bayesian.queries.sampled import SampledInference
+
+            return SampledInference(self.nodes).query(variables, given, n=n, random_state=random_state)
+        with _offering_samples():
+            return self.inference.query(variables, given)
+
+    def marginals(self, given: Mapping[Any, Any] | None = None) -> dict[Hashable, Any]:
+        """P(variable | given) of every variable, from one calibration."""
+        with _offering_samples():
+            return dict(self.inference.marginals(given))
+
+    def map_query(self, given: Mapping[Any, Any] | None, variables: Any) -> dict[Hashable, Hashable]:
+        """The most probable joint state of all nodes, or of some with the others summed out."""
+        infer = self.inference
+        if variables is None:
+            return dict(infer.map_query(given))
+        names = infer.domain.names_of(variables)
+        real = [name for name in names if infer.domain[name].kind != "discrete"]
+        if real and infer.kind != "normal":
+            raise OptionError(f"{listing(real)} is real: the most probable state is that of discrete variables.")
+        if real:
+            normal = infer.query(names, given)
+            return dict(zip(names, normal.mean.tolist(), strict=True))
+        _check_cells(infer.domain.select(names), "Their joint table")
+        with _offering_samples():
+            table: Table = infer.query(names, given)
+        best = np.unravel_index(int(table.values.argmax()), table.values.shape)
+        return {name: infer.domain[name].states[code] for name, code in zip(names, best, strict=True)}
+
+    def log_probability(self, given: Mapping[Any, Any] | None) -> float:
+        """Log-probability (density) of evidence; -inf where it is impossible."""
+        with _offering_samples():
+            return float(self.inference.log_probability(given))
+
+    # -- the whole distribution --------------------------------------------------------------------------------------
+
+    def joint_gaussian(self, given: Mapping[Any, Any] | None) -> JointGaussian:
+        """The joint normal distribution of a linear-Gaussian network; with evidence, that of the other nodes."""
+        infer = self.inference
+        if infer.kind != "normal":
+            others = [name for name, node in self.nodes.items() if not node.linear]
+            raise OptionError(
+                f"The nodes {listing(others)} are not linear-Gaussian, so the network is no joint normal law. query "
+                "gives tables, and mixtures of normal laws."
+            )
+        joint: JointGaussian = infer.joint
+        return joint.condition(read_evidence(infer.domain, given).values) if given else joint
+
+    def to_joint(self) -> Table:
+        """P(all nodes) as one table, axes in the order of the nodes."""
+        infer = self.inference
+        if infer.kind != "tables":
+            real = [v.name for v in infer.domain.variables if v.kind != "discrete"]
+            raise OptionError(f"{listing(real)} are real, so there is no joint table. See joint_gaussian and query.")
+        _check_cells(infer.domain, "The joint table")
+        found = Table(Domain(), np.ones(()))
+        for node in self.nodes.values():
+            found = found * node.table_
+        return found.transpose(infer.domain.names)
+
+    # -- many rows ---------------------------------------------------------------------------------------------------
+
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over the rows of a summary, natural logarithm; missing values and absent columns are summed out."""
+        from suffice.models.bayesian.node_scores import NodeScores
+        from suffice.models.em.rows import has_gaps, read_rows
+
+        if not has_gaps(summary):
+            return float(sum(NodeScores([(node, summary) for node in self.nodes.values()]).log_likelihoods()))
+        rows = read_rows(summary, summary.domain)
+        # The digits of a report do not depend on earlier work of the process.
+        return float(rows.weights @ self.inference.log_likelihood(rows.columns, len(rows.weights), calls=1))
+
+    def score_samples(self, rows: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
+        """Log-probability of each row (n,); missing values, absent columns and hidden nodes are summed out."""
+        infer = self.inference
+        seen = Domain(variable for variable in infer.domain.variables if variable.name not in self.hidden)
+
+        def work(found: Columns, n: int) -> RowLaws:
+            return infer.log_likelihood(found, n, threads=threads), np.ones(n, dtype=bool)
+
+        return _over_batches(work, rows, seen, columns, ())
+
+    def predict_proba(self, rows: Any, target: Hashable, *, columns: Any, threads: int | None) -> Floats:
+        """P(target | the other columns) of each row (n, states)."""
+        if self.inference.domain[target].kind != "discrete":
+            raise OptionError(f"{target!r} is real and has no table of probabilities; predict gives its mean.")
+        return self._predicted(rows, target, columns, threads)
+
+    def _predicted(self, rows: Any, target: Hashable, columns: Any, threads: int | None) -> Floats:
+        infer = self.inference
+        others = Domain(variable for variable in infer.domain.variables if variable.name != target)
+
+        def work(found: Columns, n: int) -> RowLaws:
+            laws: RowLaws = infer.predict_rows(found, n, target, threads=threads)
+            return laws
+
+        variable = infer.domain[target]
+        shape = (variable.card,) if variable.kind == "discrete" else ()
+        return _over_batches(work, rows, others, columns, shape, nodes=infer.domain)
+
+    def predict(self, rows: Any, target: Hashable, *, columns: Any, threads: int | None) -> NDArray[Any]:
+        """The most probable state of the target given the other columns, or the mean of a real one, for each row."""
+        found = self._predicted(rows, target, columns, threads)
+        if self.inference.domain[target].kind != "discrete":
+            return found
+        return self._labels(target, found.argmax(axis=1))
+
+    def query_rows(self, variables: Any, rows: Any, *, columns: Any, threads: int | None) -> Floats:
+        """P(variables | row) for each row of evidence (n, cards...), axes in the order asked."""
+        infer = self.inference
+        names = infer.domain.names_of(variables)
+        real = [name for name in names if infer.domain[name].kind != "discrete"]
+        if real:
+            raise OptionError(f"{listing(real)} is real and has no table of probabilities; predict gives its mean.")
+
+        def work(found: Columns, n: int) -> RowLaws:
+            laws: RowLaws = infer.laws_of_rows(found, n, names, threads=threads)
+            return laws
+
+        return _over_batches(work, rows, infer.domain, columns, infer.domain.shape(names))
+
+    # -- samples -----------------------------------------------------------------------------------------------------
+
+    def sample(
+        self, n: int, given: Mapping[Any, Any] | None, *, missing: Any, random_state: Any
+    ) -> dict[Hashable, NDArray[Any]]:
+        """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior."""
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0:
+            raise OptionError(f"n is {n!r}; expected a whole number of rows of at least 0; it must not be negative.")
+        from suffice.families.base import generator
+        from suffice.graphs.directed import topological_order
+        from suffice.models.bayesian.missing import missing_rates, with_missing
+
+        rng = generator(random_state)
+        rates = None if missing is None else missing_rates(missing, self.domain)
+        if given:
+            with _offering_samples():
+                columns = self.inference.sample_given(given, n, rng)
+        else:
+            columns = {}
+            for name in topological_order(self.parents):
+                columns[name] = self.nodes[name].sample(columns, rng, n)
+        found = {name: self._labels(name, columns[name]) for name in self.nodes}
+        return found if rates is None else with_missing(found, rates, self.domain, rng)
+
+    def _labels(self, name: Hashable, codes: NDArray[Any]) -> NDArray[Any]:
+        """States by their labels, counts as whole numbers, other numbers as they are."""
+        node = self.nodes[name]
+        if node.domain[name].kind != "discrete":
+            return codes.astype(np.int64) if node.whole else codes
+        states = node.domain[name].states
+        kinds = {type(state) for state in states}
+        if len(kinds) == 1 and kinds <= {int, float, bool}:
+            return np.asarray(np.array(states)[codes])
+        labels = np.empty(len(states), dtype=object)
+        labels[:] = states
+        return np.asarray(labels[codes])
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it."""
+        from suffice.models.bayesian.portrait import portrait_of
+
+        return portrait_of(self)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a file; the structure is an option."""
+        return {"nodes": [node.to_plain() for node in self.nodes.values()]}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any], learning: NodeLearning) -> NetworkFitted:
+        """Rebuild from plain data, checking that it belongs to the structure and its tied nodes."""
+        from suffice.models.bayesian.nodes.kinds import NODES
+
+        unknown = {each["kind"] for each in plain["nodes"]} - set(NODES)
+        if unknown:
+            raise FileFormatError(f"The file holds nodes of the kinds {listing(unknown)}; known: {listing(NODES)}.")
+        read: list[Any] = [NODES[each["kind"]].from_plain(each) for each in plain["nodes"]]
+        found = cls({node.name: node for node in read}, tuple(learning.hidden), learning.leading)
+        if found.parents != learning.parents:
+            raise FileFormatError("The tables do not belong to the structure of the network.")
+        for first, *others in learning.groups:
+            shared = found.nodes[first].parameters()
+            if not all(np.array_equal(shared, found.nodes[n].parameters(), equal_nan=True) for n in others):
+                raise FileFormatError(f"{listing([first, *others])} are tied, and their parameters differ.")
+        return found
+
+
+def _over_batches(
+    work: Callable[[Columns, int], RowLaws],
+    data: Any,
+    domain: Domain,
+    columns: Any,
+    shape: tuple[int, ...],
+    *,
+    nodes: Domain | None = None,
+) -> Floats:
+    """The answers (n, *shape) of all batches of rows, one after the other; impossible rows are an error."""
+    from suffice.models.bayesian.queries.tables import coded_columns
+
+    with _offering_samples():
+        parts = [work(found, n) for found, n in coded_columns(data, domain, columns, nodes)]
+    if not parts:
+        return np.empty((0, *shape))
+    check_possible(np.concatenate([possible for _, possible in parts]))
+    return np.concatenate([laws for laws, _ in parts])
+
+
+def _check_cells(domain: Domain, what: str) -> None:
+    cells = 1
+    for variable in domain.variables:
+        cells *= variable.card
+    if cells > MOST_CELLS:
+        raise SizeError(
+            f"{what} of {listing(domain.names)} has {cells:,} cells ({in_words(8 * cells)}); the limit is "
+            f"{MOST_CELLS:,} cells ({in_words(8 * MOST_CELLS)}). Ask for fewer variables."
+        )
+
+
+@contextmanager
+def _offering_samples() -> Iterator[None]:
+    """Where exact inference would be too large, say how to ask approximately."""
+    try:
+        yield
+    except SizeError as error:
+        raise SizeError(f"{error} {BY_SAMPLES}") from None

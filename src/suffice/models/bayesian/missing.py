@@ -1,0 +1,49 @@
+"""Values taken out of sampled rows completely at random, for testing what learns from incomplete data."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Domain
+from suffice.errors import OptionError, listing
+
+Column = NDArray[Any]
+
+
+def missing_rates(missing: Any, domain: Domain) -> dict[Hashable, float]:
+    """The share of missing cells of each node, from one number or from a dict by node."""
+    by_node = dict(missing) if isinstance(missing, Mapping) else dict.fromkeys(domain.names, missing)
+    unknown = [name for name in by_node if name not in domain]
+    if unknown:
+        raise OptionError(
+            f"missing= names {listing(unknown)}, which is no node; the nodes are {listing(domain.names)}."
+        )
+    for name, rate in by_node.items():
+        if isinstance(rate, bool) or not isinstance(rate, int | float | np.integer | np.floating) or not 0 <= rate <= 1:
+            raise OptionError(f"The share of missing cells of {name!r} is {rate!r}; expected a number from 0 to 1.")
+    return {name: float(by_node.get(name, 0.0)) for name in domain.names}
+
+
+def with_missing(
+    columns: Mapping[Hashable, Column], rates: Mapping[Hashable, float], domain: Domain, rng: np.random.Generator
+) -> dict[Hashable, Column]:
+    """The columns (n,) with gaps: None where there are states, NaN where there are numbers.
+
+    Every node takes its uniform numbers whatever its rate is, so the gaps of one do not depend on the rate of another,
+    and a higher rate keeps the gaps of a lower one.
+    """
+    found: dict[Hashable, Column] = {}
+    for name, values in columns.items():
+        gone = rng.random(len(values)) < rates[name]
+        if rates[name] == 0:
+            found[name] = values
+        elif domain[name].kind == "discrete":
+            found[name] = values.astype(object)
+            found[name][gone] = None
+        else:
+            found[name] = np.where(gone, np.nan, values)
+    return found

@@ -1,0 +1,166 @@
+"""How far the coefficients of a regression are from the optimum, by what is measured there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.fitting.report import Certificate
+from suffice.models.glm.duality import duality_gap
+from suffice.models.glm.family import Family, Totals
+from suffice.models.glm.priors import Penalties
+from suffice.models.glm.problem import Problem
+from suffice.models.glm.separation import Separation
+from suffice.models.glm.solve import Result, told_to_stop
+from suffice.solvers.gradient import pseudo_gradient
+from suffice.solvers.irls import ROUNDING, Last
+
+Floats = NDArray[np.float64]
+
+#: Pairs of family and link whose log-likelihood is concave in the coefficients, wherever it is finite.
+CONCAVE = {
+    *(("gaussian", "identity"), ("binomial", "logit"), ("binomial", "probit"), ("binomial", "cloglog")),
+    *(("binomial", "loglog"), ("binomial", "log"), ("binomial", "identity")),
+    *(("poisson", "log"), ("poisson", "identity"), ("poisson", "sqrt"), ("gamma", "inverse"), ("gamma", "log")),
+    *(("inverse_gaussian", "inverse_square"), ("inverse_gaussian", "inverse"), ("negative_binomial", "log")),
+}
+#: How many times the rounding of the coefficients a slope may be.
+FAR = 100.0
+
+
+def measured(problem: Problem, result: Result) -> Result:
+    """The result with value, slope and information made anew at the coefficients that are returned.
+
+    A fit that knows the information of some rows only keeps it, and the slope is that of all rows.
+    """
+    bare = replace(problem, record=None)
+    if result.later is not None or result.last.information.size != problem.size:
+        last = Last(result.beta, *bare.objective(result.beta), result.last.information)
+    else:
+        last = Last(result.beta, *bare.evaluate(result.beta))
+    return replace(result, last=last)
+
+
+def rooted(problem: Problem, result: Result, separation: Separation, penalties: Penalties) -> Problem | None:
+    """The problem with the exact root of the information, where a fit is to go on with it; else None.
+
+    X'WX squares the collinearity of columns, or of a column with a large offset and the constant. The weights W are
+    those of the result: columns may be far from collinear at the start.
+    """
+    information, layout = result.last.information, problem.layout
+    if separation.exists is False or penalties.laplace is not None or told_to_stop(result):
+        return None
+    if problem.rooted or layout.sparse or layout.levels or not problem.size:
+        return None
+    if information.size != problem.size or information.definite:
+        return None
+    return replace(problem, rooted=True)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a certificate may rely on.
+
+    `concave`: the log-likelihood is, in the coefficients, all else as it is. `best` is the log-likelihood of a law
+    that fits every row, in units of the problem. `phi` is what the objective is yet to be divided by. `bent` is one
+    over minus the second derivative in the log of a dispersion that is estimated beside a prior: the objective then has
+    that times the square of the likelihood's slope less curvature in the coefficients. `elsewhere`: family and link are
+    not concave, so that there may be better maxima than the one found.
+    """
+
+    concave: bool
+    best: float
+    phi: float = 1.0
+    bent: float = 0.0
+    elsewhere: bool = False
+
+
+def certify(
+    problem: Problem, result: Result, penalties: Penalties, separation: Separation, known: Known, *, weight: float
+) -> Certificate:
+    """From slope and information at the result, as `measured`.
+
+    A Gaussian prior on every coefficient bounds what is left of a concave objective by ``g' P^-1 g / 2``, a Laplace
+    prior by duality. Otherwise half the squared Newton decrement estimates it. Where it is not concave nothing is said
+    about the distance from a maximum that may be another one.
+    """
+    gradient, information = result.last.gradient, result.last.information
+    laplace, gaussian = penalties.laplace, penalties.gaussian
+    slope = gradient
+    if laplace is not None:
+        slope = pseudo_gradient(result.beta - laplace.mean, gradient, laplace.rate)
+    diagonal = information.diagonal()
+    if len(diagonal) != len(slope):
+        return Certificate(float(np.abs(slope).max(initial=0.0)), exists=separation.exists, scale="slope")
+    scale = np.divide(1.0, np.sqrt(diagonal), out=np.ones_like(diagonal), where=diagonal > 0.0)
+    gap = float((np.abs(slope) * scale).max(initial=0.0)) / math.sqrt(known.phi)
+    if separation.exists is False:
+        return Certificate(gap, exists=False)
+    fixed = known.bent == 0.0
+    if known.concave and fixed and gaussian is not None and laplace is None and (gaussian.diagonal() > 0.0).all():
+        return Certificate(gap, gaussian.loss_bound(gradient) / weight, True, True, separation.exists)
+    if known.concave and laplace is not None:
+        left = duality_gap(problem, result.last, penalties, known.best)
+        if left is not None:
+            return Certificate(gap, left / weight, fixed, True, separation.exists)
+    if laplace is not None or known.elsewhere:
+        return Certificate(gap, exists=separation.exists)
+    return Certificate(gap, _estimate(problem, result, known, weight), False, True, separation.exists)
+
+
+def _estimate(problem: Problem, result: Result, known: Known, weight: float) -> float | None:
+    """Half the squared Newton decrement, a row; None where the objective is not curved downwards in every direction."""
+    gradient, information = result.last.gradient, result.last.information
+    if information.size and not information.definite:
+        return None  # A step along a flat direction is not known, and with it what is left.
+    step = information.solve(gradient)
+    found = float(gradient @ step)
+    if known.bent and problem.penalty is not None:
+        # (I - b l l')^-1 = I^-1 + b I^-1 l l' I^-1 / (1 - b l' I^-1 l), with l the slope of the likelihood alone.
+        own = problem.penalty.slope(problem.whole(result.beta))
+        slope = gradient + (own if problem.kept is None else own[problem.kept])
+        left = 1.0 - known.bent * float(slope @ information.solve(slope))
+        if not left > 0.0:
+            return None
+        found += known.bent * float(slope @ step) ** 2 / left
+    return 0.5 * max(0.0, found) / weight / known.phi
+
+
+def bent_by_dispersion(family: Family, sums: Totals, phi: float) -> float:
+    """One over minus the second derivative of the log-likelihood in the log of the dispersion, at its best."""
+    step = 1e-4
+    ends = [family.log_likelihood(sums, phi * math.exp(at)) for at in (-step, 0.0, step)]
+    curve = (2.0 * ends[1] - ends[0] - ends[2]) / step**2
+    return 1.0 / curve if curve > 0.0 else math.inf
+
+
+def rounding_of(result: Result, phi: float = 1.0) -> float:
+    """The slope, in standard deviations, that rounding of the coefficients alone may cause."""
+    information = result.last.information
+    if information.size != len(result.beta):
+        return 0.0
+    return ROUNDING * math.sqrt(information.magnitude(result.beta) / phi)
+
+
+def flat_verdict(result: Result, separation: Separation, penalties: Penalties, certificate: Certificate) -> str:
+    """Why a fit has not converged whose slope is small only because the likelihood is flat; "" where it is not.
+
+    An information that is not definite has directions along which neither the slope nor a Newton step is known. A
+    prior may bound what is left all the same, and the corners of a Laplace prior hold coefficients without any.
+    """
+    information = result.last.information
+    if separation.exists is False or penalties.laplace is not None:
+        return ""
+    if certificate.value_gap is not None or not information.size or information.definite:
+        return ""
+    words = (
+        "some columns nearly say the same as others or as a constant there, and the maximum may be far. Take its mean "
+        "off each column, leave columns out, or give a prior"
+        if separation.exists
+        else "the rows say nothing about some coefficients there, and whether there is a maximum is not known. Give a "
+        "prior, or another link"
+    )
+    return f"flat: the likelihood is flat where the fit has come to rest: {words}"

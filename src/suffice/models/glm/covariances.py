@@ -1,0 +1,154 @@
+"""Covariances of coefficients that need the rows: robust ones, and those from the observed information."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.linear_predictor import Block, Layout, curvature_task, several_task
+from suffice.errors import EstimateError
+from suffice.fitting.control import Control
+from suffice.models.glm.fitted import filled, public_blocks
+from suffice.models.glm.input import Rows
+from suffice.models.glm.laws import RowLaw
+from suffice.models.glm.problem import Average, Problem, deviance_of
+from suffice.models.glm.rows import RegressionData
+from suffice.models.glm.softmax import SoftmaxLaw
+from suffice.solvers.information import LEAST_PIVOT, Information
+from suffice.solvers.irls import irls
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowEnd:
+    """Rows of one linear predictor at fitted coefficients (k,), in the engine's layout."""
+
+    data: RegressionData
+    law: RowLaw
+    beta: Floats
+    information: Information
+    dispersion: float
+    dropped: tuple[int, ...] = ()
+
+    def covariance(self, kind: str) -> Floats | None:
+        """The covariance (k, k) in the order of the names; None for that of the expected information."""
+        if kind == "expected":
+            return None
+        return _sandwich(self) if kind == "robust" else _observed(self)
+
+
+def _sandwich(end: RowEnd) -> Floats:
+    """I^-1 (sum over rows of squared scores) I^-1, which holds where the variance is not that of the family."""
+    law = end.law
+    layout = end.data.design.layout
+
+    def squared(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        _, score, information = law(eta, y)
+        return np.zeros_like(eta), score, score**2 + 0.0 * information
+
+    def task(block: Block) -> Any:
+        return curvature_task(layout, squared, end.beta)(block)
+
+    rows = end.data.blocks
+    if isinstance(rows, Rows) and rows.trials is not None and rows.block.weights is not None:
+        # The score of a row of trials is the sum over its trials, so that its square has the square of their number.
+        rows = Rows(replace(rows.block, weights=rows.block.weights * rows.trials))
+    elif end.data.constant:
+        raise EstimateError("Robust errors of successes and failures need rows in memory.")
+    found = rows.reduce(task)
+    assert found.body is not None
+    middle = Information(found.body, found.cross, found.levels).dense()
+    bread = end.information.inverse() / end.dispersion
+    bread = filled(bread, end.dropped)
+    return end.data.design.public_matrix(bread @ middle @ bread)
+
+
+def _observed(end: RowEnd) -> Floats:
+    """The inverse of the observed information: minus the second derivative, by differences of the score in eta."""
+    law = end.law
+    layout = end.data.design.layout
+    parts = []
+    for sign in (1.0, -1.0):
+
+        def curved(eta: Floats, y: Floats, sign: float = sign) -> tuple[Floats, Floats, Floats]:
+            step = 6e-6 * np.maximum(1.0, np.abs(eta))
+            ahead, behind = law(eta + step, y)[1], law(eta - step, y)[1]
+            own = np.maximum(sign * (behind - ahead) / (2.0 * step), 0.0)
+            return np.zeros_like(eta), np.zeros_like(eta), own
+
+        found = end.data.blocks.reduce(curvature_task(layout, curved, end.beta))
+        assert found.body is not None
+        parts.append(Information(found.body, found.cross, found.levels).dense())
+    phi = end.dispersion if end.law.family.free_dispersion else 1.0
+    kept = np.setdiff1d(np.arange(layout.size), np.array(end.dropped, dtype=np.intp))
+    whole = np.zeros((layout.size, layout.size))
+    observed = (parts[0] - parts[1])[np.ix_(kept, kept)]
+    scale = np.sqrt(np.maximum(np.diagonal(observed), 0.0))
+    if not ((scale > 0.0).all() and np.linalg.eigvalsh(observed / np.outer(scale, scale))[0] > LEAST_PIVOT):
+        # No maximum that is sharp: the rows say nothing, or the second derivative has the wrong sign.
+        whole[kept, kept] = np.inf
+    else:
+        whole[np.ix_(kept, kept)] = phi * np.linalg.inv(observed)
+    return end.data.design.public_matrix(whole)
+
+
+def null_deviance(end: RowEnd, average: Average) -> float:
+    """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
+    law = end.law
+    layout = Layout(end.data.design.constant, 0)
+    rows = end.data.blocks
+
+    def bare(block: Block) -> Block:
+        return Block(block.dense[:, :0], block.y, block.weights, block.offset)
+
+    problem = Problem(_Bare(rows, bare), layout, law)  # type: ignore[arg-type]
+    mean = float(average.total) / average.weight
+    beta = np.zeros(layout.size)
+    with np.errstate(all="ignore"):
+        if end.data.design.constant:
+            beta[0] = float(end.law.link.eta(np.array([mean]))[0])
+        edge = not np.isfinite(beta).all()
+        if edge:
+            return 0.0
+        if end.data.design.constant and end.data.has_offset and math.isfinite(problem.objective(beta)[0]):
+            beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
+        return deviance_of(problem.rows, layout, law, beta)
+
+
+@dataclass(eq=False)
+class _Bare:
+    """Rows without their explanatory columns."""
+
+    rows_: Any
+    bare: Any
+
+    @property
+    def rows(self) -> int:
+        return int(self.rows_.rows)
+
+    @property
+    def in_memory(self) -> bool:
+        return False
+
+    def reduce(self, task: Any) -> Any:
+        return self.rows_.reduce(lambda block: task(self.bare(block)))
+
+
+def label_sandwich(data: RegressionData, beta: Floats, information: Information, dropped: tuple[int, ...]) -> Floats:
+    """The sandwich of a softmax fit at coefficients (k, m): a row's score is its residual of each class times it."""
+    classes = beta.shape[1] + 1
+    law = SoftmaxLaw(classes)
+
+    def squared(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        value, score, _ = law(eta, y)
+        return np.zeros_like(value), score, score[:, :, None] * score[:, None, :]
+
+    middle = data.blocks.reduce(several_task(data.design.layout, squared, beta)).body
+    assert middle is not None
+    bread = filled(information.inverse(), dropped, classes - 1)
+    return public_blocks(data.design, bread @ middle @ bread, classes - 1)

@@ -1,0 +1,502 @@
+"""Generalised linear models: the mean of a response follows, through a link, from a linear predictor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.workers import with_one_blas_thread
+from suffice.errors import NotFittedError, OptionError
+from suffice.families.base import generator, take_states
+from suffice.fitting.contract import Inputs, Judgement
+from suffice.fitting.driver import Fit, run, solve
+from suffice.fitting.estimator import Estimator
+from suffice.fitting.portrait import Portrait
+from suffice.fitting.report import MatchedStatistics, Report
+from suffice.models.glm import rowwise
+from suffice.models.glm.fit_options import FitOptions, check_fitted, check_options
+from suffice.models.glm.fitted import GLMFitted
+from suffice.models.glm.matched import MatchedRows
+from suffice.models.glm.pieces import parts_of
+from suffice.models.glm.profile import profile_intervals
+from suffice.models.glm.registry import declared
+from suffice.models.glm.results import (
+    LikelihoodRatio,
+    NamedVector,
+    RegressionTable,
+    degrees_of_freedom,
+    likelihood_ratio,
+    posterior_of,
+    quantile,
+    regression_table,
+    wald_intervals,
+)
+from suffice.models.glm.task import GLMTask
+from suffice.options import own_options
+
+Floats = NDArray[np.float64]
+
+
+class GLM(Estimator):
+    """A generalised linear model: ``E[y | x] = f(intercept + x' coefficients + offset)``, f the inverse of the link.
+
+    Args:
+        family: a law (``Poisson()``, ``Normal()``, ``Bernoulli()``, ``Gamma()``, ``NegativeBinomial(size=...)``,
+            ``Categorical()`` for the softmax, ``MultivariateNormal()`` for vectors) or a name: "gaussian", "binomial",
+            "poisson", "gamma", "inverse_gaussian", "negative_binomial", "multinomial", "multivariate_gaussian",
+            "ordinal" (ordered labels, ``P(y <= k) = F(threshold_k - x' coefficients)``). The size of a negative
+            binomial law is estimated unless it is given. Other exponential families of one natural parameter have
+            the natural link.
+        link: "identity", "log", "logit", "probit", "cloglog", "loglog", "inverse", "inverse_square", "sqrt"; canonical
+            (for the negative binomial log, for ordered labels logit) unless said.
+        fit_intercept: whether there is an intercept.
+        prior: on the coefficients, taken off the SUM of the log-likelihood: ``Normal(variance=...)`` (ridge),
+            ``MultivariateNormal(mean, covariance)``, ``Laplace(scale=...)`` (lasso), both in a tuple (elastic net) or,
+            for a Gaussian response, ``NormalInverseGamma`` or ``LinearGaussianPrior`` with an exact posterior.
+        penalize_intercept: whether the prior speaks of the intercept too.
+        solver: "auto", "irls", "lbfgs", "cg", "newton-cg", "sgd", "cd".
+        dispersion: "pearson" (default), "ml", or the number where it is known; for laws that have one.
+        covariance: of the coefficients: from the "expected" or the "observed" information (of ordered labels always
+            the latter), or the "robust" sandwich.
+        categorical: names of columns that are factors although they hold numbers, or a dict of their levels in order.
+        unknown: what a level never seen does when predicting: "raise", or "pool" for the average effect.
+        collinear: what a column that is a combination of others does: "raise" or "drop".
+        reference: the class whose linear predictor is 0 in a multinomial model; the last unless said.
+        states: labels of the response in their order: (failure, success), or from the lowest to the highest.
+        formula: read by formulaic, e.g. ``"y ~ a + C(b)"``.
+        start: coefficients to start from, intercept first.
+        keep_iterates: keep every iterate of IRLS in `iterates_`, and start from zero.
+        step_size: of `partial_fit`: a number, or a function of the number of the update.
+        decay: exponent with which a constant `step_size` falls, from 0 to 1.
+        batch_size: rows of one update of `partial_fit`.
+        random_state: seed of the order of rows in solver="sgd".
+        max_iter: most iterations.
+        tolerance: on the Newton decrement, in standard errors (other solvers: on the largest scaled slope).
+        max_seconds: most seconds.
+        progress: show a bar.
+        callback: called with the state after each iteration; True stops the fit.
+        checkpoint: file from which an interrupted fit goes on.
+
+    >>> import numpy as np
+    >>> model = GLM("poisson").fit(np.array([[0.0], [0.0], [1.0], [1.0]]), [1, 3, 4, 4])
+    >>> round(float(np.exp(model.intercept_)), 6), round(model.coefficients_["x0"], 6)
+    (2.0, 0.693147)
+    """
+
+    def __init__(
+        self,
+        family: Any = "gaussian",
+        *,
+        link: str | None = None,
+        fit_intercept: bool = True,
+        prior: Any = None,
+        penalize_intercept: bool = False,
+        solver: str = "auto",
+        dispersion: Any = "pearson",
+        covariance: str = "expected",
+        categorical: Any = None,
+        unknown: str = "raise",
+        collinear: str = "raise",
+        reference: Any = None,
+        states: Any = None,
+        formula: str | None = None,
+        start: Any = None,
+        keep_iterates: bool = False,
+        step_size: Any = 0.01,
+        decay: float = 0.0,
+        batch_size: int = 1,
+        random_state: Any = None,
+        max_iter: int = 100,
+        tolerance: float = 1e-8,
+        max_seconds: float | None = None,
+        progress: bool = False,
+        callback: Any = None,
+        checkpoint: Any = None,
+    ) -> None:
+        """See the class."""
+        super().__init__(**own_options(locals()))
+        check_options(self._options)
+
+    def _task(self, *, vectors: bool = False) -> GLMTask:
+        """What the options declare; vectors: a Gaussian response has several columns."""
+        return GLMTask.of(self._options, vectors=vectors)
+
+    def _fit_options(self) -> FitOptions:
+        """The options, with the family that was fitted."""
+        return self._task(vectors=self.fitted_.residual_covariance is not None).options
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        exposure: Any = None,
+        trials: Any = None,
+        columns: Any = None,
+    ) -> Self:
+        """Learn the coefficients.
+
+        Args:
+            X: an array, a sparse matrix, any table, or the path of a file, which is then read once for each iteration.
+            y: the response: one value a row, (successes, failures) in two columns, or the name of a column of X.
+            sample_weight: how many rows each row stands for, or the name of a column.
+            offset: added to the linear predictor, or the name of a column.
+            exposure: multiplies the mean (log link), or the name of a column.
+            trials: of each row, where y is the number of successes.
+            columns: names for the columns of an array, or the explanatory columns of a table.
+
+        Returns:
+            self
+        """
+        more = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure, "trials": trials}
+        given = Inputs(X, {"y": y, **more, "columns": columns})
+        wide = hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] > 1
+        task = self._task(vectors=wide and declared(self._options["family"]).family.name == "gaussian")
+        # The products of a fit are many and small: threads inside each would wait for one another.
+        return self._adopt(with_one_blas_thread(lambda: run(task, given, self._control())))
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        exposure: Any = None,
+        columns: Any = None,
+    ) -> Self:
+        """Go through the rows once, in their order: ``theta += step (y - mean) x`` for each (least mean squares).
+
+        A prior enters with one over the number of rows of this call for each row. The first call begins at `start`, or
+        at zero. `updates_` counts the updates so far, which is what schedules of `step_size` see.
+        """
+        task = self._task()
+        task.check_one_pass()
+        more = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure, "columns": columns}
+        known = None if self._bare_report() is None else self.fitted_
+        data = task.read(Inputs(X, {"y": y, **more}), known, "join")
+        return self._adopt(solve(task.one_pass(data, known), data, replace(self._control(), checkpoint=None)))
+
+    # -- coefficients ------------------------------------------------------------------------------------------------
+
+    def _named(self, values: Floats, first: int = 0) -> NamedVector:
+        """Parameters (k, m) by name, from the first one asked for on."""
+        fitted = self.fitted_
+        return NamedVector.of(values[first:, 0] if fitted.single else values[first:], fitted.parameters.names[first:])
+
+    @property
+    def response_(self) -> str | None:
+        """The column of the response, where it was given by name or by a formula."""
+        name: str | None = self.fitted_.response
+        return name
+
+    @property
+    def parameters_(self) -> NamedVector:
+        """All coefficients, the intercept first: (k,), or (k, m) with a column for each class or response.
+
+        Of ordered labels the thresholds come first.
+        """
+        return self._named(self.fitted_.limits())
+
+    @property
+    def thresholds_(self) -> NamedVector:
+        """Between ordered labels (K - 1,), increasing: ``P(y <= k) = F(threshold_k - x' coefficients)``."""
+        names = self.fitted_.parameters.ahead
+        if not names:
+            raise NotFittedError(f"The {self.family_name_} family has no thresholds.")
+        return NamedVector.of(self.fitted_.limits()[: len(names), 0], names)
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercept: a number, or (m,); 0 without one, as beside thresholds."""
+        fitted, values = self.fitted_, self.fitted_.by_class()
+        first = values[0] if fitted.design.constant else np.zeros(values.shape[1])
+        return float(first[0]) if fitted.single else first
+
+    @property
+    def coefficients_(self) -> NamedVector:
+        """Coefficients by name, without the intercept: (p,), or (p, classes), where the reference class has zeros."""
+        fitted = self.fitted_
+        return self._named(fitted.by_class(), len(fitted.thresholds) + int(fitted.design.constant))
+
+    @property
+    def standard_errors_(self) -> NamedVector:
+        """Of all coefficients, the intercept first; infinite where a coefficient is, 0 where a column was dropped.
+
+        They are infinite, too, for coefficients about which the rows say nothing: where the information is not
+        definite, no error is that of a pseudo-inverse.
+
+        After a fit of many rows they are made when they are first read, from the rows, which must not have changed.
+        """
+        return self._named(self.fitted_.standard_errors())
+
+    @property
+    def covariance_(self) -> Floats:
+        """Covariance of the coefficients (k, k), intercept first; with several predictors (m k, m k)."""
+        return np.asarray(self.fitted_.covariance())
+
+    @property
+    def iterates_(self) -> tuple[Floats, ...]:
+        """The iterates of IRLS, the start first; kept with keep_iterates=True."""
+        if not self._options["keep_iterates"]:
+            raise NotFittedError("The iterates were not kept; set keep_iterates=True.")
+        return tuple(self.fitted_.iterates)
+
+    @property
+    def history_(self) -> Any:
+        """The iterates with keep_iterates=True, else the objective before the first and after each iteration."""
+        return self.iterates_ if self._options["keep_iterates"] else self.report_.history
+
+    # -- figures -----------------------------------------------------------------------------------------------------
+
+    @property
+    def dispersion_(self) -> float:
+        """The dispersion phi, as the option `dispersion` asks."""
+        return float(self.fitted_.dispersion)
+
+    @property
+    def residual_covariance_(self) -> Floats:
+        """Covariance of the residuals of a vector response, R'R / N."""
+        if self.fitted_.residual_covariance is None:
+            raise NotFittedError("Only a response of several columns has a residual covariance; see dispersion_.")
+        return np.asarray(self.fitted_.residual_covariance)
+
+    @property
+    def size_(self) -> float:
+        """The size of the negative binomial law: given, or estimated; the variance is mean + mean^2 / size."""
+        if self.fitted_.size is None:
+            raise NotFittedError(f"The {self.family_name_} family has no size.")
+        return float(self.fitted_.size)
+
+    @property
+    def deviance_(self) -> float:
+        """Twice what the log-likelihood loses against a mean of its own for each row, at phi = 1."""
+        return float(self.fitted_.deviance)
+
+    @property
+    def null_deviance_(self) -> float:
+        """The deviance of the intercept alone (and the offset)."""
+        return float(self.fitted_.null_deviance)
+
+    @property
+    def log_likelihood_(self) -> float:
+        """Sum over rows, natural logarithm, at the dispersion of the largest likelihood unless that is given."""
+        return self.report_.log_likelihood
+
+    @property
+    def pearson_chi2_(self) -> float:
+        """Sum of squared Pearson residuals."""
+        return float(self.fitted_.pearson)
+
+    @property
+    def aic_(self) -> float:
+        """2 k - 2 log-likelihood."""
+        return self.report_.aic
+
+    @property
+    def bic_(self) -> float | None:
+        """K log(rows) - 2 log-likelihood; None without rows."""
+        return self.report_.bic
+
+    @property
+    def df_resid_(self) -> float:
+        """Rows (by weight) less coefficients."""
+        return float(self.fitted_.df_resid)
+
+    @property
+    def separated_(self) -> bool:
+        """Whether the likelihood rises for ever along some direction; report_.certificate.directions names it."""
+        return self.report_.certificate.exists is False
+
+    @property
+    def classes_(self) -> Any:
+        """The labels of the response in order; a binomial model is about the second."""
+        classes = self.fitted_.classes
+        if classes is None:
+            raise NotFittedError("The response was not given as labels.")
+        return take_states(classes, np.arange(len(classes)))
+
+    @property
+    def updates_(self) -> int:
+        """Updates made by partial_fit."""
+        return int(self.fitted_.updates)
+
+    @property
+    def family_name_(self) -> str:
+        """The name of the family."""
+        return str(self.fitted_.family)
+
+    @property
+    def link_(self) -> str:
+        """The name of the link."""
+        return str(self.fitted_.link)
+
+    @property
+    def free_dispersion_(self) -> bool:
+        """Whether the family has a dispersion."""
+        return bool(self.fitted_.free_dispersion)
+
+    @property
+    def posterior_(self) -> Any:
+        """The posterior of the coefficients: exact where the prior is conjugate, else Laplace's approximation.
+
+        The exact one is joint with the variance or, of vectors, with the covariance of the residuals. Laplace's is the
+        normal distribution at the mode whose precision is the information there, the prior included.
+        """
+        return posterior_of(self.fitted_)
+
+    # -- intervals and tests -----------------------------------------------------------------------------------------
+
+    def _df(self) -> float | None:
+        """Degrees of freedom of Student's t where the dispersion is estimated; None for the normal law."""
+        return degrees_of_freedom(self.fitted_, self._fit_options().known_dispersion)
+
+    def intervals(self, level: float = 0.95, *, method: str = "wald", X: Any = None, y: Any = None, **rows: Any) -> Any:
+        """Confidence intervals of the coefficients, (k, 2) by name, intercept first.
+
+        Args:
+            level: probability of each interval.
+            method: "wald", estimate +- quantile * standard error; or "profile", where twice the log-likelihood falls by
+                the quantile's square with all other coefficients at their best: needs the rows again.
+            X: the rows of the fit, for "profile".
+            y: their response.
+            rows: sample_weight, offset, exposure, trials, as for `fit`.
+        """
+        fitted = self.fitted_
+        if method == "wald":
+            ends = wald_intervals(np.asarray(self.parameters_), np.asarray(self.standard_errors_), level, self._df())
+            return NamedVector.of(ends, fitted.parameters.names)
+        if method != "profile":
+            raise OptionError(f"method is {method!r}; expected 'wald' or 'profile'.")
+        if X is None and self._options["formula"] is None:
+            raise OptionError("Profile intervals need the rows again: intervals(method='profile', X=..., y=...).")
+        given, reach = Inputs(X, {"y": y, **rows}), quantile(level, self._df())
+        return NamedVector.of(profile_intervals(self._fit_options(), fitted, given, reach), fitted.parameters.names)
+
+    def likelihood_ratio_test(self, other: Any) -> LikelihoodRatio:
+        """Test this fit against a larger one of the same rows in which it is nested (or the other way round)."""
+        small, large = (self, other) if self.n_params_ < other.n_params_ else (other, self)
+        return likelihood_ratio(small, large)
+
+    anova = likelihood_ratio_test
+
+    def matched_statistics(self) -> MatchedStatistics | None:
+        """Both sides of the score equations, a row: X'y and X'mu with the canonical link, else weighted by row.
+
+        They are worked out from the rows of the fit when first asked for; None where these are gone.
+        """
+        return self._judgement().kept.statistics(self.fitted_)
+
+    def likelihood_estimate(self) -> Floats | None:
+        """The coefficients without the prior, in the order of the rows of `summary`; None where there are none."""
+        likelihood = self._judgement().kept.likelihood
+        return None if likelihood is None else likelihood.T.ravel()
+
+    def summary(self, level: float = 0.95) -> RegressionTable:
+        """The table of coefficients: estimate, standard error, statistic, p value, interval; prints, HTML, to_frame."""
+        return regression_table(self.fitted_, self.report_, level, self._df(), self._options)
+
+    # -- rows --------------------------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        kind: str = "response",
+        offset: Any = None,
+        exposure: Any = None,
+        interval: float | None = None,
+    ) -> Any:
+        """Predict for new rows.
+
+        Args:
+            X: rows with the columns of the fit.
+            kind: "response" (the mean; for labels their probabilities), "link" (the linear predictor; of ordered labels
+                threshold less linear predictor, for each threshold), or "class" (the likeliest label).
+            offset: as in `fit`.
+            exposure: as in `fit`.
+            interval: a level; then the answer is (n, 3): prediction and the ends of a Wald interval of the mean.
+        """
+        options, df, more = self._fit_options(), self._df(), {"offset": offset, "exposure": exposure}
+        answers = [
+            rowwise.predict(self.fitted_, *rowwise.new_rows(options, self.fitted_, part), kind, interval, df)
+            for part in parts_of(X, self.fitted_, more)
+        ]
+        return answers[0] if len(answers) == 1 else np.concatenate(answers)
+
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
+        """Probabilities of the classes (n, classes), in the order of `classes_`."""
+        fitted = self.fitted_
+        if fitted.classes is None and not fitted.family_object.labels:
+            raise OptionError(f"The {fitted.family} family has no classes.")
+        shares = np.asarray(self.predict(X, offset=offset))
+        return shares if shares.ndim == 2 else np.column_stack((1.0 - shares, shares))
+
+    def _scored(self, X: Any, y: Any, sample_weight: Any, rows: Mapping[str, Any]) -> Iterator[rowwise.Scored]:
+        """The rows with their response."""
+        given = {"y": y, "sample_weight": sample_weight, **rows}
+        return rowwise.scored_parts(self._fit_options(), self.fitted_, parts_of(X, self.fitted_, given))
+
+    def score_samples(self, X: Any, y: Any = None, **rows: Any) -> Floats:
+        """Log-likelihood of each row (n,), natural logarithm; rows: offset, exposure, trials, columns, as for `fit`."""
+        return np.concatenate([part.log_prob for part in self._scored(X, y, None, rows)])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> float:
+        """Mean log-likelihood of a row (weighted), natural logarithm."""
+        total = weight = 0.0
+        for part in self._scored(X, y, sample_weight, rows):
+            total += float(part.weights @ part.log_prob)
+            weight += float(part.weights.sum())
+        return total / weight
+
+    def residuals(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, kind: str = "deviance", **rows: Any
+    ) -> Any:
+        """Residuals of rows (n,): "response", "pearson", "deviance" or "working"."""
+        parts = self._scored(X, y, sample_weight, rows)
+        return np.concatenate([rowwise.residuals(self.fitted_, part, kind) for part in parts])
+
+    def leverage(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> Floats:
+        """The diagonal of ``W^1/2 X (X'WX)^-1 X' W^1/2`` (n,) on the rows of the fit."""
+        parts = self._scored(X, y, sample_weight, rows)
+        return np.concatenate([rowwise.leverage(self.fitted_, part) for part in parts])
+
+    def sample(self, X: Any, random_state: Any = None, *, offset: Any = None, exposure: Any = None) -> Any:
+        """One response for each row, drawn from the fitted law."""
+        mean = np.asarray(self.predict(X, offset=offset, exposure=exposure))
+        return self.fitted_.family_object.draw(self.fitted_, mean, generator(random_state))
+
+    def portrait(self) -> Portrait:
+        """What there is to see of it: what pages, plots and notebooks show."""
+        from suffice.models.glm.portrait import portrait_of_model
+
+        return portrait_of_model(self)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """Options, what was learned, both sides of its score equations, and the report as plain data."""
+        plain = super().to_plain()
+        if plain["fitted"] is not None:
+            plain["matched"] = self._judgement().kept.to_plain()
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild from plain data."""
+        model = cls._with_options(plain)
+        if plain["fitted"] is None:
+            return model
+        fitted, report = GLMFitted.from_dict(plain["fitted"]), Report.from_plain(plain["report"])
+        check_fitted(model._options, fitted.family, fitted.specification)
+        matched = MatchedRows.from_plain(plain["matched"], fitted.values.shape)
+        judged = Judgement(report.log_likelihood, report.objective, report.certificate, kept=matched)
+        return model._adopt(Fit(fitted, report, judged))

@@ -1,0 +1,177 @@
+"""What a family with one linear predictor says: variance, deviance, likelihood and dispersion.
+
+A family with dispersion phi has the density ``h(y, phi) exp((theta y - A(theta)) / phi)``, the mean ``A'(theta)`` and
+the variance ``phi V(mean)``. All arrays have one entry a row; a weight is the number of rows that a row stands for.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import DataError, OptionError
+from suffice.families.base import take_states
+from suffice.models.glm.coefficients import Coefficients
+from suffice.models.glm.design import Table
+from suffice.models.glm.links import Link
+from suffice.models.glm.response_family import ResponseFamily, ResponseKind
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the rows add up to at the fitted means: enough for dispersion and log-likelihood.
+
+    `weight` counts rows; `deviance` and `pearson` are sums at phi = 1; `base` is the part of the log-likelihood at
+    phi = 1 that the means do not enter; `log_y` is the sum of log y where the family needs it.
+    """
+
+    weight: float
+    deviance: float
+    pearson: float
+    base: float
+    log_y: float
+    value: float
+
+    def __add__(self, other: Totals) -> Totals:
+        """Both sets of rows."""
+        return Totals(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+@dataclass(frozen=True)
+class Family(ResponseFamily):
+    """A distribution of the response; one `link` of `links` maps its mean to the linear predictor."""
+
+    response: ClassVar[ResponseKind] = "numbers"
+    #: Whether the log-likelihood is concave in the linear predictor under every link that the family takes.
+    log_concave: ClassVar[bool] = False
+
+    def allowed(self, y: Floats) -> Bools:
+        """Whether each y lies in the support."""
+        return np.isfinite(y)
+
+    def check(self, y: Floats, start: int = 0) -> None:
+        """Raise at the first y outside the support."""
+        good = self.allowed(y)
+        if not good.all():
+            row = int(np.argmin(good))
+            raise DataError(
+                f"The response holds {float(y[row])!r} (row {start + row}); the {self.name} family takes "
+                f"{self.support}. Correct the value, leave its row out, or choose another family."
+            )
+
+    def inside(self, mean: Floats) -> bool:
+        """Whether every mean is one that the family has."""
+        return bool(np.isfinite(mean).all())
+
+    @abstractmethod
+    def variance(self, mean: Floats) -> Floats:
+        """V(mean)."""
+
+    @abstractmethod
+    def deviance(self, y: Floats, mean: Floats) -> Floats:
+        """Twice the log-likelihood that the mean loses against y itself, at phi = 1."""
+
+    def value(self, y: Floats, mean: Floats) -> Floats:
+        """Log-likelihood at phi = 1 up to a term of y alone."""
+        return -0.5 * self.deviance(y, mean)
+
+    def base(self, y: Floats) -> Floats:
+        """What `value` leaves out, at phi = 1."""
+        return np.zeros_like(y)
+
+    def first_mean(self, y: Floats, average: float) -> Floats:
+        """A mean near y from which the fit starts."""
+        return 0.5 * (y + average)
+
+    def ml_dispersion(self, totals: Totals) -> float:
+        """The phi of the largest likelihood."""
+        return totals.deviance / totals.weight
+
+    def log_likelihood(self, totals: Totals, phi: float) -> float:
+        """Sum over rows at dispersion phi."""
+        return totals.value + totals.base
+
+    def log_prob(self, y: Floats, mean: Floats, phi: float) -> Floats:
+        """Log density of each row."""
+        return self.value(y, mean) + self.base(y)
+
+    @abstractmethod
+    def sample(self, mean: Floats, phi: float, rng: np.random.Generator) -> Floats:
+        """One draw for each mean."""
+
+    def encoded(self, y: Floats) -> tuple[Floats, Floats | None]:
+        """What is read as response, and a part of the log density of each row that it leaves out (None: nothing)."""
+        return y, None
+
+    def moments(self, link: Link, eta: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of each row, at phi = 1."""
+        mean = link.mean(eta)
+        return mean, self.variance(mean)
+
+    def deviances(self, link: Link, eta: Floats, y: Floats) -> Floats:
+        """The deviance of each row."""
+        return self.deviance(y, link.mean(eta))
+
+    def figures(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Value, deviance, mean and variance of each row."""
+        mean, variance = self.moments(link, eta)
+        return self.rows(link, eta, y)[0], self.deviance(y, mean), mean, variance
+
+    def sized(self, size: float | None) -> Family:
+        """The same family at a size, where it has one."""
+        return self
+
+    def rows(self, link: Link, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Log-likelihood of each row up to a term of y, its slope in eta, and the expected information, at phi = 1.
+
+        With the mean m = f(eta): ``(y - m) f' / V`` and ``f'^2 / V``. The value is -inf where eta is outside.
+        """
+        if not link.inside(eta):
+            return np.full_like(eta, -np.inf), np.zeros_like(eta), np.zeros_like(eta)
+        mean, slope = link.mean(eta), link.slope(eta)
+        if not self.inside(mean):
+            return np.full_like(eta, -np.inf), np.zeros_like(eta), np.zeros_like(eta)
+        share = slope / self.variance(mean)
+        return self.value(y, mean), (y - mean) * share, slope * share
+
+    # -- rows of a fitted regression -----------------------------------------------------------------------------------
+
+    def linear(self, fitted: Coefficients, table: Table, offset: Floats | None) -> Floats:
+        """The linear predictor (n, 1); infinite where a separating direction decides it."""
+        eta = fitted.design.eta(table, fitted.beta)
+        if offset is not None:
+            eta += offset[:, None]
+        if fitted.direction is None:
+            return eta
+        along = fitted.design.eta(table, fitted.direction)
+        size = np.abs(along).max(initial=0.0)
+        return np.where(np.abs(along) > 1e-7 * size, np.where(along > 0.0, np.inf, -np.inf), eta)
+
+    def predict(self, fitted: Coefficients, eta: Floats, kind: str) -> Any:
+        """The mean, the linear predictor, or the likeliest label."""
+        if kind == "link":
+            return eta[:, 0]
+        with np.errstate(over="ignore"):
+            mean = self.link(fitted.link).mean(eta[:, 0])
+        if kind == "response":
+            return mean
+        if fitted.classes is None:
+            raise OptionError(f"The {self.name} response has no labels; use kind='response'.")
+        return take_states(fitted.classes, (mean > 0.5).astype(np.intp))
+
+    def log_prob_of_rows(self, fitted: Coefficients, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
+        """Log density or probability of each row (n,)."""
+        with np.errstate(all="ignore"):
+            return self.sized(fitted.size).log_prob(y, self.link(fitted.link).mean(eta[:, 0]), fitted.dispersion)
+
+    def draw(self, fitted: Coefficients, mean: Floats, rng: np.random.Generator) -> Any:
+        """Numbers, or labels where the response came as such."""
+        drawn = self.sized(fitted.size).sample(mean, fitted.dispersion, rng)
+        return drawn if fitted.classes is None else take_states(fitted.classes, drawn.astype(np.intp))

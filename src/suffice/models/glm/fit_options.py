@@ -1,0 +1,131 @@
+"""The options of a generalised linear model, as its fit needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from suffice.domain import Variable
+from suffice.errors import FileFormatError, OptionError, listing
+from suffice.models.glm.design import Design
+from suffice.models.glm.family import Family
+from suffice.models.glm.links import Link
+from suffice.models.glm.priors import Penalties, read_prior
+from suffice.models.glm.registry import FAMILIES, declared, link_of
+from suffice.models.glm.response_family import ResponseFamily
+from suffice.models.glm.solve import SOLVERS
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "covariance": ("expected", "observed", "robust"),
+    "unknown": ("raise", "pool"),
+    "collinear": ("raise", "drop"),
+    "solver": ("auto", *SOLVERS),
+}
+#: Options that do not change what is fitted.
+ANY_TIME = frozenset({"callback", "progress", "checkpoint", "max_iter", "max_seconds", "tolerance", "start"})
+
+
+@dataclass(frozen=True, eq=False)
+class FitOptions:
+    """The options with what follows from the family.
+
+    `dispersion` is a number where it is known, else how it is estimated ("pearson", "ml"); `size` is that of a negative
+    binomial response, None where it is estimated; `states` are the labels of the response where they are declared.
+    """
+
+    given: Mapping[str, Any]
+    family: ResponseFamily
+    link: Link
+    states: tuple[Hashable, ...] | None
+    dispersion: Any
+    size: float | None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], family: ResponseFamily | None = None) -> FitOptions:
+        """From the options of a model; options that do not belong to its family are an error.
+
+        family: in place of the one that the options name.
+        """
+        said = declared(given["family"])
+        chosen = said.family if family is None else family
+        link = link_of(chosen, given["link"])
+        chosen.check_options(given)
+        states = given["states"] if said.states is None else said.states
+        dispersion = given["dispersion"] if said.dispersion is None else said.dispersion
+        return cls(given, chosen, link, states, dispersion, said.size)
+
+    # -- the response ------------------------------------------------------------------------------------------------
+
+    @property
+    def one_family(self) -> Family:
+        """The family of one linear predictor, at its size."""
+        assert isinstance(self.family, Family)
+        return self.family.sized(self.size)
+
+    @property
+    def free_size(self) -> bool:
+        """Whether the size of a negative binomial response is estimated."""
+        return self.family is FAMILIES["negative_binomial"] and self.size is None
+
+    @property
+    def known_dispersion(self) -> float | None:
+        """The dispersion where it is a number that is given."""
+        return float(self.dispersion) if is_number(self.dispersion) else None
+
+    # -- the fit -----------------------------------------------------------------------------------------------------
+
+    @property
+    def estimate(self) -> str:
+        """What is aimed at."""
+        return "maximum likelihood" if self.given["prior"] is None else "MAP"
+
+    def penalties(self, design: Design, outputs: int = 1) -> Penalties:
+        """What the prior takes off the log-likelihood."""
+        return read_prior(
+            self.given["prior"], design, penalize_intercept=self.given["penalize_intercept"], outputs=outputs
+        )
+
+    def with_start(self, start: Any) -> FitOptions:
+        """The same with coefficients to start from."""
+        return self if start is None else replace(self, given={**self.given, "start": start})
+
+    def of_likelihood(self) -> FitOptions:
+        """Those of maximum likelihood by the solver that "auto" stands for."""
+        plain = {"prior": None, "solver": "auto", "start": None, "keep_iterates": False, "collinear": "raise"}
+        return replace(self, given={**self.given, **plain, "covariance": "expected"})
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that make no sense, whatever the data."""
+    said, states, dispersion = declared(options["family"]), options["states"], options["dispersion"]
+    for name, allowed in CHOICES.items():
+        if options[name] not in allowed:
+            raise OptionError(f"{name} is {options[name]!r}; expected one of {listing(allowed)}.")
+    if not isinstance(options["fit_intercept"], bool):
+        raise OptionError(f"fit_intercept is {options['fit_intercept']!r}; expected True or False.")
+    if states is not None:
+        if not said.family.labels:
+            raise OptionError(f"states= belongs to families of labels; the {said.family.name} family has none.")
+        if said.states is not None:
+            raise OptionError(f"The states are given twice, in {options['family']!r} and in states=; give one of them.")
+        Variable.discrete("y", states)
+    if dispersion not in ("pearson", "ml") and not (is_number(dispersion) and dispersion > 0):
+        raise OptionError(f"dispersion is {dispersion!r}; expected 'pearson', 'ml' or a positive number.")
+
+
+def check_fitted(options: Mapping[str, Any], family: str, specification: Any) -> None:
+    """Refuse what a file has learned where it does not belong to its options."""
+    wanted, formula = declared(options["family"]).family.name, options["formula"]
+    alike = family == wanted or (wanted, family) == ("gaussian", "multivariate_gaussian")
+    if (formula is None) != (specification is None) or not alike:
+        raise FileFormatError(
+            f"The file holds a fit of the family {family!r}, and options for {wanted!r} and the formula {formula!r}."
+        )
+
+
+def is_number(value: Any) -> bool:
+    """Whether an option is a number rather than a word."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

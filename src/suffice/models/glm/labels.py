@@ -1,0 +1,164 @@
+"""Labels by softmax: a linear predictor for each class but the reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.linear_predictor import Block
+from suffice.errors import EstimateError
+from suffice.fitting.control import Control
+from suffice.models.glm.certificate import measured
+from suffice.models.glm.covariances import label_sandwich
+from suffice.models.glm.families import GaussianFamily
+from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.fitted import GLMFitted, kept_places
+from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.laws import RowLaw
+from suffice.models.glm.links import Identity
+from suffice.models.glm.priors import Penalties
+from suffice.models.glm.problem import Average, Problem
+from suffice.models.glm.rank import checked_average, column_rank
+from suffice.models.glm.regression import Ended, Factory, IteratedRegression
+from suffice.models.glm.rows import RegressionData
+from suffice.models.glm.separation import Separation, find_separation
+from suffice.models.glm.softmax import SoftmaxLaw
+from suffice.models.glm.solve import Result
+from suffice.solvers.information import Information
+from suffice.solvers.irls import irls
+
+Floats = NDArray[np.float64]
+
+
+class SoftmaxRegression(IteratedRegression):
+    """Softmax regression; codes of y have the reference last."""
+
+    def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
+        """Count the labels."""
+        assert data.classes is not None
+        self.outputs = len(data.classes) - 1
+        super().__init__(options, data, factory)
+        if self.penalties.conjugate is not None:
+            raise EstimateError(
+                "The prior on coefficients and variance is for a Gaussian response; use Normal(variance=)"
+            )
+        self.average = checked_average(data.blocks, GaussianFamily())
+        self.shares = _shares(data.blocks, len(data.classes))
+
+    def problem(self) -> Problem:
+        """What solvers see."""
+        law = SoftmaxLaw(self.outputs + 1)
+        return Problem(self.data.blocks, self.data.design.layout, law, self.penalties.gaussian, outputs=self.outputs)
+
+    def full_rank(self, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
+        """Columns that say the same as others do so for every class."""
+        if self.penalties.any:
+            return problem, ()
+        design, flat = self.data.design, RowLaw(GaussianFamily(), Identity())
+        one = replace(problem, law=flat, outputs=1)
+        rank = column_rank(one, design, flat, self.average, self.options.given["collinear"])
+        self.notes += rank.notes
+        if not rank.dropped:
+            return problem, ()
+        kept = kept_places(rank.dropped, design.size, self.outputs)
+        return problem.holding(kept, np.zeros(problem.width)), rank.dropped
+
+    def start(self, problem: Problem) -> Floats:
+        """Zero, or the coefficients asked for, (k, m) as in `parameters_`."""
+        if self.begin is None:
+            return np.zeros(problem.size)
+        given, shape = np.asarray(self.begin, dtype=np.float64), (self.data.design.size, self.outputs)
+        if given.shape != shape:
+            raise EstimateError(
+                f"start has shape {given.shape}; expected {shape}: a row for each coefficient, intercept first, and a "
+                "column for each class but the reference."
+            )
+        inner = np.ascontiguousarray(self.data.design.internal(given).T).ravel()
+        return inner if problem.kept is None else inner[problem.kept]
+
+    def separation(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
+        """By a linear programme; with a prior only intercepts without one run away."""
+        if self.penalties.any:
+            return result, _kept_in_place(problem, self.penalties, self.shares.total)
+        return result, find_separation(problem, "labels", result)
+
+    def limit(self, problem: Problem, result: Result, separation: Separation, start: Floats) -> tuple[Problem, Result]:
+        """Rows whose label the direction decides leave the fit of the others."""
+        rows = self.data.blocks
+        if separation.decided is None or not isinstance(rows, Rows):
+            return problem, result
+        block = rows.block
+        weights = np.ones(block.rows) if block.weights is None else block.weights
+        rest = np.where(separation.decided, 0.0, weights)
+        if not rest.any():
+            zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
+            last = replace(result.last, beta=zero, value=0.0, gradient=zero, information=none)
+            return problem, replace(result, beta=zero, last=last)
+        reduced = replace(problem.on(replace(block, weights=rest)), rooted=False)
+        zero = np.zeros(problem.size)
+        return reduced, measured(reduced, self.run_solver(reduced, zero, "irls", warm=False))
+
+    def fitted(self, ended: Ended) -> GLMFitted:
+        """A column of `beta` for each class but the reference."""
+        data, problem, result = self.data, ended.problem, ended.result
+        beta = problem.shaped(problem.whole(result.beta))
+        free = len(kept_places(ended.dropped, *beta.shape))
+        robust = self.options.given["covariance"] == "robust" and ended.direction is None
+        return GLMFitted(
+            **self.shared_figures(ended),
+            beta=data.design.public(beta),
+            deviance=-2.0 * self.likelihood(ended),
+            null_deviance=-2.0 * _null_of_labels(problem, self.shares, data.blocks),
+            df_resid=data.weight * self.outputs - free,
+            n_params=free,
+            reference=data.reference,
+            sandwich=label_sandwich(data, beta, result.last.information, ended.dropped) if robust else None,
+            iterates=tuple(problem.shaped(problem.whole(one)) for one in result.iterates),
+        )
+
+
+def _kept_in_place(problem: Problem, penalties: Penalties, counts: Floats) -> Separation:
+    """The same with a prior: intercepts without one run away where a class has no rows, and only there."""
+    free = np.ones(problem.width, dtype=np.bool_)
+    if penalties.gaussian is not None:
+        free &= penalties.gaussian.diagonal() == 0.0
+    if penalties.laplace is not None:
+        free &= penalties.laplace.rate == 0.0
+    by_class = free.reshape(problem.outputs, -1)
+    if not free.any():
+        return Separation(True)
+    if not problem.layout.constant or by_class[:, 1:].any() or not by_class[:, 0].all():
+        return Separation(None)
+    if (counts > 0.0).all():
+        return Separation(True)
+    # Classes with rows go up together; the reference, which cannot, has all others move against it.
+    moves = np.where(counts > 0.0, 1.0, 0.0) - float(counts[-1] > 0.0)
+    direction = np.zeros_like(by_class, dtype=np.float64)
+    direction[:, 0] = moves[:-1]
+    return Separation(False, direction.ravel())
+
+
+def _shares(rows: Rows | StreamRows, classes: int) -> Average:
+    """Whether there is an offset, and the weight of each label (K,)."""
+
+    def task(block: Block) -> Average:
+        counts = np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64)
+        return Average(float(block.offset is not None), counts)
+
+    return rows.reduce(task)
+
+
+def _null_of_labels(problem: Problem, found: Average, rows: Rows | StreamRows) -> float:
+    """Log-likelihood of the intercepts alone (and the offset); without an intercept that of no effects."""
+    classes, constant = len(found.total), problem.layout.constant
+    if constant and found.weight == 0.0:
+        seen = found.total[found.total > 0.0]
+        return float(seen @ np.log(seen / found.total.sum()))
+    bare = replace(problem, rows=rows, penalty=None, kept=None, fixed=None, record=None, rooted=False)
+    none = np.zeros(problem.width)
+    if not constant:
+        return float(bare.objective(none)[0])
+    alone = bare.holding(np.arange(classes - 1) * problem.layout.size, none)
+    return float(irls(alone.evaluate, np.zeros(classes - 1), Control(tolerance=1e-9)).outcome.state.objective)

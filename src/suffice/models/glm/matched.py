@@ -1,0 +1,308 @@
+"""The score equations of a regression as pairs that a fit makes equal, worked out from the rows when first asked for.
+
+With the canonical link they read ``X'y = X'mu``: what was observed, and what the model expects. Other links weigh every
+row by ``s = (d mu / d eta) / variance``: ``X's y = X's mu``. For ordered labels, which are no exponential family, the
+two sides are what pulls a parameter up and what pulls it down.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.engines.linear_predictor import Block, linear_predictor, transpose_product, weighted
+from suffice.errors import EstimateError, FileFormatError, SufficeError
+from suffice.families.normal_wishart import NormalWishart
+from suffice.fitting.report import MatchedStatistics
+from suffice.models.glm.cumulative import cumulative_problem
+from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.fitted import GLMFitted
+from suffice.models.glm.links import find_link
+from suffice.models.glm.priors import ahead_of
+from suffice.models.glm.problem import totals
+from suffice.models.glm.rows import RegressionData
+from suffice.models.glm.softmax import SoftmaxLaw
+from suffice.solvers.penalties import pull_of
+
+Floats = NDArray[np.float64]
+#: The two sides of the score equations of some rows, for each predictor (n, m).
+Sides = Callable[[Block], tuple[Floats, Floats]]
+
+CANONICAL = {
+    *(("gaussian", "identity"), ("binomial", "logit"), ("poisson", "log"), ("gamma", "inverse")),
+    *(("inverse_gaussian", "inverse_square"), ("multinomial", "logit"), ("multivariate_gaussian", "identity")),
+}
+#: The deviance of the rows may differ by this share from that of the fit, or they are others.
+CHANGED = 1e-6
+#: A row moves along a direction of separation from here on, in units of the row that moves most.
+MOVES = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Both sides (k, m) in the order of the names, a row on average, and what a prior adds."""
+
+    observed: Floats
+    expected: Floats
+    pull: Floats | None = None
+
+
+class MatchedRows:
+    """The pairs of a fit, and its coefficients (k, m) without the prior, made when first asked for.
+
+    Copies and files hold the pairs made, unless that would read a file again.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Pairs] | None = None,
+        fit: Callable[[], Floats | None] | None = None,
+        *,
+        in_memory: bool = True,
+    ) -> None:
+        """Keep what makes them, and with it the rows, until then."""
+        self._make, self._fit, self._in_memory = make, fit, in_memory
+        self._pairs: Pairs | None = None
+        self._likelihood: Floats | None = None
+
+    @classmethod
+    def later(
+        cls, options: FitOptions, data: RegressionData, fitted: GLMFitted, fit: Callable[[], Floats | None] | None
+    ) -> MatchedRows:
+        """What makes the pairs of a fit, and its likelihood estimate by `fit`; both hold the rows."""
+        return cls(lambda: _made(options, data, fitted), fit, in_memory=data.blocks.in_memory)
+
+    @property
+    def pairs(self) -> Pairs | None:
+        """The pairs; an error where the rows are no longer those of the fit."""
+        if self._make is not None:
+            self._pairs = self._make()
+            self._make = None
+        return self._pairs
+
+    @property
+    def likelihood(self) -> Floats | None:
+        """Maximum likelihood; None without a prior, and where the likelihood has no maximum."""
+        if self._fit is not None:
+            self._likelihood = self._fit()
+            self._fit = None
+        return self._likelihood
+
+    def statistics(self, fitted: GLMFitted) -> MatchedStatistics | None:
+        """The pairs by name, predictors first; None where the rows are gone."""
+        pairs = self.pairs
+        if pairs is None:
+            return None
+        pull = None if pairs.pull is None else pairs.pull.T.ravel()
+        both = (pairs.observed.T.ravel(), pairs.expected.T.ravel())
+        return MatchedStatistics(tuple(fitted.flat_names()), *both, pull, about=about(fitted.family, fitted.link))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As the pairs that they are; None where the rows are gone or others."""
+        if self._in_memory:
+            with contextlib.suppress(SufficeError):
+                self.pairs  # noqa: B018
+        return {**self.__dict__, "_make": None, "_fit": None}
+
+    def to_plain(self) -> dict[str, Any] | None:
+        """Plain data for a file."""
+        held = self.__getstate__()
+        return None if held["_pairs"] is None else {**vars(held["_pairs"]), "likelihood": held["_likelihood"]}
+
+    @classmethod
+    def from_plain(cls, plain: Any, shape: tuple[int, ...]) -> MatchedRows:
+        """Rebuild from plain data; arrays of another shape are an error."""
+        found = cls()
+        if plain is None:
+            return found
+        arrays = {name: plain[name] for name in ("observed", "expected", "pull", "likelihood")}
+        for name, array in arrays.items():
+            if array is None and name in ("pull", "likelihood"):
+                continue
+            if not (isinstance(array, np.ndarray) and array.shape == shape and array.dtype == np.float64):
+                raise FileFormatError(f"The file has {name} moments that do not fit {shape[0]} coefficients.")
+        found._likelihood = arrays.pop("likelihood")
+        found._pairs = Pairs(**arrays)
+        return found
+
+
+def _is_canonical(family: str, link: str) -> bool:
+    """Whether the linear predictor is the natural parameter."""
+    return link == "natural" or (family, link) in CANONICAL
+
+
+def about(family: str, link: str) -> str:
+    """What the pairs are, in a sentence."""
+    if family == "ordinal":
+        return (
+            "Both sides of the score equations of the ordered labels: what pulls a parameter up, and what pulls it "
+            "down, a row."
+        )
+    if _is_canonical(family, link):
+        return f"The {link} link is canonical: the fit makes X'y, observed, equal to X'mu, expected, a row."
+    return (
+        f"The {link} link is not canonical for this family: the fit makes the weighted sums X's y and X's mu equal, a "
+        "row, with s = (d mu / d eta) / variance."
+    )
+
+
+# -- both sides --------------------------------------------------------------------------------------------------------
+
+
+def _made(options: FitOptions, data: RegressionData, fitted: GLMFitted) -> Pairs:
+    observed, expected = _ordinal_sides(data, fitted) if fitted.family == "ordinal" else _sides(data, fitted)
+    weight = data.weight
+    pull = prior_pull(options, fitted, observed - expected)
+    return Pairs(observed / weight, expected / weight, None if pull is None else pull / weight)
+
+
+def _sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Floats]:
+    design = fitted.design
+    layout, beta = design.layout, np.asarray(design.internal(fitted.beta))
+    m = beta.shape[1]
+    sides = _of_rows(data, fitted, beta)
+
+    def task(block: Block) -> Floats:
+        found = np.zeros((2, m, layout.size))
+        for part in layout.parts(block):
+            for place, side in enumerate(sides(part)):
+                values = weighted(side, part.weights)
+                found[place] += [transpose_product(layout, part, np.ascontiguousarray(one)) for one in values.T]
+        return found
+
+    both = np.asarray(data.blocks.reduce(task))
+    return design.public(both[0].T), design.public(both[1].T)
+
+
+def _of_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> Sides:
+    """The sides of each row, which a direction of separation settles where it moves."""
+    layout, m = fitted.design.layout, beta.shape[1]
+    direction = None if fitted.direction is None else np.asarray(fitted.design.internal(fitted.direction))
+    if fitted.family == "multinomial":
+        labels = SoftmaxLaw(m + 1)
+
+        def softmax_sides(part: Block) -> tuple[Floats, Floats]:
+            eta = linear_predictor(layout, part, beta)
+            seen = (part.y.astype(np.intp)[:, None] == np.arange(m)).astype(np.float64)
+            score = labels(eta, part.y)[1]
+            return seen, seen - np.where(_moves(layout, part, direction), 0.0, score)
+
+        return softmax_sides
+    if fitted.family == "multivariate_gaussian":
+        return lambda part: (part.y, linear_predictor(layout, part, beta))
+    if direction is None:
+        _check_rows(data, fitted, beta[:, 0])
+
+    def one_side(part: Block) -> tuple[Floats, Floats]:
+        eta = linear_predictor(layout, part, beta[:, 0])
+        return sides_of_numbers(fitted, eta, part.y, _moves(layout, part, direction)[:, 0])
+
+    return one_side
+
+
+def sides_of_numbers(fitted: GLMFitted, eta: Floats, y: Floats, decided: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Both sides (n, 1) of rows with one linear predictor (n,); those that are decided have their response as mean."""
+    law = fitted.row_law()
+    with np.errstate(all="ignore"):
+        _, score, information = law(eta, y)
+        slope = law.link.slope(eta)
+        share = np.where(slope != 0.0, information / slope, 0.0)
+    share, score = np.where(decided, 0.0, share), np.where(decided, 0.0, score)
+    if _is_canonical(fitted.family, fitted.link):
+        left = y - np.divide(score, share, out=np.zeros_like(score), where=share != 0.0)
+        return y[:, None], left[:, None]
+    seen = np.abs(share) * y
+    return seen[:, None], (seen - np.sign(share) * score)[:, None]
+
+
+def _moves(layout: Any, part: Block, direction: Floats | None) -> NDArray[np.bool_]:
+    """Which rows (n, 1) the direction of separation settles: there the limit of the mean is the response."""
+    if direction is None:
+        return np.zeros((part.rows, 1), dtype=np.bool_)
+    bare = Block(part.dense, part.y, sparse=part.sparse, codes=part.codes)
+    along = np.abs(linear_predictor(layout, bare, direction)).max(axis=1, keepdims=True)
+    return np.asarray(along > MOVES * max(float(np.abs(direction).max(initial=0.0)), 1e-300))
+
+
+def _check_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> None:
+    """The rows are those of the fit, or that is an error: arrays and files may have been written to."""
+    found = totals(data.blocks, fitted.design.layout, fitted.row_law(), beta).deviance
+    if math.isnan(fitted.deviance):
+        return
+    if not abs(found - fitted.deviance) <= CHANGED * max(abs(fitted.deviance), 1e-300):
+        raise EstimateError(
+            "The rows have changed since the fit, so that what they hold cannot be compared with what it expects. Fit "
+            "again, or read matched_statistics before the arrays are written to."
+        )
+
+
+def _ordinal_sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Floats]:
+    """What pulls up and what pulls down: slopes of a row's log probability in its two ends have opposite signs."""
+    parameters, held = fitted.parameters, len(fitted.thresholds)
+    whole = parameters.internal(fitted.values[:, 0])
+    assert fitted.classes is not None
+    link = find_link(fitted.link)
+    problem = cumulative_problem(data.blocks, fitted.design.layout, link, len(fitted.classes))
+    theta, beta = whole[:held], whole[held:]
+
+    def task(block: Block) -> Floats:
+        found = np.zeros((2, problem.width))
+        for part in problem.layout.parts(block):
+            ends = problem.ends(part, theta, beta)
+            _, (up, low), _ = problem._cumulative(ends.upper, ends.lower)
+            up, low = weighted(up, part.weights), weighted(low, part.weights)
+            none = np.zeros_like(up)
+            above, below = problem._pulled(part, ends, up, none), problem._pulled(part, ends, none, low)
+            found[0] += np.concatenate((above[:held], below[held:]))
+            found[1] -= np.concatenate((below[:held], above[held:]))
+        return found
+
+    both = np.asarray(data.blocks.reduce(task))
+    return parameters.public(both[0])[:, None], parameters.public(both[1])[:, None]
+
+
+# -- the prior ---------------------------------------------------------------------------------------------------------
+
+
+def prior_pull(options: FitOptions, fitted: GLMFitted, slope: Floats) -> Floats | None:
+    """The slope of the log prior (k, m), in units of the score equations; None without a prior."""
+    if options.given["prior"] is None:
+        return None
+    m, held = fitted.beta.shape[1], len(fitted.thresholds)
+    if fitted.family == "multivariate_gaussian":
+        return _pull_of_vectors(options, fitted)
+    penalties = options.penalties(fitted.design, m)
+    if held:
+        penalties = ahead_of(penalties, held)
+    phi = fitted.dispersion if fitted.free_dispersion else 1.0
+    inner = np.asarray(fitted.parameters.internal(fitted.values)).T.ravel()
+    left = np.asarray(fitted.parameters.internal(slope)).T.ravel() / phi
+    found = np.zeros_like(inner)
+    if penalties.conjugate is not None:
+        own = penalties.conjugate
+        found -= fitted.design.internal(own.strength) * (inner - fitted.design.internal(own.mean)) / phi
+    for penalty in (penalties.gaussian, penalties.laplace):
+        if penalty is not None:
+            found += pull_of(penalty, inner, left + found)
+    return phi * np.asarray(fitted.parameters.public(found.reshape(m, -1).T))
+
+
+def _pull_of_vectors(options: FitOptions, fitted: GLMFitted) -> Floats:
+    """A Gaussian prior on coefficients acts through the covariance of the residuals, a conjugate one does not."""
+    prior, inner = options.given["prior"], np.asarray(fitted.design.internal(fitted.beta))
+    if isinstance(prior, NormalWishart):
+        away = inner - np.asarray(prior.mean_, dtype=np.float64)
+        if fitted.design.constant and not options.given["penalize_intercept"]:
+            away[0] = 0.0
+        return np.asarray(fitted.design.public(-float(prior.strength_) * away))
+    penalty, covariance = options.penalties(fitted.design, 1).gaussian, fitted.residual_covariance
+    assert penalty is not None
+    assert covariance is not None
+    slopes = np.stack([penalty.slope(column) for column in inner.T], axis=1)
+    return np.asarray(fitted.design.public(-slopes @ covariance))

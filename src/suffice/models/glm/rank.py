@@ -1,0 +1,73 @@
+"""Which columns of a regression say the same as others, and which only nearly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import EstimateError
+from suffice.models.glm.design import Design
+from suffice.models.glm.family import Family
+from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.laws import RowLaw, StartLaw
+from suffice.models.glm.problem import Average, Problem, average
+from suffice.models.glm.sample import MANY_ROWS, spread_rows
+from suffice.models.glm.solve import dependent_columns, refuse_dependent, refuse_extremes, refuse_large
+from suffice.models.glm.squares import is_doubtful
+
+Floats = NDArray[np.float64]
+
+#: Columns beyond which their products are not made to compare them.
+MOST_COLUMNS = 6_000
+
+
+@dataclass(frozen=True)
+class ColumnRank:
+    """Places of columns that are combinations of those before, in the engine's layout.
+
+    `doubtful`: rows in float64 lose digits; `rooted`: only the exact root of X'X tells the columns apart.
+    """
+
+    dropped: tuple[int, ...] = ()
+    doubtful: bool = False
+    rooted: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def checked_average(rows: Rows | StreamRows, family: Family) -> Average:
+    """Weight and sum of the response; an error for rows of which nothing can be learned."""
+    sums = average(rows)
+    if not sums.weight > 0.0:
+        raise EstimateError("There are no rows, or none with weight; nothing can be learned.")
+    refuse_large(sums, family)
+    return sums
+
+
+def column_rank(problem: Problem, design: Design, law: RowLaw, sums: Average, collinear: str) -> ColumnRank:
+    """Columns that say the same, by X'WX with the weights of a start: an error unless they are to be dropped."""
+    start, rows = np.zeros(problem.layout.size), problem.rows
+    if problem.layout.body > MOST_COLUMNS or problem.size == 0:
+        return ColumnRank()
+    flat = replace(problem, law=StartLaw(law, float(sums.total) / sums.weight))
+    if isinstance(rows, Rows) and rows.rows >= MANY_ROWS:
+        # Columns that differ on some rows differ on all.
+        every = rows.rows // max(2_000, 3 * problem.size) or 1
+        some = rows.block.chosen(spread_rows(rows.rows, every))
+        if flat.on(some).curvature(start)[2].definite:
+            return ColumnRank()
+    with np.errstate(over="ignore", invalid="ignore"):
+        information = flat.curvature(start)[2]
+        doubtful = is_doubtful(information)
+        if information.definite:
+            return ColumnRank(doubtful=doubtful)
+        refuse_extremes(flat, design, information)
+    dropped = dependent_columns(flat, design, start, information)
+    if not dropped:
+        return ColumnRank(doubtful=doubtful, rooted=not (problem.layout.sparse or problem.layout.levels))
+    names = tuple(design.names[design.places[at]] for at in dropped)
+    if collinear != "drop":
+        raise refuse_dependent(names, rows.rows, design.size)
+    words = f"left out as combinations of other columns: {', '.join(names)}"
+    return ColumnRank(dropped, doubtful, notes=(words,))

@@ -1,0 +1,308 @@
+"""Rows meet coefficients: a regression is solved and judged, in the steps that all responses share."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import SufficeError
+from suffice.fitting.contract import Found, Judgement
+from suffice.fitting.control import Control
+from suffice.fitting.report import Certificate, allowed
+from suffice.models.glm.certificate import FAR, Known, certify, flat_verdict, measured, rooted, rounding_of
+from suffice.models.glm.checkpoint import Keeper
+from suffice.models.glm.family import Totals
+from suffice.models.glm.fit_options import ANY_TIME, FitOptions
+from suffice.models.glm.fitted import GLMFitted
+from suffice.models.glm.matched import MatchedRows
+from suffice.models.glm.priors import Penalties
+from suffice.models.glm.problem import Problem, average
+from suffice.models.glm.rows import RegressionData
+from suffice.models.glm.separation import Separation, sentences
+from suffice.models.glm.solve import Result, choose, joined, solve
+
+Floats = NDArray[np.float64]
+#: A regression of the same rows with other options.
+Factory = Callable[[FitOptions, RegressionData], "Regression"]
+
+
+class Regression(ABC):
+    """The problem of a generalised linear model: its options, and rows in the engine's layout."""
+
+    #: Linear predictors of a row, of which each has all coefficients.
+    outputs: int = 1
+
+    def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
+        """factory: what sets a regression of other options for the same rows."""
+        self.options, self.data, self.factory = options, data, factory
+
+    @abstractmethod
+    def solve(self, control: Control) -> Found[GLMFitted]:
+        """Find coefficients."""
+
+    @abstractmethod
+    def judge(self, fitted: GLMFitted) -> Judgement:
+        """Measure coefficients anew."""
+
+    def identity(self) -> Iterable[Any]:
+        """The names of the parameters, the options but those that say how long to go on, and sums of the rows."""
+        sums = average(self.data.blocks)
+        options = {name: repr(value) for name, value in self.options.given.items() if name not in ANY_TIME}
+        seen = [self.data.rows, sums.weight, np.asarray(sums.total).tolist()]
+        return list(self.data.parameters.names), options, seen
+
+    def matched(self, fitted: GLMFitted) -> MatchedRows:
+        """Both sides of the score equations, made from the rows when someone asks."""
+        free = self.options.given["prior"] is None
+        return MatchedRows.later(self.options, self.data, fitted, None if free else self.without_prior)
+
+    def without_prior(self) -> Floats | None:
+        """The coefficients (k, m) of maximum likelihood; None where the likelihood has no maximum."""
+        problem = self.factory(self.options.of_likelihood(), self.data)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fitted = problem.solve(Control(max_iter=100, tolerance=1e-8)).fitted
+                judged = problem.judge(fitted)
+        except SufficeError:
+            return None
+        real = np.isfinite(fitted.values).all() and np.isfinite(judged.log_likelihood)
+        return fitted.values if real and judged.certificate.exists is not False else None
+
+
+@dataclass(frozen=True, eq=False)
+class Ended:
+    """Where the search for the maximum has ended.
+
+    `problem` is that of the rows that a separating direction leaves, in units of the dispersion; `result` has value,
+    slope and information that were made anew at the coefficients returned, by code that no solver touches. `sums` are
+    those of a single linear predictor.
+    """
+
+    problem: Problem
+    result: Result
+    separation: Separation
+    dropped: tuple[int, ...] = ()
+    sums: Totals | None = None
+
+    @property
+    def direction(self) -> Floats | None:
+        """Where coefficients run to infinity, in the engine's layout."""
+        return self.separation.direction if self.separation.exists is False else None
+
+
+class IteratedRegression(Regression):
+    """A regression whose maximum a solver looks for.
+
+    Columns that say the same as others are found first. The solver begins at a start; where the information at its
+    result says little, it goes on with an exact root. Whether the maximum is attained is decided there: where it is
+    not, rows that a direction of separation decides leave the fit of the others.
+    """
+
+    def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
+        """Read the prior."""
+        super().__init__(options, data, factory)
+        self.penalties = self._penalties()
+        self.control, self.begin = Control(), options.given["start"]
+        self.keeper: Keeper | None = None
+        self.notes: list[str] = []
+        self.ended: Ended | None = None
+
+    def _penalties(self) -> Penalties:
+        return self.options.penalties(self.data.design, self.outputs)
+
+    # -- what a response says ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def problem(self) -> Problem:
+        """What solvers see of all rows."""
+
+    @abstractmethod
+    def full_rank(self, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
+        """The problem without columns that say the same as others, and the places of these."""
+
+    @abstractmethod
+    def start(self, problem: Problem) -> Floats:
+        """Where a solver begins."""
+
+    @abstractmethod
+    def separation(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
+        """Whether the maximum is attained; the result may have gone on to tell."""
+
+    @abstractmethod
+    def limit(self, problem: Problem, result: Result, separation: Separation, start: Floats) -> tuple[Problem, Result]:
+        """The fit of the rows that a separating direction leaves; all of them where it does not say which."""
+
+    @abstractmethod
+    def fitted(self, ended: Ended) -> GLMFitted:
+        """The fitted value."""
+
+    def values(self, ended: Ended, fitted: GLMFitted) -> tuple[float, float]:
+        """Log-likelihood and objective, sums over rows."""
+        value = self.likelihood(ended)
+        return value, value - self.log_prior(ended.problem.whole(ended.result.beta))
+
+    def likelihood(self, ended: Ended) -> float:
+        """The log-likelihood at the result: the objective of the problem has the Gaussian prior taken off."""
+        gaussian = self.penalties.gaussian
+        taken = 0.0 if gaussian is None else gaussian.value(ended.problem.whole(ended.result.beta))
+        return ended.result.last.value + taken
+
+    def known(self, ended: Ended, fitted: GLMFitted) -> Known:
+        """What the certificate may rely on; no distribution of labels has a log-likelihood above 0."""
+        return Known(True, 0.0)
+
+    # -- the maximum -------------------------------------------------------------------------------------------------
+
+    @property
+    def warm(self) -> bool:
+        """Whether a fit of some rows may find the start."""
+        given = self.options.given
+        return given["solver"] == "auto" and self.begin is None and not given["keep_iterates"]
+
+    def solve(self, control: Control) -> Found[GLMFitted]:
+        """Find coefficients, from a checkpoint on where there is one."""
+        self.control = replace(control, checkpoint=None)
+        if control.checkpoint is not None:
+            self.keeper = Keeper(control.checkpoint, self.data.parameters, control.problem)
+            kept = self.keeper.start()
+            self.begin = self.begin if kept is None else kept
+        self.ended = ended = self.climbed()
+        outcome = ended.result.outcome
+        if self.keeper is not None:
+            self.keeper.close(outcome.converged)
+        fitted = self.fitted(ended)
+        return Found(fitted, ended.result.method, self.options.estimate, outcome, tuple(self.notes))
+
+    def climbed(self) -> Ended:
+        """All steps."""
+        problem, dropped = self.full_rank(self.problem())
+        start = self.start(problem)
+        problem, result = self.climb(problem, start)
+        result, separation = self.separation(problem, result)
+        exact = rooted(problem, result, separation, self.penalties)
+        if exact is not None and self.inside:
+            problem, result = self.climb_on(exact, result)
+            result, separation = self.separation(problem, result)
+        if separation.exists is False:
+            problem, result = self.limit(problem, result, separation, start)
+        return self.at_rest(Ended(problem, result, separation, dropped))
+
+    def climb(self, problem: Problem, start: Floats) -> tuple[Problem, Result]:
+        """From a start to the maximum."""
+        return problem, measured(problem, self.step(problem, start))
+
+    def climb_on(self, problem: Problem, before: Result) -> tuple[Problem, Result]:
+        """From a result on."""
+        return problem, measured(problem, joined(before, self.step(problem, before.beta)))
+
+    def step(self, problem: Problem, start: Floats) -> Result:
+        """One run of the solver asked for."""
+        return self.run_solver(problem, start, choose(self.options.given["solver"], problem, self.penalties.laplace))
+
+    def run_solver(
+        self, problem: Problem, start: Floats, solver: str, control: Control | None = None, *, warm: bool = True
+    ) -> Result:
+        """One run of a solver by name, of which the checkpoint is told every point."""
+        given = self.options.given
+        if self.keeper is not None:
+            self.keeper.fresh()
+            problem = replace(problem, record=self.keeper.note)
+        return solve(
+            problem,
+            start,
+            self.control if control is None else control,
+            solver=solver,
+            laplace=self.penalties.laplace,
+            keep=given["keep_iterates"],
+            seed=given["random_state"],
+            warm=warm and self.warm,
+        )
+
+    @property
+    def inside(self) -> bool:
+        """Whether the result is at a point where the information of the rows says what is left."""
+        return True
+
+    def at_rest(self, ended: Ended) -> Ended:
+        """With the sums that the figures of the fit need."""
+        return ended
+
+    # -- the judgement -----------------------------------------------------------------------------------------------
+
+    def judge(self, fitted: GLMFitted) -> Judgement:
+        """Slope, what is left and whether the maximum exists, at the coefficients of a fitted value."""
+        ended = self._at(fitted)
+        value, objective = self.values(ended, fitted)
+        certificate = self.certificate(ended, fitted)
+        if fitted.direction is not None:
+            labels = fitted.column_labels() if self.outputs > 1 or fitted.reference is not None else ()
+            words = sentences(fitted.parameters, fitted.direction, labels)
+            certificate = replace(certificate, directions=(*words, *certificate.directions))
+        rounding = FAR * self.rounding(ended, fitted)
+        denied = not certificate.moment_gap <= allowed(self.control.tolerance, rounding)
+        flat = self.inside and not denied
+        return Judgement(
+            value,
+            objective,
+            certificate,
+            gap=certificate.moment_gap if denied else 0.0,
+            kept=self.matched(fitted),
+            verdict=flat_verdict(ended.result, ended.separation, self.penalties, certificate) if flat else "",
+        )
+
+    def _at(self, fitted: GLMFitted) -> Ended:
+        """What is known at the coefficients of a fitted value; where they are not those of the solver, made anew."""
+        ended = self.ended
+        assert ended is not None
+        inner = np.ascontiguousarray(fitted.parameters.internal(fitted.values).T).ravel()
+        if np.array_equal(inner, ended.problem.whole(ended.result.beta)):
+            return ended
+        kept = inner if ended.problem.kept is None else inner[ended.problem.kept]
+        result = measured(ended.problem, replace(ended.result, beta=kept, later=None))
+        return self.at_rest(replace(ended, result=result))
+
+    def certificate(self, ended: Ended, fitted: GLMFitted) -> Certificate:
+        """How far the result is from the optimum."""
+        known = self.known(ended, fitted)
+        return certify(ended.problem, ended.result, self.penalties, ended.separation, known, weight=self.weight)
+
+    @property
+    def weight(self) -> float:
+        """How many rows the rows stand for, trials counted each."""
+        return self.data.weight
+
+    def rounding(self, ended: Ended, fitted: GLMFitted) -> float:
+        """The slope that rounding of the coefficients alone may cause."""
+        return rounding_of(ended.result)
+
+    def log_prior(self, whole: Floats) -> float:
+        """What the prior takes off at all parameters."""
+        parts = (self.penalties.gaussian, self.penalties.laplace)
+        return sum(part.value(whole) for part in parts if part is not None)
+
+    def shared_figures(self, ended: Ended) -> dict[str, Any]:
+        """What fitted values of every response have in common."""
+        data, direction, parameters = self.data, ended.direction, self.data.parameters
+        gaussian = self.penalties.gaussian
+        return {
+            "design": data.design,
+            "family": self.options.family.name,
+            "link": self.options.link.name,
+            "information": ended.result.last.information,
+            "weight": data.weight,
+            "classes": data.classes,
+            "direction": None
+            if direction is None
+            else parameters.public(ended.problem.shaped(direction).reshape(parameters.size, -1)),
+            "dropped": ended.dropped,
+            "precision": None if gaussian is None else gaussian.diagonal(),
+            "specification": data.specification,
+            "response": data.response,
+        }

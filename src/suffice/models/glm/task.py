@@ -1,0 +1,69 @@
+"""What a generalised linear model declares: how its rows are read, and which problem they set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from suffice.errors import OptionError
+from suffice.families.normal_wishart import NormalWishart
+from suffice.fitting.contract import Inputs, Purpose
+from suffice.models.glm.conjugate import ConjugateRegression
+from suffice.models.glm.family import Family
+from suffice.models.glm.fit_options import FitOptions
+from suffice.models.glm.fitted import GLMFitted
+from suffice.models.glm.labels import SoftmaxRegression
+from suffice.models.glm.one_predictor import OnePredictor
+from suffice.models.glm.online import OnePass
+from suffice.models.glm.ordered import OrderedRegression
+from suffice.models.glm.registry import FAMILIES
+from suffice.models.glm.regression import Regression
+from suffice.models.glm.rows import RegressionData, read_rows
+from suffice.models.glm.vectors import JointMode, LeastSquares, WishartRegression
+
+
+@dataclass(frozen=True, eq=False)
+class GLMTask:
+    """The options, with the family and the link that they name."""
+
+    options: FitOptions
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], *, vectors: bool = False) -> GLMTask:
+        """From the options of a model; vectors: a Gaussian response has several columns."""
+        return cls(FitOptions.of(given, FAMILIES["multivariate_gaussian"] if vectors else None))
+
+    def read(self, given: Inputs, known: GLMFitted | None, purpose: Purpose) -> RegressionData:
+        """A design and a response."""
+        return read_rows(given, self.options)
+
+    def problem(self, data: RegressionData, start: GLMFitted | None) -> Regression:
+        """The coefficients of these rows, from the start of the options or from that of a fitted value."""
+        return regression_of(self.options.with_start(None if start is None else start.values), data)
+
+    def one_pass(self, data: RegressionData, known: GLMFitted | None) -> OnePass:
+        """One pass of stochastic ascent over these rows."""
+        return OnePass(self.options, data, regression_of, known)
+
+    def check_one_pass(self) -> None:
+        """Refuse families that one pass does not take."""
+        if not isinstance(self.options.family, Family):
+            raise OptionError("partial_fit takes one linear predictor; use fit, with solver='sgd' for a softmax.")
+
+
+def regression_of(options: FitOptions, data: RegressionData) -> Regression:
+    """The regression that a kind of response asks for, and with it its prior."""
+    response, prior = options.family.response, options.given["prior"]
+    if response == "labels":
+        return SoftmaxRegression(options, data, regression_of)
+    if response == "ordered":
+        return OrderedRegression(options, data, regression_of)
+    if response == "vectors":
+        if prior is None:
+            return LeastSquares(options, data, regression_of)
+        kind = WishartRegression if isinstance(prior, NormalWishart) else JointMode
+        return kind(options, data, regression_of)
+    if options.penalties(data.design).conjugate is not None:
+        return ConjugateRegression(options, data, regression_of)
+    return OnePredictor(options, data, regression_of)

@@ -1,0 +1,93 @@
+"""Which emission takes which distribution: one registry, open to those who write one of their own.
+
+A user says `emission=Normal()` or whatever else; the first kind that takes it builds the `Emission` of a fit. Kinds are
+asked from the latest registered to the first, so that a new one may also take over what another one took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.domain import Variable
+from suffice.models.hidden_markov.emissions.contract import Emission
+
+Floats = NDArray[np.float64]
+Columns = Sequence[NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class EmissionOptions:
+    """What a user says besides the distribution: number of states, covariances, floor, prior, and the estimate.
+
+    `variables` are the columns whose type brings their states, by number; `weights` (steps,) those of the steps.
+    """
+
+    size: int
+    covariance: str = "full"
+    floor: float = 1e-6
+    prior: Any = None
+    estimate: str | None = None
+    hidden: bool = True
+    variables: tuple[Variable | None, ...] | None = None
+    weights: Floats | None = None
+
+    def weighted(self, steps: int) -> Floats:
+        """The weights of so many steps."""
+        return np.ones(steps) if self.weights is None else self.weights
+
+    def of_law(self, law: Any) -> Any:
+        """The prior of a law: its own, else the one for all."""
+        own = law.get_params(deep=False).get("prior")
+        return self.prior if own is None else own
+
+    def estimate_of(self, law: Any) -> str | None:
+        """How pseudo-counts are taken: as the law says, else as the model says."""
+        own = law.get_params(deep=False).get("estimate")
+        return own or self.estimate
+
+    def density_estimate_of(self, law: Any) -> str:
+        """How a density is taken from its posterior: the mode in EM, which climbs to it; else as was said, or the mean.
+
+        A mean is no maximum, so that EM could not climb to it.
+        """
+        return "map" if self.hidden else self.estimate_of(law) or "mean"
+
+    def of_column(self, at: int) -> EmissionOptions:
+        """For one of several columns."""
+        return replace(self, variables=None if self.variables is None else (self.variables[at],))
+
+
+class EmissionKind(Protocol):
+    """A kind of emission."""
+
+    def takes(self, law: Any, options: EmissionOptions, width: int) -> bool:
+        """Whether it is the kind for a distribution, as a user gives it, of so many columns."""
+
+    def build(
+        self,
+        law: Any,
+        options: EmissionOptions,
+        columns: Columns,
+        names: Sequence[Any] | None,
+        known: Mapping[str, Any],
+    ) -> Emission:
+        """The emission of some columns; `known` holds what an earlier fit had settled, see `Emission.describe`."""
+
+
+_KINDS: dict[str, EmissionKind] = {}
+
+
+def register_emission(name: str, kind: EmissionKind) -> None:
+    """Enter a kind of emission by name; one of the same name is replaced."""
+    _KINDS.pop(name, None)
+    _KINDS[name] = kind
+
+
+def kind_for(law: Any, options: EmissionOptions, width: int) -> EmissionKind | None:
+    """The kind that takes a distribution; None where none does."""
+    return next((kind for kind in reversed(_KINDS.values()) if kind.takes(law, options, width)), None)
