@@ -73,7 +73,7 @@ def certify(
     margins: Floats,
     weight: float,
     penalty: Penalty | None,
-    standing: Existence,
+    existence: Existence,
     *,
     deadline: float = math.inf,
 ) -> Certificate:
@@ -86,11 +86,11 @@ def certify(
     family, weights = family.over(standardised(family.model, units, margins)), weights * units
     penalty = None if penalty is None else penalty.in_units(units)
     found = _measure(family, weights, margins, weight, penalty)
-    value, bound = _value_gap(found, margins, weight, penalty, standing, deadline)
+    value, bound = _value_gap(found, margins, weight, penalty, existence, deadline)
     scale = _UNITS if penalty is None else _SLOPES
     scale += "" if (units == 1.0).all() else ", in units of its spread"
     gap = float(np.abs(found.slope).max(initial=0.0))
-    return Certificate(gap, value, bound=bound, exists=standing.exists, directions=standing.directions, scale=scale)
+    return Certificate(gap, value, bound=bound, exists=existence.exists, directions=existence.directions, scale=scale)
 
 
 def _measure(family: LawFamily, weights: Floats, margins: Floats, weight: float, penalty: Penalty | None) -> _Measured:
@@ -120,7 +120,7 @@ def _absolute(model: LogLinear, shares: Floats) -> Floats:
 
 
 def _value_gap(
-    found: _Measured, margins: Floats, weight: float, penalty: Penalty | None, standing: Existence, deadline: float
+    found: _Measured, margins: Floats, weight: float, penalty: Penalty | None, existence: Existence, deadline: float
 ) -> tuple[float | None, bool]:
     """What the objective can still rise by, in nats a row, and whether that is a bound."""
     if isinstance(penalty, GaussianPenalty):
@@ -128,7 +128,7 @@ def _value_gap(
     if isinstance(penalty, LaplacePenalty):
         loss = penalty.value(found.weights) - weight * found.log_likelihood
         return penalty.loss_bound(found.slope, found.weights, loss, found.noise) + found.rounding, True
-    if standing.exists is False and not standing.notes:  # No law has the margins: the objective has no limit.
+    if existence.exists is False and not existence.notes:  # No law has the margins: the objective has no limit.
         return None, False
     best = _decomposable_maximum(found.family.model, margins)
     if best is not None:

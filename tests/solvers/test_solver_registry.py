@@ -1,0 +1,61 @@
+"""Solvers by name: those of others are offered by every model that has an objective."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import suffice as sf
+from suffice.fitting.control import Outcome
+from suffice.solvers.gradient import lbfgs
+from suffice.solvers.registry import Objective, Solver, named, register, registered, unregister
+
+ROWS = {"A": [0, 0, 1, 1, 1, 0, 1], "B": [0, 1, 1, 1, 0, 0, 0], "C": [0, 0, 1, 0, 1, 1, 1]}
+PAIRS = [("A", "B"), ("B", "C")]
+
+
+@pytest.fixture
+def patient() -> Iterator[Solver]:
+    """L-BFGS of somebody else, which begins somewhere of its own."""
+
+    def solve(objective: Objective) -> Outcome:
+        begin = replace(objective, start=objective.start + 0.1)
+        return lbfgs(begin.evaluate, begin.start, begin.control, scale=begin.scale())
+
+    solver = Solver("patient", "patient L-BFGS", solve)
+    register(solver)
+    yield solver
+    unregister("patient")
+
+
+def test_a_markov_network_offers_a_solver_that_was_registered(patient: Solver) -> None:
+    prior = sf.Normal(variance=4.0)
+    mine = sf.MarkovNetwork(PAIRS, solver="patient", prior=prior).fit(ROWS)
+    theirs = sf.MarkovNetwork(PAIRS, solver="newton", prior=prior).fit(ROWS)
+    assert mine.report_.method == "patient L-BFGS on exact moments"
+    assert mine.converged_
+    np.testing.assert_allclose(mine.weights_, theirs.weights_, atol=1e-8)
+
+
+def test_a_name_belongs_to_one_solver(patient: Solver) -> None:
+    for name in ("patient", "lbfgs", "auto"):
+        with pytest.raises(sf.OptionError, match="already"):
+            register(replace(patient, name=name))
+
+
+def test_a_solver_that_is_not_there() -> None:
+    with pytest.raises(sf.OptionError, match="no solver 'patient'; there are 'lbfgs'"):
+        named("patient")
+    with pytest.raises(sf.OptionError, match="solver is 'patient'; expected one of 'auto'"):
+        sf.MarkovNetwork(PAIRS, solver="patient")
+
+
+def test_what_a_solver_needs() -> None:
+    objective = Objective(
+        lambda x: (-float(x @ x), -2.0 * x), np.ones(2), sf.MarkovNetwork(PAIRS)._control(), lambda: lambda x, slope: x
+    )
+    fitting = [name for name, solver in registered().items() if solver.applies(objective)]
+    assert fitting == ["lbfgs", "cg", "ascent"]
+    cornered = replace(objective, rate=np.ones(2))
+    assert [name for name, solver in registered().items() if solver.applies(cornered)] == ["owlqn"]
