@@ -168,7 +168,7 @@ def upward_imports(modules: dict[str, Module]) -> list[str]:
 
 
 # A mixture is fitted as a hidden Markov model whose states emit its components, and such a model may emit mixtures.
-KNOWN_CYCLE = ("models.hidden_markov.emissions.law", "models.hidden_markov.model")
+KNOWN_CYCLE = ("models.hidden_markov.emissions.law", "models.hidden_markov.declaration")
 
 
 def import_cycle(modules: dict[str, Module]) -> list[str]:

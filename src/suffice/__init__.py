@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from suffice.families.wishart import Wishart as Wishart
     from suffice.fitting.report import Certificate as Certificate
     from suffice.fitting.report import Report as Report
-    from suffice.fitting.summaries import summarize as summarize
+    from suffice.fitting.summarizing import summarize as summarize
     from suffice.formats import read as read
     from suffice.models.bayesian.declaration import BayesianNetwork as BayesianNetwork
     from suffice.models.bayesian.nodes.kinds import NoisyOr as NoisyOr
@@ -143,7 +143,7 @@ _EXPORTS: dict[str, str] = {
     "Summary": "suffice.statistics",
     "Sums": "suffice.statistics",
     "Variable": "suffice.domain",
-    "summarize": "suffice.fitting.summaries",
+    "summarize": "suffice.fitting.summarizing",
     # results and files
     "Certificate": "suffice.fitting.report",
     "Report": "suffice.fitting.report",

@@ -14,7 +14,7 @@ from suffice.errors import NotFittedError, OptionError
 from suffice.families.base import generator, take_states
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
-from suffice.fitting.estimator import Estimator
+from suffice.fitting.estimator import Estimator, delegated_property
 from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import MatchedStatistics, Report
 from suffice.models.glm import rowwise
@@ -339,10 +339,7 @@ class GLM(Estimator):
         """The name of the link."""
         return str(self.fitted_.link)
 
-    @property
-    def free_dispersion_(self) -> bool:
-        """Whether the family has a dispersion."""
-        return bool(self.fitted_.free_dispersion)
+    free_dispersion_ = delegated_property(GLMFitted.free_dispersion)
 
     @property
     def posterior_(self) -> Any:

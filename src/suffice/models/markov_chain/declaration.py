@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from suffice.checks import choice, whole_number
 from suffice.errors import OptionError
 from suffice.fitting.driver import Fit
-from suffice.fitting.estimator import SummaryEstimator
-from suffice.fitting.report import CountedRows, MatchedStatistics
+from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
+from suffice.fitting.report import MatchedStatistics
 from suffice.models.markov_chain.analysis import LongRun
 from suffice.models.markov_chain.distributions import NextState
 from suffice.models.markov_chain.fitted import ChainFitted
@@ -180,11 +180,7 @@ class MarkovChain(SummaryEstimator):
         """Counted steps, and n(history) p(next | history); smoothing moves them apart. None without counts."""
         return matched(self.fitted_)
 
-    def counted_rows(self) -> list[CountedRows]:
-        """The rows that were met with their counts and pseudo-counts; empty without a prior."""
-        rows: list[CountedRows] = self.fitted_.counted_rows()
-        return rows
-
+    counted_rows = delegated(ChainFitted.counted_rows)
     # -- probabilities -----------------------------------------------------------------------------------------------
 
     @property
@@ -200,70 +196,18 @@ class MarkovChain(SummaryEstimator):
         """
         return float(np.exp(self.log_probability(word, history)))
 
-    def log_probability(self, word: Hashable, history: Any = ()) -> float:
-        """Natural logarithm of `probability`; -inf for what cannot be."""
-        return float(self.fitted_.log_probability(word, history))
-
-    def row(self, history: Any = ()) -> Table:
-        """The distribution of the next state after a history, as a `Table`."""
-        table: Table = self.fitted_.row(history)
-        return table
-
-    @property
-    def initial_(self) -> Table:
-        """The distribution of the first state, a `Table` over "to"."""
-        table: Table = self.fitted_.initial
-        return table
-
-    @property
-    def transitions_(self) -> Table:
-        """``p(to | from)``, a `Table` with one row for each history: axes "from", "to", or "from_2", "from_1", "to"."""
-        table: Table = self.fitted_.transitions
-        return table
-
-    @property
-    def unseen_histories_(self) -> list[Any]:
-        """Histories that occur in the data and are never followed: states for order 1, else tuples, at most 100."""
-        histories: list[Any] = self.fitted_.unseen_histories
-        return histories
-
-    @property
-    def n_unseen_histories_(self) -> int:
-        """Number of histories that were never followed by anything, seen or not."""
-        return int(self.fitted_.n_unseen_histories)
-
-    @property
-    def background_(self) -> Table:
-        """The distribution of the next state by itself: an interpolation's end, or the mean of a Dirichlet prior."""
-        table: Table = self.fitted_.background_table
-        return table
-
-    @property
-    def interpolation_weight_(self) -> Any:
-        """The weight of the background.
-
-        A number where all histories share it; else a `Table` over the histories. With Dirichlet rows of strength |b|
-        it is ``|b| / (|b| + n(h))``: the prior counts for less where more was seen. Orders above 1 have one number for
-        each length of history, shortest first.
-        """
-        return self.fitted_.interpolation_weight
-
-    @property
-    def prior_(self) -> Any:
-        """The prior of the rows: a `Dirichlet` or a `DirichletMixture`, as given or as learned."""
-        return self.fitted_.shared_prior
-
-    def posterior(self, history: Any = ()) -> Any:
-        """The posterior of the row after a history: rows are learned independently of each other."""
-        return self.fitted_.posterior(history)
-
-    def responsibilities(self, history: Any = ()) -> Floats:
-        """Posterior probability of each component of a mixture prior for the row after a history (C,)."""
-        return np.asarray(self.fitted_.responsibilities(history))
-
-    def counts(self, history: Any = ()) -> Floats:
-        """How often each state came next after a history, in the order of `states_`."""
-        return np.asarray(self.fitted_.counts(history))
+    log_probability = delegated(ChainFitted.log_probability)
+    row = delegated(ChainFitted.row)
+    initial_ = delegated_property(ChainFitted.initial)
+    transitions_ = delegated_property(ChainFitted.transitions)
+    unseen_histories_ = delegated_property(ChainFitted.unseen_histories)
+    n_unseen_histories_ = delegated_property(ChainFitted.n_unseen_histories)
+    background_ = delegated_property(ChainFitted.background_table)
+    interpolation_weight_ = delegated_property(ChainFitted.interpolation_weight)
+    prior_ = delegated_property(ChainFitted.shared_prior)
+    posterior = delegated(ChainFitted.posterior)
+    responsibilities = delegated(ChainFitted.responsibilities)
+    counts = delegated(ChainFitted.counts)
 
     @property
     def standard_errors_(self) -> Table:

@@ -121,13 +121,13 @@ class ChainFitted:
         return float(self.distribution.log_prob(window[None, :])[0])
 
     def row(self, history: Any = ()) -> Table:
-        """The law of the next state after a history, as a `Table`."""
+        """The distribution of the next state after a history, as a `Table`."""
         places = self.history_codes(history)
         return self._table(("to",), self._shown(row(self.distribution, places)))
 
     @property
     def initial(self) -> Table:
-        """The law of the first state, a `Table` over "to"."""
+        """The distribution of the first state, a `Table` over "to"."""
         return self._table(("to",), row(self.distribution, self.history_codes(())))
 
     @property
@@ -208,7 +208,7 @@ class ChainFitted:
 
     @property
     def background_table(self) -> Table:
-        """The law of the next state by itself: what an interpolation ends at, or the mean of a Dirichlet prior."""
+        """The distribution of the next state by itself: an interpolation's end, or the mean of a Dirichlet prior."""
         if self.background is not None:
             return self._table(("to",), self.background)
         if self.prior is not None and not self.prior.each:

@@ -18,7 +18,7 @@ from suffice.families.gamma import Gamma
 from suffice.families.normal import Normal
 from suffice.families.poisson import Poisson
 from suffice.families.vectors import VectorFamily
-from suffice.fitting.summaries import summarize
+from suffice.fitting.summarizing import summarize
 from suffice.models.hidden_markov.emissions.contract import (
     UNUSED,
     Data,
