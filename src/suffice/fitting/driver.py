@@ -6,12 +6,16 @@ Receipts are written here and nowhere else, and here alone a checkpoint is given
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from suffice.errors import ConvergenceWarning, warn
 from suffice.fitting.contract import D, Data, F, Found, Inputs, Judgement, Problem, Purpose, Task
 from suffice.fitting.control import Control, fingerprint
 from suffice.fitting.fit import Fit
-from suffice.fitting.report import Report, confirmed
+
+# A closed form is fitted without its receipt, which is written when someone looks.
+if TYPE_CHECKING:
+    from suffice.fitting.report import Report
 
 __all__ = ["Fit", "measured", "run", "solve"]
 
@@ -50,6 +54,8 @@ def measured(found: Found[F], data: Data, problem: Problem[F], control: Control)
 
     A fit has converged only where what was measured agrees with what its solver says.
     """
+    from suffice.fitting.report import Report, confirmed
+
     judged, outcome = problem.judge(found.fitted), found.outcome
     report = Report(
         model=found.fitted.title,

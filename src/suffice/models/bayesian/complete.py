@@ -38,13 +38,14 @@ START_UNUSED = "start= was not used: nothing is hidden or missing, so the estima
 
 def prepare(learning: NodeLearning, domain: Domain, weight: float) -> tuple[dict[Hashable, Any], dict[Hashable, Any]]:
     """The fixed nodes and the learners of all, by name; options that do not fit the columns are an error."""
-    from suffice.models.bayesian.priors import check_prior
-
     options = learning.options
     given = learning.given_nodes(domain)
     if options["estimate"] is not None and options["prior"] is None:
         raise OptionError(f"estimate={options['estimate']!r} needs a prior=.")
-    check_prior(options["prior"], domain)
+    if options["prior"] is not None:
+        from suffice.models.bayesian.priors import check_prior
+
+        check_prior(options["prior"], domain)
     learners = learning.learners(domain)
     free = [name for name in learning.parents if name not in given]
     # Without rows and without a prior no estimate exists.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, declare
 from suffice.errors import require
-from suffice.fitting.estimator import SummaryEstimator
+from suffice.fitting.estimator import SummaryEstimator, delegated
 from suffice.fitting.fit import Fit
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, plain_fixed, read_fixed
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.fitting.portrait import Portrait
-    from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
     from suffice.models.bayesian.size_report import SizeReport
     from suffice.models.bayesian.task import NetworkTask
 
@@ -300,9 +299,7 @@ class BayesianNetwork(SummaryEstimator):
         """P(variables), axes in the order asked."""
         return self.query(list(variables))
 
-    def marginals(self, given: Mapping[Any, Any] | None = None) -> dict[Hashable, Any]:
-        """P(variable | given) of every variable, from one calibration."""
-        return self.fitted_.marginals(given)
+    marginals = delegated(NetworkFitted.marginals)
 
     def map_query(self, given: Mapping[Any, Any] | None = None, *, variables: Any = None) -> dict[Hashable, Hashable]:
         """The most probable joint state that agrees with the evidence; of a linear-Gaussian network the mode.
@@ -312,45 +309,15 @@ class BayesianNetwork(SummaryEstimator):
         """
         return self.fitted_.map_query(given, variables)
 
-    def log_probability(self, given: Mapping[Any, Any] | None = None) -> float:
-        """Log-probability (density) of evidence; -inf where it is impossible."""
-        return self.fitted_.log_probability(given)
-
-    def joint_gaussian(self, given: Mapping[Any, Any] | None = None) -> JointGaussian:
-        """The joint normal distribution of a linear-Gaussian network: mean, covariance, precision, information form.
-
-        With evidence, the distribution of the other nodes.
-        """
-        return self.fitted_.joint_gaussian(given)
-
-    def to_joint(self) -> Table:
-        """P(all nodes) as one table, axes in the order of `nodes`; too many cells are an error before any work."""
-        return self.fitted_.to_joint()
-
+    log_probability = delegated(NetworkFitted.log_probability)
+    joint_gaussian = delegated(NetworkFitted.joint_gaussian)
+    to_joint = delegated(NetworkFitted.to_joint)
     # -- many rows ---------------------------------------------------------------------------------------------------
 
-    def score_samples(self, rows: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
-        """Log-probability of each row (n,); missing values and absent columns are summed out.
-
-        `score` is its weighted mean. Equal rows are worked on once. Columns of the names of hidden nodes are not read,
-        as in `fit`. The result does not depend on the number of threads; None is one for each core.
-        """
-        return self.fitted_.score_samples(rows, columns=columns, threads=threads)
-
-    def predict_proba(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> Floats:
-        """P(target | the other columns) of each row (n, card), states in the order of `states(target)`."""
-        return self.fitted_.predict_proba(data, target, columns=columns, threads=threads)
-
-    def predict(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> NDArray[Any]:
-        """The most probable state of the target given the other columns, or the mean of a real one, for each row."""
-        return self.fitted_.predict(data, target, columns=columns, threads=threads)
-
-    def query_rows(self, variables: Any, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
-        """P(variables | row) for each row of evidence (n, cards...), axes in the order asked.
-
-        Every column that is a node is evidence, also those that are asked for; missing values are no evidence.
-        """
-        return self.fitted_.query_rows(variables, data, columns=columns, threads=threads)
+    score_samples = delegated(NetworkFitted.score_samples)
+    predict_proba = delegated(NetworkFitted.predict_proba)
+    predict = delegated(NetworkFitted.predict)
+    query_rows = delegated(NetworkFitted.query_rows)
 
     def sample(
         self, n: int = 1, given: Mapping[Any, Any] | None = None, *, missing: Any = None, random_state: Any = None
@@ -381,8 +348,6 @@ class BayesianNetwork(SummaryEstimator):
             nodes = self._fit.fitted.nodes
             plain["options"] |= {name: as_tables(options[name], nodes) for name in ("prior", "fixed", "start")}
         plain["options"]["fixed"] = plain_fixed(plain["options"]["fixed"])
-        if self._fit is not None and plain["fitted"] is None:
-            plain["tables"] = self._fit.fitted.to_dict()
         return plain
 
     def _fitted_from(self, plain: Mapping[str, Any]) -> NetworkFitted:
@@ -392,7 +357,4 @@ class BayesianNetwork(SummaryEstimator):
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild from plain data."""
         options = {**plain["options"], "fixed": read_fixed(plain["options"]["fixed"])}
-        net = super().from_plain({**plain, "options": options})
-        if plain.get("tables") is not None:
-            net._adopt(Fit(net._fitted_from(plain["tables"])))
-        return net
+        return super().from_plain({**plain, "options": options})

@@ -132,15 +132,18 @@ class NetworkFitted:
         best = np.unravel_index(int(table.values.argmax()), table.values.shape)
         return {name: infer.domain[name].states[code] for name, code in zip(names, best, strict=True)}
 
-    def log_probability(self, given: Mapping[Any, Any] | None) -> float:
+    def log_probability(self, given: Mapping[Any, Any] | None = None) -> float:
         """Log-probability (density) of evidence; -inf where it is impossible."""
         with _offering_samples():
             return float(self.inference.log_probability(given))
 
     # -- the whole distribution --------------------------------------------------------------------------------------
 
-    def joint_gaussian(self, given: Mapping[Any, Any] | None) -> JointGaussian:
-        """The joint normal distribution of a linear-Gaussian network; with evidence, that of the other nodes."""
+    def joint_gaussian(self, given: Mapping[Any, Any] | None = None) -> JointGaussian:
+        """The joint normal distribution of a linear-Gaussian network: mean, covariance, precision, information form.
+
+        With evidence, the distribution of the other nodes.
+        """
         infer = self.inference
         if infer.kind != "normal":
             others = [name for name, node in self.nodes.items() if not node.linear]
@@ -152,7 +155,7 @@ class NetworkFitted:
         return joint.condition(read_evidence(infer.domain, given).values) if given else joint
 
     def to_joint(self) -> Table:
-        """P(all nodes) as one table, axes in the order of the nodes."""
+        """P(all nodes) as one table, axes in the order of `nodes`; too many cells are an error before any work."""
         infer = self.inference
         if infer.kind != "tables":
             real = [v.name for v in infer.domain.variables if v.kind != "discrete"]
@@ -177,7 +180,11 @@ class NetworkFitted:
         return float(rows.weights @ self.inference.log_likelihood(rows.columns, len(rows.weights), calls=1))
 
     def score_samples(self, rows: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
-        """Log-probability of each row (n,); missing values, absent columns and hidden nodes are summed out."""
+        """Log-probability of each row (n,); missing values and absent columns are summed out.
+
+        `score` is its weighted mean. Equal rows are worked on once. Columns of the names of hidden nodes are not read,
+        as in `fit`. The result does not depend on the number of threads; None is one for each core.
+        """
         infer = self.inference
         seen = Domain(variable for variable in infer.domain.variables if variable.name not in self.hidden)
 
@@ -186,11 +193,11 @@ class NetworkFitted:
 
         return _over_batches(work, rows, seen, columns, ())
 
-    def predict_proba(self, rows: Any, target: Hashable, *, columns: Any, threads: int | None) -> Floats:
-        """P(target | the other columns) of each row (n, states)."""
+    def predict_proba(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> Floats:
+        """P(target | the other columns) of each row (n, card), states in the order of `states(target)`."""
         if self.inference.domain[target].kind != "discrete":
             raise OptionError(f"{target!r} is real and has no table of probabilities; predict gives its mean.")
-        return self._predicted(rows, target, columns, threads)
+        return self._predicted(data, target, columns, threads)
 
     def _predicted(self, rows: Any, target: Hashable, columns: Any, threads: int | None) -> Floats:
         infer = self.inference
@@ -204,15 +211,18 @@ class NetworkFitted:
         shape = (variable.card,) if variable.kind == "discrete" else ()
         return _over_batches(work, rows, others, columns, shape, nodes=infer.domain)
 
-    def predict(self, rows: Any, target: Hashable, *, columns: Any, threads: int | None) -> NDArray[Any]:
+    def predict(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> NDArray[Any]:
         """The most probable state of the target given the other columns, or the mean of a real one, for each row."""
-        found = self._predicted(rows, target, columns, threads)
+        found = self._predicted(data, target, columns, threads)
         if self.inference.domain[target].kind != "discrete":
             return found
         return self._labels(target, found.argmax(axis=1))
 
-    def query_rows(self, variables: Any, rows: Any, *, columns: Any, threads: int | None) -> Floats:
-        """P(variables | row) for each row of evidence (n, cards...), axes in the order asked."""
+    def query_rows(self, variables: Any, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
+        """P(variables | row) for each row of evidence (n, cards...), axes in the order asked.
+
+        Every column that is a node is evidence, also those that are asked for; missing values are no evidence.
+        """
         infer = self.inference
         names = infer.domain.names_of(variables)
         real = [name for name in names if infer.domain[name].kind != "discrete"]
@@ -223,7 +233,7 @@ class NetworkFitted:
             laws: RowLaws = infer.laws_of_rows(found, n, names, threads=threads)
             return laws
 
-        return _over_batches(work, rows, infer.domain, columns, infer.domain.shape(names))
+        return _over_batches(work, data, infer.domain, columns, infer.domain.shape(names))
 
     # -- samples -----------------------------------------------------------------------------------------------------
 

@@ -375,8 +375,8 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         free = {name: node for name, node in nodes.items() if name not in fixed}
         own_gap, edges = self._edges(free)
         gap = max(gap, own_gap)
-        # By an E-step of its own: the last bits of one may depend on the nodes that it saw first, and a network out of
-        # a file must say what its fit has said.
+        # By an E-step of its own: the last bits of one may depend on the nodes that it saw first, and a network that
+        # was read from a file must say what its fit has said.
         errors = ObservedErrors(copy(self), {**nodes, **self.placeholders}, gap)
         most = max(fitted.expectations, MOST_ROWS / max(len(self.rows.weights), 1))
         told = 2 * errors.parts.size <= most and gap <= STOPPED
