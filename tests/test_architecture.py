@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import inspect
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -387,3 +389,69 @@ def test_sniffing_is_found(tmp_path: Path) -> None:
 )
 def test_a_hasty_import_is_found(tmp_path: Path, text: str) -> None:
     assert [line.partition(",")[0] for line in hasty_imports(house(tmp_path, domain=text))] == ["domain"]
+
+
+# -- public classes, as a reader meets them ----------------------------------------------------------------------------
+
+MODELS = (
+    *("BayesianNetwork", "ChainCRF", "GLM", "GaussianGraph", "GraphCRF"),
+    *("HiddenMarkovModel", "MarkovChain", "MarkovNetwork"),
+)
+LONGEST_MODEL, MOST_BASES, MOST_PRIVATE = 700, 2, 8
+MOST_STUBS = 10
+
+
+def own_classes(name: str) -> list[type]:
+    """A public class and those of the package that it inherits from."""
+    import suffice
+
+    return [cls for cls in getattr(suffice, name).__mro__ if cls.__module__.startswith("suffice")]
+
+
+def private_attributes(tree: ast.AST) -> set[str]:
+    """Names of private attributes that methods set on their instance."""
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+        and node.attr.startswith("_")
+    }
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_short_through_all_that_it_inherits(name: str) -> None:
+    classes = own_classes(name)
+    assert sum(len(inspect.getsourcelines(cls)[0]) for cls in classes) <= LONGEST_MODEL
+    assert max(len(cls.__bases__) for cls in classes) <= MOST_BASES
+    sources = [ast.parse(textwrap.dedent(inspect.getsource(cls))) for cls in classes]
+    assert len(set().union(*map(private_attributes, sources))) <= MOST_PRIVATE
+
+
+def calls_of(name: str) -> dict[str, int]:
+    """How often each module calls something of this name."""
+    counts = {
+        module.name: sum(
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+            for node in ast.walk(module.tree)
+        )
+        for module in MODULES.values()
+    }
+    return {module: count for module, count in counts.items() if count}
+
+
+def test_receipts_are_written_in_one_place() -> None:
+    assert calls_of("Report") == {"fitting.driver": 1}
+    assert set(calls_of("fingerprint")) == {"fitting.driver"}
+
+
+def test_classes_that_look_concrete_have_no_stubs() -> None:
+    raised = [
+        module.name
+        for module in MODULES.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Raise) and node.exc is not None and "NotImplementedError" in ast.unparse(node.exc)
+    ]
+    assert len(raised) <= MOST_STUBS

@@ -80,15 +80,11 @@ class Optioned:
             if not hasattr(merged[outer], "get_params"):
                 raise OptionError(f"The option {outer!r} is {merged[outer]!r} and has no options of its own.")
             merged[outer] = copy.copy(merged[outer]).set_params(**inside)
-        self._before_options_change()
         fresh = type(self)(**merged)
         if self._defining & options.keys():
             self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         return self
-
-    def _before_options_change(self) -> None:
-        """What depends on the options as they were and is not yet worked out is worked out now."""
 
     def clone(self) -> Self:
         """An unfitted copy with the same options."""

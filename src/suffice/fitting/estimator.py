@@ -165,10 +165,6 @@ class Estimator(Optioned):
 
     # -- options -------------------------------------------------------------------------------------------------------
 
-    def _before_options_change(self) -> None:
-        if self._bare_report() is not None:  # The receipt of the fit under the options that it had.
-            self.report_  # noqa: B018
-
     def _control(self) -> Control:
         from suffice.fitting.control import Control
 
@@ -230,15 +226,6 @@ class SummaryEstimator(Estimator):
     @abstractmethod
     def _task(self) -> SummaryTask[Any]:
         """What the options declare."""
-
-    def _fitted_portrait(self) -> Portrait:
-        """The portrait of the fitted value, with what its statistics show besides."""
-        from dataclasses import replace
-
-        from suffice.fitting.portrait import rescaled_by
-
-        portrait: Portrait = self.fitted_.portrait()
-        return replace(portrait, matched=self.matched_statistics, rescaled=rescaled_by(self))
 
     @property
     def statistics_(self) -> Summary:

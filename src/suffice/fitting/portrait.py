@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -260,6 +260,11 @@ def rescaled_by(model: Any) -> Callable[[float], Portrait]:
         return found
 
     return rescaled
+
+
+def learned_portrait(model: Any) -> Portrait:
+    """The portrait of a fitted value, with what the statistics that its estimator learned from show besides."""
+    return replace(model.fitted_.portrait(), matched=model.matched_statistics, rescaled=rescaled_by(model))
 
 
 def table_grid(table: Table, title: str, colours: Colours) -> Grid:

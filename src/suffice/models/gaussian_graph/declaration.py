@@ -242,11 +242,11 @@ class GaussianGraph(SummaryEstimator):
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
-        if self._fit is None:
-            from suffice.fitting.portrait import Graph, Portrait
+        from suffice.fitting.portrait import Graph, Portrait, learned_portrait
 
+        if self._fit is None:
             return Portrait("GaussianGraph", "gaussian", graph=Graph(self.nodes, self.edges))
-        return self._fitted_portrait()
+        return learned_portrait(self)
 
     # -- other forms -------------------------------------------------------------------------------------------------
 

@@ -311,11 +311,11 @@ class MarkovChain(SummaryEstimator):
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
-        if self._fit is None:
-            from suffice.fitting.portrait import Portrait
+        from suffice.fitting.portrait import Portrait, learned_portrait
 
+        if self._fit is None:
             return Portrait("MarkovChain", "chain")
-        return self._fitted_portrait()
+        return learned_portrait(self)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
