@@ -149,7 +149,7 @@ def markov_network(side: int) -> Fit:
     columns = {name: rows[:, k] for k, name in enumerate(names)}
 
     def fit() -> float:
-        model = sf.MarkovNetwork(edges, solver="lbfgs", max_iter=60, tolerance=1e-9, existence=False)
+        model = sf.MarkovNetwork(edges, solver="lbfgs", max_iter=60, tolerance=1e-9, check_existence=False)
         return float(model.fit(columns).report_.log_likelihood)
 
     return fit

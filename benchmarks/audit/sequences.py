@@ -123,7 +123,7 @@ def _chain_errors(rng: np.random.Generator) -> Iterator[Record]:
         for _ in range(400):
             one.append(int(rng.random() > rows[one[-1], 0]))
         chain = fitted(sf.MarkovChain(states=[0, 1]), [one])
-        error = float(chain.standard_errors().values[0, 0])
+        error = float(chain.standard_errors_.values[0, 0])
         covered += int(abs(float(chain.transitions_.values[0, 0]) - rows[0, 0]) <= 1.96 * error)
     yield Coverage("MarkovChain, standard errors", covered, 5)
 

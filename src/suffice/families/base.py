@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Variable, is_gap
-from suffice.errors import MergeError, NotFittedError, OptionError, listing, shortened
+from suffice.errors import FileFormatError, MergeError, NotFittedError, OptionError, listing, shortened
 from suffice.families.fitted import FamilyFitted
 from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator
@@ -353,9 +353,16 @@ class Distribution(SummaryEstimator):
 
     def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
         names = plain["names"]
+        if names is not None and not all(isinstance(name, Hashable) for name in names):
+            raise FileFormatError(f"The {type(self).__name__} has learned columns whose names are {names!r}.")
         return FamilyFitted(
             self._with_fit(None), self._check(plain["parameters"]), names=None if names is None else tuple(names)
         )
+
+    def to_plain(self) -> dict[str, Any]:
+        """As plain data: parameters that are given are options, and are not written twice."""
+        plain = super().to_plain()
+        return plain if self._bare_report() is not None else plain | {"fitted": None}
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""

@@ -234,8 +234,9 @@ class SummaryEstimator(Estimator):
 
     def _judgement(self) -> Judgement:
         """What was measured at the fitted value; of a model out of a file measured anew."""
-        if self._fit is not None and self._fit.judgement is None and self._fit.data is not None:
-            return self._task().problem(self._fit.data, None).judge(self._fit.fitted)
+        fit = self._fit
+        if fit is not None and fit.judgement is None and fit.data is not None:
+            fit.judgement = self._task().problem(fit.data, None).judge(fit.fitted)
         return super()._judgement()
 
     def _learned_data(self) -> SummaryData:

@@ -49,6 +49,11 @@ class Fit(Generic[F]):
             self._look()
         return self._judgement
 
+    @judgement.setter
+    def judgement(self, measured: Judgement) -> None:
+        """Keep what was measured anew, of a fit out of a file."""
+        self._judgement = measured
+
     def _look(self) -> None:
         if self._later is not None:
             self._report, self._judgement = self._later()

@@ -296,7 +296,7 @@ def test_a_bayesian_network_keeps_its_law() -> None:
     assert mrf.marginal(["R", "S", "W"]).allclose(net.query(["R", "S", "W"]), rtol=1e-14)
     assert mrf.potential(("R", "S", "W")).allclose(net.table("W"), rtol=1e-14)
     assert ("R", "S") in {tuple(sorted(map(str, edge))) for edge in mrf.edges}  # Parents are joined.
-    np.testing.assert_allclose(mrf.score_samples(rows), net.log_likelihood(rows), rtol=1e-13)
+    np.testing.assert_allclose(mrf.score_samples(rows), net.score_samples(rows), rtol=1e-13)
 
 
 def test_given_potentials_may_hold_zeros() -> None:

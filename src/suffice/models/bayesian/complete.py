@@ -99,6 +99,7 @@ class CompleteProblem:
             estimate_in_words(ESTIMATES, leading),
             notes=self.data.notes if learning.options["start"] is None else (*self.data.notes, START_UNUSED),
             parameterisation=None if learning.options["prior"] is None else "in the probabilities of each row",
+            later=True,
         )
 
     def _leading(self, fitted: NetworkFitted) -> list[Any]:

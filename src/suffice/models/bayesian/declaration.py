@@ -222,7 +222,7 @@ class BayesianNetwork(SummaryEstimator):
         """The fitted node; after EM its standard errors are those of the observed information."""
         from suffice.models.bayesian.posterior import with_errors
 
-        return with_errors(self.fitted_.nodes[check_node(node, self._learning.parents)], self._fit)
+        return with_errors(self.fitted_.nodes[check_node(node, self._learning.parents)], self._fit, self._judgement)
 
     def table(self, node: Hashable) -> Table:
         """P(node | parents) with axes (parents in declared order, node); the last axis sums to one.

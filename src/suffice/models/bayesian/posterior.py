@@ -23,30 +23,28 @@ from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
 
 if TYPE_CHECKING:
+    from suffice.fitting.contract import Judgement
     from suffice.fitting.fit import Fit
     from suffice.models.bayesian.em.standard_errors import ObservedErrors
 
 Floats = NDArray[np.float64]
 
 
-def _errors_of(fit: Fit[NetworkFitted]) -> ObservedErrors | None:
-    """Standard errors from the observed information, where rows had missing values; None for a closed form."""
+def _by_em(fit: Fit[NetworkFitted] | None) -> bool:
+    """Whether the nodes were learned from rows with missing values."""
     from suffice.models.em.rows import has_gaps
 
-    if fit.data is None or not has_gaps(fit.data.statistics) or fit.judgement is None:
-        return None
-    errors: ObservedErrors | None = fit.judgement.kept
-    return errors
+    return fit is not None and fit.data is not None and has_gaps(fit.data.statistics)
 
 
-def with_errors(node: Any, fit: Fit[NetworkFitted] | None) -> Any:
+def with_errors(node: Any, fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]) -> Any:
     """A node that gives its standard errors from the observed information, where EM has learned it."""
-    errors = None if fit is None else _errors_of(fit)
+    errors: ObservedErrors | None = judged().kept if _by_em(fit) else None
     return node if errors is None or not errors.knows(node.name) else node.with_errors(errors)
 
 
 def _refuse_em(fit: Fit[NetworkFitted] | None) -> None:
-    if fit is not None and _errors_of(fit) is not None:
+    if _by_em(fit):
         raise EstimateError(NO_POSTERIOR)
 
 

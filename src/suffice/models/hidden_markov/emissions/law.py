@@ -72,7 +72,7 @@ class Mixture(Distribution):
         model = chain(int(self._options["n"]), emission=self._options["components"], **options)
         model.fit(steps, lengths=np.ones(len(steps), np.int64), sample_weight=sample_weight)
         self._fitted = tuple(model.emissions_)
-        return self._adopt(Fit(FamilyFitted(self._with_fit(None), {"weights": model.initial_}), model.report_.bare))
+        return self._adopt(Fit(FamilyFitted(self._with_fit(None), {"weights": model.initial_}), model.report_))
 
     def _given(self) -> dict[str, Any] | None:
         """Given laws are checked by the constructor."""
