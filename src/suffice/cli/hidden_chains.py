@@ -101,7 +101,7 @@ class HiddenChainCommands(ModelCommands):
         """The most probable path of states, in the order of the rows; with `proba` the posteriors of all states."""
         form.check(self.who, "group", "order", "columns", "proba", "further")
         table, form_of = self._opened(data, form)
-        asked = self.model.posteriors if form.proba else self.model.predict
+        asked = self.model.predict_proba if form.proba else self.model.predict
         answer = call(asked, table, **form_of, **form.further)
         steps = np.concatenate(answer) if isinstance(answer, list) else np.asarray(answer)
         found = np.empty_like(steps)
