@@ -85,7 +85,13 @@ def chain_crf(labels: int, sequences: int, features: int, solver: str = "lbfgs")
 
     def fit() -> float:
         most = 30 if solver == "lbfgs" else 3
-        options = {"solver": solver, "max_iter": most, "tolerance": 0.0, "threads": 1, "random_state": 0}
+        options: dict[str, Any] = {
+            "solver": solver,
+            "max_iter": most,
+            "tolerance": 0.0,
+            "threads": 1,
+            "random_state": 0,
+        }
         return float(sf.ChainCRF(sf.Normal(variance=1.0), **options).fit(X, y).report_.log_likelihood)
 
     return fit
@@ -161,7 +167,7 @@ def ising(solver: str) -> Fit:
 
     rng = np.random.default_rng(0)
     edges = sf.MarkovNetwork.grid_edges(20, 20)
-    nodes = sorted({node for edge in edges for node in edge})
+    nodes: list[Any] = sorted({node for edge in edges for node in edge}, key=str)
     spins = rng.choice([-1, 1], (2000, len(nodes)))
 
     def fit() -> float:

@@ -179,8 +179,8 @@ def _normal(net: sf.BayesianNetwork, row: Row, real: Sequence[Hashable]) -> tupl
     return inverse @ offset, inverse @ np.diag(variance) @ inverse.T
 
 
-def certificate_at(net: sf.BayesianNetwork, **nodes: Any) -> Any:
+def certificate_at(net: sf.BayesianNetwork, replaced: Mapping[Hashable, Any] | None = None, **nodes: Any) -> Any:
     """The certificate of a fit with some of its nodes replaced, measured anew."""
     assert net._fit is not None
-    fitted = dataclasses.replace(net.fitted_, nodes={**net.fitted_.nodes, **nodes})
+    fitted = dataclasses.replace(net.fitted_, nodes=dict(net.fitted_.nodes) | dict(replaced or {}) | nodes)
     return net._task().problem(net._fit.data, None).judge(fitted).certificate

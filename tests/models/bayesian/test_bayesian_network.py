@@ -193,7 +193,7 @@ def test_the_certificate_bounds_what_is_lost() -> None:
     assert net.report_.certificate.bound
     assert net.report_.certificate.value_gap == pytest.approx(0.0, abs=1e-14)
     smoothed = sf.BayesianNetwork(SPRINKLER, prior=1.0).fit(rows)
-    moved = certificate_at(net, **{name: replace(node, alpha=None) for name, node in smoothed.fitted_.nodes.items()})
+    moved = certificate_at(net, {name: replace(node, alpha=None) for name, node in smoothed.fitted_.nodes.items()})
     assert moved.moment_gap > 1e-3
     lost = (net.report_.log_likelihood - smoothed.report_.log_likelihood) / 80
     assert moved.value_gap == pytest.approx(lost, rel=1e-9)

@@ -74,7 +74,7 @@ def test_a_variance_that_was_tampered_with_is_lost_in_full() -> None:
         before, nodes = net.report_.objective, net.fitted_.nodes
         moved = {**nodes, "y": replace(nodes["y"], variance=nodes["y"].variance * 1.3)}
         after = sum(one.log_likelihood(net.statistics_) + one.log_prior() for one in moved.values())
-        assert certificate_at(net, **moved).value_gap == pytest.approx((before - after) / 40, rel=1e-10)
+        assert certificate_at(net, moved).value_gap == pytest.approx((before - after) / 40, rel=1e-10)
 
 
 # -- no bound --------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from suffice.errors import EstimateError, OptionError
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, State
 from suffice.fitting.driver import solve
+from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import Certificate
 from suffice.models.em.information import Information, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
@@ -39,6 +40,9 @@ class Coins:
 
     def to_dict(self) -> dict[str, Any]:
         return {"share": self.share, "heads": self.heads}
+
+    def portrait(self) -> Portrait:
+        return Portrait(self.title)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -114,7 +114,9 @@ def test_a_family_of_a_third_party(monkeypatch: pytest.MonkeyPatch) -> None:
     y = 0.5 + X @ [1.0, -0.5] + RNG.normal(size=80)
     for family in ("hyperbolic_secant", "hyperbolic-secant", HyperbolicSecant()):
         model = sf.GLM(family).fit(X, y)
-        best = optimize.minimize(lambda b: -_secant_log_likelihood(b, y), np.zeros(3), options={"gtol": 1e-9})
+        best = optimize.minimize(
+            lambda b: -_secant_log_likelihood(b, y), np.zeros(3), method="BFGS", options={"gtol": 1e-9}
+        )
         np.testing.assert_allclose(np.asarray(model.parameters_), best.x, atol=1e-6)
         np.testing.assert_allclose(model.log_likelihood_, -best.fun, rtol=1e-10)
         assert model.converged_
@@ -201,7 +203,7 @@ def test_any_exponential_family_of_one_natural_parameter() -> None:
     rng = np.random.default_rng(11)
     x = rng.uniform(0.5, 3.0, 150)
     angles = rng.vonmises(0.0, 0.5 + 1.2 * x)
-    model = sf.GLM(family=VonMises()).fit(x[:, None], angles)
+    model = sf.GLM(family=cast(Any, VonMises)()).fit(x[:, None], angles)
 
     def loss(b: Any) -> float:
         return -float(stats.vonmises.logpdf(angles, np.maximum(b[0] + b[1] * x, 1e-12)).sum())
@@ -212,9 +214,9 @@ def test_any_exponential_family_of_one_natural_parameter() -> None:
     np.testing.assert_allclose(model.score_samples(x[:, None], angles).sum(), -best.fun, rtol=1e-10)
     assert model.converged_
     assert model.link_ == "natural"
-    hessian = np.zeros((2, 2))
+    hessian, family = np.zeros((2, 2)), cast(Any, VonMises)  # It has what a regression asks for, and no more.
     for row in np.column_stack((np.ones(150), x)):
-        hessian += np.outer(row, row) * float(VonMises(kappa=float(row @ best.x)).statistics_covariance()[0, 0])
+        hessian += np.outer(row, row) * float(family(kappa=float(row @ best.x)).statistics_covariance()[0, 0])
     np.testing.assert_allclose(model.standard_errors_, np.sqrt(np.diag(np.linalg.inv(hessian))), rtol=1e-4)
     kappa = best.x[0] + best.x[1] * x[:3]
     means = special.ive(1, kappa) / special.ive(0, kappa)
