@@ -227,6 +227,11 @@ class SummaryEstimator(Estimator):
     def _task(self) -> SummaryTask[Any]:
         """What the options declare."""
 
+    def _adopt(self, fit: Fit[Any]) -> Self:
+        if fit.data is not None:
+            fit.task = self._task()
+        return super()._adopt(fit)
+
     @property
     def statistics_(self) -> Summary:
         """The sufficient statistics of the rows that were learned."""
@@ -236,7 +241,7 @@ class SummaryEstimator(Estimator):
         """What was measured at the fitted value; of a model out of a file measured anew."""
         fit = self._fit
         if fit is not None and fit.judgement is None and fit.data is not None:
-            fit.judgement = self._task().problem(fit.data, None).judge(fit.fitted)
+            fit.judgement = fit.task.problem(fit.data, None).judge(fit.fitted)
         return super()._judgement()
 
     def _learned_data(self) -> SummaryData:
@@ -297,8 +302,9 @@ class SummaryEstimator(Estimator):
         from suffice.fitting.contract import Inputs
 
         known = self._known() if purpose == "join" else self.fitted_
+        learned_by = None if self._fit is None or purpose == "join" else self._fit.task
         more["earlier"] = None if self._fit is None else self._fit.data
-        return self._task().read(Inputs(data, more), known, purpose)
+        return (learned_by or self._task()).read(Inputs(data, more), known, purpose)
 
     def _known(self) -> Any:
         """The fitted value, or None before the first fit."""

@@ -33,6 +33,8 @@ class Fit(Generic[F]):
     ) -> None:
         """later: a function that gives report and judgement, where they are not given."""
         self.fitted, self.data = fitted, data
+        #: The task by which the data were learned: what options say later is about the next fit.
+        self.task: Any = None
         self._report, self._judgement, self._later = report, judgement, later
 
     @property

@@ -122,8 +122,8 @@ class _Reader:
         given = BayesianNetwork(self._parents, states=states, fixed=values)
         # Not fixed: like a network from any other file, this one learns anew from rows it is fitted to.
         plain = BayesianNetwork(self._parents, states=states).to_plain()
-        plain["tables"] = {"nodes": [given.node(node).to_plain() for node in given.nodes]}
-        model = BayesianNetwork.from_plain(plain)
+        fitted = {"nodes": [given.node(node).to_plain() for node in given.nodes]}
+        model = BayesianNetwork.from_plain({**plain, "fitted": fitted, "summary": None, "report": None})
         model.notes_ = notes
         return model
 

@@ -62,7 +62,8 @@ class Scale:
         """What is written at a tick."""
         if self.log:
             return f"1e{round(tick):d}"
-        step = self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else 1.0
+        # Ticks at the ends of a range that rounding has closed are one number.
+        step = (self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else 1.0) or 1.0
         digits = next((d for d in range(7) if abs(round(step * 10**d) / (step * 10**d) - 1) < 1e-6), 7)
         if digits > 6 or max(abs(self.low), abs(self.high)) >= 1e7:
             return f"{tick:.4g}"

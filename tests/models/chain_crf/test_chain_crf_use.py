@@ -155,7 +155,7 @@ def test_predictions_are_those_of_all_paths(fitted: Any) -> None:
         assert [tuple(path) for path, _ in lists[s]] == [paths[p] for p in order[:3]]
         np.testing.assert_allclose([log for _, log in lists[s]], np.log(probabilities[order[:3]]), rtol=1e-9)
         own = probabilities[paths.index(tuple(Y[s]))]
-        assert model.log_likelihoods([x], [Y[s]])[0] == pytest.approx(np.log(own), rel=1e-10)
+        assert model.score_samples([x], [Y[s]])[0] == pytest.approx(np.log(own), rel=1e-10)
     assert model.log_likelihood(X, Y) == pytest.approx(model.report_.log_likelihood, rel=1e-12)
     assert model.score(X, Y) == pytest.approx(model.report_.log_likelihood / len(X), rel=1e-12)
 

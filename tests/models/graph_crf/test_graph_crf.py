@@ -55,7 +55,7 @@ def test_answers_equal_enumeration_on_every_shape(form: Any) -> None:
         assert_allclose(found, law.marginals(), atol=1e-12)
     assert model.predict(X) == [law.best() for law in laws]
     own = [law.scores[int("".join(map(str, codes)), 3)] - law.log_z for law, codes in zip(laws, y, strict=True)]
-    assert_allclose(model.log_likelihoods(X, y), own, rtol=1e-11)
+    assert_allclose(model.score_samples(X, y), own, rtol=1e-11)
     assert model.log_likelihood(X, y) == pytest.approx(sum(own), rel=1e-12)
     assert model.score(X, y) == pytest.approx(np.mean(own), rel=1e-12)
     assert model.report_.log_likelihood == pytest.approx(sum(own), rel=1e-10)

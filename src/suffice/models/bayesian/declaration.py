@@ -241,7 +241,7 @@ class BayesianNetwork(SummaryEstimator):
         """
         from suffice.models.bayesian.posterior import posteriors
 
-        return posteriors(self.fitted_, self._learning, self._fit)
+        return posteriors(self.fitted_, self._learning, self._fit, self._judgement)
 
     @property
     def standard_errors_(self) -> dict[Hashable, Table]:
@@ -266,7 +266,7 @@ class BayesianNetwork(SummaryEstimator):
         """
         from suffice.models.bayesian.posterior import log_predictive
 
-        return log_predictive(self.fitted_, self._learning, self._fit, data, columns)
+        return log_predictive(self.fitted_, self._learning, self._fit, self._judgement, data, columns)
 
     # -- questions ---------------------------------------------------------------------------------------------------
 

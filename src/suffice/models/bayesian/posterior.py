@@ -30,27 +30,32 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def _by_em(fit: Fit[NetworkFitted] | None) -> bool:
-    """Whether the nodes were learned from rows with missing values."""
+def _errors_of(fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]) -> ObservedErrors | None:
+    """Standard errors from the observed information, where rows had missing values; None for a closed form."""
     from suffice.models.em.rows import has_gaps
 
-    return fit is not None and fit.data is not None and has_gaps(fit.data.statistics)
+    if fit is None or fit.data is None or not has_gaps(fit.data.statistics):
+        return None
+    errors: ObservedErrors | None = judged().kept
+    return errors
 
 
 def with_errors(node: Any, fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]) -> Any:
     """A node that gives its standard errors from the observed information, where EM has learned it."""
-    errors: ObservedErrors | None = judged().kept if _by_em(fit) else None
+    errors = _errors_of(fit, judged)
     return node if errors is None or not errors.knows(node.name) else node.with_errors(errors)
 
 
-def _refuse_em(fit: Fit[NetworkFitted] | None) -> None:
-    if _by_em(fit):
+def _refuse_em(fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]) -> None:
+    if _errors_of(fit, judged) is not None:
         raise EstimateError(NO_POSTERIOR)
 
 
-def posteriors(fitted: NetworkFitted, learning: NodeLearning, fit: Fit[NetworkFitted] | None) -> dict[Hashable, Any]:
+def posteriors(
+    fitted: NetworkFitted, learning: NodeLearning, fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]
+) -> dict[Hashable, Any]:
     """The posterior of the parameters of each node that has one and is not fixed."""
-    _refuse_em(fit)
+    _refuse_em(fit, judged)
     free = [node for name, node in fitted.nodes.items() if name not in learning.fixed]
     nodes = [node for node in free if node.has_posterior]
     if nodes:
@@ -59,12 +64,17 @@ def posteriors(fitted: NetworkFitted, learning: NodeLearning, fit: Fit[NetworkFi
 
 
 def log_predictive(
-    fitted: NetworkFitted, learning: NodeLearning, fit: Fit[NetworkFitted] | None, data: Any, columns: Any
+    fitted: NetworkFitted,
+    learning: NodeLearning,
+    fit: Fit[NetworkFitted] | None,
+    judged: Callable[[], Judgement],
+    data: Any,
+    columns: Any,
 ) -> Floats:
     """Log probability (density) of each row by itself given the rows learned, parameters integrated out (n,)."""
     from suffice.models.bayesian.queries.tables import coded_columns
 
-    _refuse_em(fit)
+    _refuse_em(fit, judged)
     nodes, fixed = fitted.nodes, learning.fixed
     without = [name for name, node in nodes.items() if name not in fixed and node.log_evidence() is None]
     if without:

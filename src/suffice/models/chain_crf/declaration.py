@@ -206,7 +206,7 @@ class ChainCRF(ConditionalField):
 
     # -- how good ----------------------------------------------------------------------------------------------------
 
-    def log_likelihoods(self, X: Any, y: Any) -> Floats:
+    def score_samples(self, X: Any, y: Any) -> Floats:
         """Log p(y | x) of each sequence (n,), natural logarithm."""
         sequences = self._sequences(X)
         codes, _ = read_labels(y, sequences.offsets, self.labels_)

@@ -112,7 +112,7 @@ class ConditionalField(Estimator):
     # -- how good ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def log_likelihoods(self, X: Any, y: Any) -> Floats:
+    def score_samples(self, X: Any, y: Any) -> Floats:
         """Log p(labels | what is known) of each example (n,), natural logarithm."""
 
     @abstractmethod
@@ -121,12 +121,12 @@ class ConditionalField(Estimator):
 
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The sum over examples of log p(labels | what is known), natural logarithm."""
-        found = self.log_likelihoods(X, y)
+        found = self.score_samples(X, y)
         return float(sequence_weights(sample_weight, len(found), words=self._words) @ found)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean log-likelihood of an example (weighted), natural logarithm; `accuracy` counts labels instead."""
-        found = self.log_likelihoods(X, y)
+        found = self.score_samples(X, y)
         return float(np.average(found, weights=sequence_weights(sample_weight, len(found), words=self._words)))
 
     def accuracy(self, X: Any, y: Any) -> float:

@@ -221,7 +221,7 @@ class GraphCRF(ConditionalField):
 
     # -- how good ----------------------------------------------------------------------------------------------------
 
-    def log_likelihoods(self, X: Any, y: Any) -> Floats:
+    def score_samples(self, X: Any, y: Any) -> Floats:
         """Log p(labels | example) of each example (n,), natural logarithm."""
         graphs, state = self._graphs(X), self.fitted_
         codes, _ = read_labels(flat_labels(y, graphs), graphs.offsets, self.labels_, words=EXAMPLES)

@@ -1,0 +1,67 @@
+"""A fit that is done is judged by the options that it had, also after it was copied, sent or read from a file."""
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import suffice as sf
+
+HIDDEN = np.random.default_rng(0).integers(0, 2, 300)
+SHOWN = {
+    f"V{k}": np.where(np.random.default_rng(k + 1).random(300) < np.where(HIDDEN == 1, 0.8, 0.2), "y", "n")
+    for k in range(4)
+}
+COUNTS = [1, 2, 3, 0, 5]
+
+
+def sent(model: Any, folder: Path) -> list[Any]:
+    """The model by every way out of the process and back."""
+    model.write(folder / "model.json")
+    model.write(folder / "model.suffice")
+    files = [sf.read(folder / "model.json"), sf.read(folder / "model.suffice")]
+    return [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), *files]
+
+
+def test_a_network_learned_by_em_stays_one(tmp_path: Path) -> None:
+    net = sf.BayesianNetwork([("H", name) for name in SHOWN], hidden={"H": 2}, prior=1.0).fit(SHOWN)
+    errors = net.node("H").standard_errors_.values
+    for twin in sent(net, tmp_path):
+        np.testing.assert_allclose(twin.node("H").standard_errors_.values, errors, rtol=1e-9)
+        with pytest.raises(sf.EstimateError, match="no closed form"):
+            twin.posterior_  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        sf.Poisson(prior=sf.Gamma(2, 1)),
+        sf.Geometric(prior=sf.Beta(2, 1)),
+        sf.Normal(prior=sf.NormalInverseGamma(alpha=2, beta=1, gamma=1, delta=0)),
+    ],
+)
+def test_options_of_the_next_fit_do_not_touch_this_one(law: Any, tmp_path: Path) -> None:
+    fitted = law.clone().fit(COUNTS)
+    before = fitted.matched_statistics()
+    for twin in sent(fitted, tmp_path):
+        twin.set_params(prior=None)
+        after = twin.matched_statistics()
+        assert (after is None) == (before is None)
+        if before is not None:
+            np.testing.assert_allclose(after.observed, before.observed, rtol=1e-12)
+        assert twin.report_.to_html()
+
+
+def test_a_chain_is_asked_by_its_own_order() -> None:
+    sequences = ["aab", "aba", "bba"]
+    chain = sf.MarkovChain(order=1).fit(sequences)
+    score = chain.score(sequences)
+    assert chain.set_params(order=2).score(sequences) == score
+
+
+def test_rows_of_one_value_have_a_page() -> None:
+    for law in (sf.Geometric().fit([1, 2, 3]), sf.Exponential().fit(np.random.default_rng(0).exponential(3, 300))):
+        assert "<svg" in law.report_.to_html()
