@@ -81,6 +81,7 @@ def test_matched_statistics_of_markov_networks_graphs_and_laws() -> None:
     assert matched.expected[:4] == pytest.approx(mrf.marginal(("A", "B")).values.ravel(), abs=1e-12)
     frame = {name: rng.normal(size=40) for name in "abc"}
     graph = sf.GaussianGraph([("a", "b"), ("b", "c")]).fit(frame).matched_statistics()
+    assert graph is not None
     assert graph.names == ("cov(a, a)", "cov(b, b)", "cov(c, c)", "cov(a, b)", "cov(b, c)")
     S = np.cov(np.array(list(frame.values())), bias=True)
     assert graph.observed == pytest.approx([S[0, 0], S[1, 1], S[2, 2], S[0, 1], S[1, 2]])

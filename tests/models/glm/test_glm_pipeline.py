@@ -114,7 +114,7 @@ def test_a_family_of_a_third_party(monkeypatch: pytest.MonkeyPatch) -> None:
     y = 0.5 + X @ [1.0, -0.5] + RNG.normal(size=80)
     for family in ("hyperbolic_secant", "hyperbolic-secant", HyperbolicSecant()):
         model = sf.GLM(family).fit(X, y)
-        best = optimize.minimize(
+        best = cast(Any, optimize.minimize)(
             lambda b: -_secant_log_likelihood(b, y), np.zeros(3), method="BFGS", options={"gtol": 1e-9}
         )
         np.testing.assert_allclose(np.asarray(model.parameters_), best.x, atol=1e-6)
