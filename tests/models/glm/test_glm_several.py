@@ -202,3 +202,12 @@ def test_a_softmax_of_two_classes_is_a_logistic_regression(solver: str) -> None:
     np.testing.assert_allclose(np.asarray(two.coefficients_)[:, 0], one.coefficients_, rtol=1e-6)
     np.testing.assert_allclose(two.predict_proba(X)[:, 0], one.predict(X), rtol=1e-6)
     np.testing.assert_allclose(np.ravel(two.standard_errors_), one.standard_errors_, rtol=1e-6)
+
+
+def test_directions_name_classes_as_they_are() -> None:
+    rows = {"u": np.arange(9.0)}
+    with pytest.warns(sf.ConvergenceWarning):
+        model = sf.GLM("multinomial").fit(rows, [0] * 3 + [1] * 3 + [2] * 3)
+    directions = model.report_.certificate.directions
+    assert any("of 0 " in text for text in directions), directions
+    assert not any("'0'" in text for text in directions)

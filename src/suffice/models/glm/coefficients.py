@@ -62,11 +62,15 @@ class Coefficients:
         found = self.limits()
         return found if self.reference is None else np.insert(found, self.reference, 0.0, axis=1)
 
-    def column_labels(self) -> list[str]:
+    def predictor_labels(self) -> list[Hashable]:
         """What each linear predictor is of: a class but the reference, or a response."""
         if self.classes is None:
-            return [f"response {at}" for at in range(self.beta.shape[1])]
-        return [str(label) for at, label in enumerate(self.classes) if at != self.reference]
+            return [f"response {number}" for number in range(self.beta.shape[1])]
+        return [label for number, label in enumerate(self.classes) if number != self.reference]
+
+    def column_labels(self) -> list[str]:
+        """The same as text."""
+        return list(map(str, self.predictor_labels()))
 
     def flat_names(self) -> list[str]:
         """Names of all parameters, predictors first."""

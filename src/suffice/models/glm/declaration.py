@@ -109,7 +109,7 @@ class GLM(Estimator):
         step_size: Any = 0.01,
         decay: float = 0.0,
         batch_size: int = 1,
-        random_state: Any = None,
+        random_state: Any = 0,
         max_iter: int = 100,
         tolerance: float = 1e-8,
         max_seconds: float | None = None,

@@ -242,7 +242,7 @@ class IteratedRegression(Regression):
         value, objective = self.values(ended, fitted)
         certificate = self.certificate(ended, fitted)
         if fitted.direction is not None:
-            labels = fitted.column_labels() if self.outputs > 1 or fitted.reference is not None else ()
+            labels = fitted.predictor_labels() if self.outputs > 1 or fitted.reference is not None else []
             words = sentences(fitted.parameters, fitted.direction, labels)
             certificate = replace(certificate, directions=(*words, *certificate.directions))
         rounding = FAR * self.rounding(ended, fitted)

@@ -108,7 +108,7 @@ class GraphCRF(ConditionalField):
         n_sweeps: int = 10,
         patience: int = 5,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Any = 0,
         threads: int | None = None,
         max_seconds: float | None = None,
         progress: bool = False,
