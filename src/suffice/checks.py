@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.options import doubles
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 #: The most that weights may add up to, so that sums of them and of their products with shares stay finite.
 MOST_WEIGHT = 1e300
@@ -126,6 +128,17 @@ def weights_of(
         )
     check_total(weights, "sample_weight")
     return weights
+
+
+def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """The same values in an array that cannot be written to: a fitted value is a value, and its arrays are.
+
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def check_total(weights: NDArray[np.float64], name: str) -> None:

@@ -189,13 +189,14 @@ class Curvature:
 class Certificate:
     """How far from the optimum a fit can be.
 
-    `moment_gap` is the largest gap between observed and expected statistics, that is the slope of the objective at the
-    result; `scale` says in which unit. `value_gap` bounds how much the objective (in nats a row) could still rise, or
-    is None where no bound is known; `bound` is False where it is only an estimate. `exact` says whether the expected
-    statistics were computed exactly; where not, `engine` says how and `monte_carlo` how well. `exists` says whether the
-    maximum is attained (None: not decided) and `directions` name what runs to infinity, or to the edge, where it is
-    not. `curvature` says whether a latent model is identified where EM has stopped. `formula` names what an estimate
-    that maximises nothing is computed by: there is then no optimum to be far from.
+    `moment_gap` is the largest gap between observed and expected statistics, in standard errors of the statistic; where
+    a model still measures it otherwise, `scale` says so. `slope` is the largest component of the gradient of the
+    objective at the result, in the unit that `slope_unit` names. `value_gap` bounds how much the objective (in nats a
+    row) could still rise, or is None where no bound is known; `bound` is False where it is only an estimate. `exact`
+    says whether the expected statistics were computed exactly; where not, `engine` says how and `monte_carlo` how well.
+    `exists` says whether the maximum is attained (None: not decided) and `directions` name what runs to infinity, or to
+    the edge, where it is not. `curvature` says whether a latent model is identified where EM has stopped. `formula`
+    names what an estimate that maximises nothing is computed by: there is then no optimum to be far from.
     """
 
     moment_gap: float
@@ -205,6 +206,8 @@ class Certificate:
     exists: bool | None = None
     directions: tuple[str, ...] = ()
     scale: str = "standard deviations of each statistic"
+    slope: float | None = None
+    slope_unit: str = ""
     engine: str = ""
     monte_carlo: MonteCarlo | None = None
     curvature: Curvature | None = None
@@ -213,6 +216,8 @@ class Certificate:
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
         found = [("moment gap", f"{self.moment_gap:.1e} ({self.scale})")]
+        if self.slope is not None:
+            found.append(("slope", f"{self.slope:.1e} ({self.slope_unit})"))
         if self.formula:
             found.append(("from optimum", f"not applicable: {self.formula} is a formula that maximises nothing"))
         elif self.value_gap is None:
@@ -392,6 +397,35 @@ class Report:
         return found
 
 
+# -- one unit of gaps in every model -----------------------------------------------------------------------------------
+
+#: The unit of `Certificate.moment_gap`.
+STANDARD_ERRORS = "standard errors of each statistic"
+
+
+def in_standard_errors(slope: Floats, variance: Floats, rounding: float | Floats = 0.0) -> float:
+    """The largest gap of observed and expected totals, in standard errors: max |slope| / sqrt(variance).
+
+    The slope of a log-likelihood by a natural parameter is the observed total of its statistic less the expected one,
+    and its Fisher information is the variance of that total: one standard error is the difference that another sample
+    of as many rows would make by chance. A statistic that does not vary has no standard error: its gap is 0 where the
+    slope is rounding, and infinite where it is not.
+
+    Args:
+        slope: (k,), sums over all rows, with the slope of the log prior where there is one.
+        variance: (k,), variances of the totals (with the curvature of the log prior where there is one).
+        rounding: What rounding alone may leave of a slope, one number or (k,).
+
+    >>> in_standard_errors(np.array([3.0, 0.0]), np.array([9.0, 0.0]))
+    1.0
+    """
+    size = np.abs(slope)
+    size = np.where(size <= rounding, 0.0, size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gaps = np.where(size == 0.0, 0.0, size / np.sqrt(np.maximum(variance, 0.0)))
+    return float(gaps.max(initial=0.0))
+
+
 # -- whether a fit is done ---------------------------------------------------------------------------------------------
 
 #: How many times its tolerance the gap of a converged fit may be where it is measured again: sums in another order, and
@@ -444,11 +478,11 @@ def confirmed(report: Report, tolerance: float | None = None, gap: float | None 
 _TEXT, _NONE = (str,), (type(None),)
 #: What each field of a report may hold in a file.
 _KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("model", "method", "estimate", "stop_reason", "scale", "engine", "formula"), _TEXT),
+    **dict.fromkeys(("model", "method", "estimate", "stop_reason", "scale", "slope_unit", "engine", "formula"), _TEXT),
     **dict.fromkeys(("parameterisation", "plan"), _TEXT + _NONE),
     **dict.fromkeys(("rows", "passes", "n_params", "iterations"), (int,)),
     **dict.fromkeys(("weight", "log_likelihood", "objective", "moment_gap"), (float,)),
-    **dict.fromkeys(("log_evidence", "empirical_entropy", "value_gap"), (float, type(None))),
+    **dict.fromkeys(("log_evidence", "empirical_entropy", "value_gap", "slope"), (float, type(None))),
     **dict.fromkeys(("converged", "bound", "exact"), (bool,)),
     "exists": (bool, type(None)),
 }
