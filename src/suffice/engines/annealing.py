@@ -11,17 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, RandomState
 from suffice.engines.gibbs import GibbsSampler
 from suffice.engines.importance import effective_size, pareto_shape
 from suffice.errors import EstimateError, OptionError
 from suffice.fitting.report import distrust
-
-Floats = NDArray[np.float64]
 
 #: Steps of the first ladder; each further one has twice as many ...
 FIRST_STEPS = 100
@@ -62,7 +59,12 @@ class LogPartition:
 
 
 def log_partition(
-    sampler: GibbsSampler, logs: Floats, *, chains: int = 128, steps: int | None = None, random_state: Any = None
+    sampler: GibbsSampler,
+    logs: Floats,
+    *,
+    chains: int = 128,
+    steps: int | None = None,
+    random_state: RandomState = None,
 ) -> LogPartition:
     """Log of the sum over all joint states of exp(sum of log-potentials).
 
@@ -80,7 +82,9 @@ def log_partition(
         length *= 2
 
 
-def _log_weights(sampler: GibbsSampler, logs: Floats, chains: int, steps: int, generator: Any) -> Floats:
+def _log_weights(
+    sampler: GibbsSampler, logs: Floats, chains: int, steps: int, generator: np.random.Generator
+) -> Floats:
     """Log weights (chains,) of one ladder; cells that cannot be are left out of the ladder and weigh nothing."""
     impossible = np.isneginf(logs)
     finite = np.where(impossible, 0.0, logs)

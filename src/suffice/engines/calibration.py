@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.space import Floats, Space
+from suffice.array_types import Floats, RandomState
+from suffice.engines.space import Space
 from suffice.errors import DataError, OptionError
 from suffice.graphs.nodes import Node
 from suffice.kernels.junction_tree import Beliefs
@@ -65,7 +65,7 @@ class Calibration:
             for clique, table in zip(self.layout.cliques, self.beliefs.tables, strict=True)
         ]
 
-    def sample(self, n: int, *, random_state: Any = None) -> NDArray[np.int32]:
+    def sample(self, n: int, *, random_state: RandomState = None) -> NDArray[np.int32]:
         """Draw n joint states (n, variables), columns in the order of the cards of the plan.
 
         random_state: a seed, a NumPy generator, or None for fresh randomness.

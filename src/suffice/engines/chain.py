@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats, Ints, RandomState
 from suffice.checks import whole_number
 from suffice.engines.workers import worker_count
 from suffice.errors import OptionError
 from suffice.kernels import chain as kernels
 from suffice.kernels import chain_logs
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ class Chains:
         return paths, values + self.shifts[:, None]
 
     def sample(
-        self, n: int = 1, *, random_state: Any = None, threads: int | None = None, calls: int | None = None
+        self, n: int = 1, *, random_state: RandomState = None, threads: int | None = None, calls: int | None = None
     ) -> Ints:
         """Paths (n, steps) drawn from their law; -1 along sequences that have no path."""
         uniforms = np.random.default_rng(random_state).random((n, len(self.potentials)))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Ints
 from suffice.engines.chain import Chains
 from suffice.errors import OptionError
-
-Ints = NDArray[np.int64]
 
 
 def gibbs(chains: Chains, paths: Ints, sweeps: int, rng: np.random.Generator) -> Ints:

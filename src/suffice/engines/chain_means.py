@@ -9,10 +9,9 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, States
 from suffice.fitting.report import MIXED
 
-Floats = NDArray[np.float64]
-States = NDArray[np.uint8]
 #: What adds k functions of states (sites, chains) to an array (k, chains), and k.
 Functions = tuple[Callable[[States, Floats], None], int]
 

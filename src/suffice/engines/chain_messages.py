@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.chain import Chains
 from suffice.engines.workers import worker_count
 from suffice.kernels import chain as kernels
 from suffice.kernels import chain_logs
-
-Floats = NDArray[np.float64]
 
 
 def filtered(chains: Chains, *, threads: int | None = None, calls: int | None = None) -> tuple[Floats, Floats]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.kernels import chain_statistics as kernels
 from suffice.kernels.choice import REPEATED
-
-Floats = NDArray[np.float64]
 
 #: Products of columns are made for all laws at once up to this many columns.
 _FEW_COLUMNS = 8

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats, RandomState
 from suffice.engines.calibration import Calibration
 from suffice.engines.gaussian_components import Answers, Component, cut
 from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.likelihood_weighting import WeightedSamples, weigh_samples
 from suffice.engines.mixed_network import MixedNetwork
 from suffice.engines.mixtures import Mixture
-from suffice.engines.square_root import Floats
 from suffice.errors import DataError, OptionError, SizeError, listing
 from suffice.graphs.nodes import Node
 
@@ -78,7 +78,7 @@ class ConditionalGaussian:
         targets: Sequence[Node] | None = None,
         *,
         n: int = 10_000,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> WeightedSamples:
         """The same from n weighted samples, whatever the size of the network; see `effective_sample_size`."""
         return weigh_samples(self.network, evidence, targets, n=n, random_state=random_state)
@@ -160,7 +160,7 @@ class Posterior:
         cells = used // math.prod(shape[len(discrete) :])
         return cells, _assembled(tuple(reals), weights[used], found, self._values)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> dict[Node, NDArray[Any]]:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> dict[Node, NDArray[Any]]:
         """`n` draws (n,) by node: discrete nodes from their exact law, real ones from the normal laws given these."""
         rng = np.random.default_rng(random_state)
         solved = self._possible(self._engine.network.order)

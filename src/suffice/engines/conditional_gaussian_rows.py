@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.conditional_gaussian import ConditionalGaussian, lifted, points_of
 from suffice.engines.gaussian_components import Component, cut
 from suffice.engines.junction_tree import JunctionTree
-from suffice.engines.square_root import Floats
 from suffice.errors import DataError
 from suffice.graphs.nodes import Node
 

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats, RandomState
 from suffice.graphs.nodes import Node
 
-Floats = NDArray[np.float64]
 Nodes = tuple[Node, ...]
 
 
@@ -65,7 +65,7 @@ class Posterior(Protocol):
     def factor_marginals(self) -> list[Floats]:
         """The law of each scope of the plan, axes in its order."""
 
-    def sample(self, n: int, *, random_state: Any = None) -> NDArray[np.int32]:
+    def sample(self, n: int, *, random_state: RandomState = None) -> NDArray[np.int32]:
         """Draw n joint states (n, variables), columns in the order of the cards of the plan."""
 
 

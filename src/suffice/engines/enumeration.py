@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats, RandomState
 from suffice.engines.contract import Assignment, Expectation, Nodes, RowAnswers
 from suffice.engines.memory import in_words
-from suffice.engines.space import Floats, Space
+from suffice.engines.space import Space
 from suffice.errors import DataError, SizeError
 from suffice.graphs.nodes import Node
 
@@ -220,7 +221,7 @@ class StateTable:
         self._check()
         return [self.marginal(scope) for scope in self.plan.scopes]
 
-    def sample(self, n: int, *, random_state: Any = None) -> NDArray[np.int32]:
+    def sample(self, n: int, *, random_state: RandomState = None) -> NDArray[np.int32]:
         """Draw n joint states (n, variables), columns in the order of the cards of the plan."""
         self._check()
         cells = np.random.default_rng(random_state).choice(self.law.size, size=n, p=self.law.ravel())

@@ -14,7 +14,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.engines.square_root import Floats, Observed, network_mean, network_root
+from suffice.array_types import Floats, RandomState
+from suffice.engines.square_root import Observed, network_mean, network_root
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.graphs.directed import topological_order
 
@@ -161,7 +162,7 @@ class GaussianJoint:
             )
         return values
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Floats:
         """`n` draws (n, d)."""
         z = np.random.default_rng(random_state).standard_normal((n, self.root.shape[1]))
         return np.asarray(self.mean + z @ self.root.T)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.mixed_network import Regression
-from suffice.engines.square_root import Floats, Observed, network_mean, network_root
+from suffice.engines.square_root import Observed, network_mean, network_root
 from suffice.errors import SizeError, listing
 from suffice.graphs.nodes import Node
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats, Ints, RandomState, States
 from suffice.checks import choice
 from suffice.errors import OptionError, SizeError
 from suffice.kernels.gibbs import GibbsKernel
-from suffice.kernels.gibbs_layout import Floats, Ints, Layout
+from suffice.kernels.gibbs_layout import Layout
 
-States = NDArray[np.uint8]
 #: Features as a sparse matrix by rows of cells: pointer by cell, number of the feature, value.
 Matrix = tuple[Ints, Ints, Floats]
 
@@ -103,7 +103,12 @@ class GibbsSampler:
         return self._kernel.form
 
     def start(
-        self, count: int, random_state: Any = None, *, states: ArrayLike | None = None, clamped: ArrayLike | None = None
+        self,
+        count: int,
+        random_state: RandomState = None,
+        *,
+        states: ArrayLike | None = None,
+        clamped: ArrayLike | None = None,
     ) -> Chains:
         """New chains.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from suffice.array_types import Floats
 
 #: Wide draws of a normal law are spread by this factor: 5 standard deviations of the law are 1.25 of theirs.
 WIDE = 4.0

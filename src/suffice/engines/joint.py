@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Floats
 from suffice.engines.memory import default_limit, in_words
-from suffice.engines.space import Floats, Scope
+from suffice.engines.space import Scope
 from suffice.errors import SizeError
 from suffice.kernels.junction_tree_layout import Layout
 from suffice.kernels.junction_tree_numpy import aligned, project

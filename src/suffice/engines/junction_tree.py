@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import whole_number
 from suffice.engines.calibration import IMPOSSIBLE, Calibration
 from suffice.engines.memory import check_limit, default_limit, in_words
-from suffice.engines.space import Floats, Scope, Space
+from suffice.engines.space import Scope, Space
 from suffice.errors import DataError, OptionError, SizeError, listing
 from suffice.graphs.clique_tree import CliqueTree, clique_tree
 from suffice.graphs.nodes import Node

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.engines.chain import Chains
 from suffice.engines.workers import worker_count
 from suffice.kernels import chain as chain_kernels
@@ -25,9 +25,6 @@ from suffice.kernels.label_scores import label_pairs as label_pairs
 from suffice.kernels.label_scores import ranges
 from suffice.kernels.label_steps import SequenceSteps as SequenceSteps
 from suffice.kernels.threads import run
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Sums that are kept apart until the end: at most this many, and this many numbers in all.
 MOST_SLOTS, SLOT_NUMBERS = 16, 4_000_000

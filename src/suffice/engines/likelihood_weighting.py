@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, RandomState
 from suffice.engines.importance import draw_flattened, draw_widened, effective_size, share_of
 from suffice.engines.mixed_network import MixedNetwork
 from suffice.engines.mixtures import Mixture
-from suffice.engines.square_root import LOG_2PI, ON_POINT, Floats
+from suffice.engines.square_root import LOG_2PI, ON_POINT
 from suffice.errors import DataError, OptionError, listing
 from suffice.graphs.nodes import Node
 
@@ -69,7 +70,7 @@ def weigh_samples(
     targets: Sequence[Node] | None = None,
     *,
     n: int = 10_000,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> WeightedSamples:
     """Draw n weighted samples of the targets (all nodes by default) given states (by index) and values."""
     states, values = network.split(evidence or {})

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import MomentSums
+from suffice.array_types import Floats
 from suffice.engines.workers import with_one_blas_thread
 from suffice.kernels.dense_rows import BLAS
 from suffice.kernels.dense_rows import RowProducts as RowProducts
@@ -24,7 +25,6 @@ from suffice.kernels.row_laws import logistic_rows as logistic_rows
 from suffice.kernels.threads import blas_threads, run, thread_count
 from suffice.kernels.weighted_gram import WeightedGram, block_rows
 
-Floats = NDArray[np.float64]
 #: eta (n,) or (n, m) and y -> value (n,), score (n,) or (n, m), information about eta (n,) or (n, m, m).
 Law = Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]
 Answer = TypeVar("Answer")

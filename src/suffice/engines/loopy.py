@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from suffice.array_types import Floats
 from suffice.kernels.loopy import MessageLayout, beliefs, pass_messages
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from suffice.engines.square_root import Floats, Observed
+from suffice.array_types import Floats, RandomState
+from suffice.engines.square_root import Observed
 from suffice.errors import DataError, OptionError, listing
 from suffice.graphs.nodes import Node
 
@@ -70,7 +70,7 @@ class Mixture:
         with np.errstate(divide="ignore"):
             return np.asarray(top + np.log(np.exp(logs - top).sum(axis=0)))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Floats:
         """`n` draws (n, u)."""
         rng = np.random.default_rng(random_state)
         chosen = rng.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())

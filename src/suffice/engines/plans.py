@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from suffice.engines.junction_tree import TreePlan, plan_tree
@@ -26,7 +26,7 @@ class Kept(Generic[T]):
 
     def __init__(self, most: int = KEPT) -> None:
         self._lock = threading.Lock()
-        self._answers: OrderedDict[Any, T] = OrderedDict()
+        self._answers: OrderedDict[Hashable, T] = OrderedDict()
         self._most = most
 
     def clear(self) -> None:
@@ -34,7 +34,7 @@ class Kept(Generic[T]):
         with self._lock:
             self._answers.clear()
 
-    def answer(self, key: Any, make: Callable[[], T], *, keep: Callable[[T], bool] = lambda _: True) -> T:
+    def answer(self, key: Hashable, make: Callable[[], T], *, keep: Callable[[T], bool] = lambda _: True) -> T:
         """The answer to a question that is hashable; made, and kept if `keep` says so, if it is not known."""
         with self._lock:
             if key in self._answers:

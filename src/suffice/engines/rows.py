@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.engines.space import Floats, Scope, Space
+from suffice.array_types import Floats
+from suffice.engines.space import Scope, Space
 from suffice.errors import DataError
 from suffice.graphs.nodes import Node
 from suffice.kernels.choice import REPEATED

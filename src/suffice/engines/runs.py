@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Codes, Floats, Ints
 from suffice.kernels.ngrams import Places, find_children
 
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Links = tuple[Places, Codes, Places]
 """History, word and suffix of each run; histories and suffixes are places one level up."""
@@ -68,7 +66,7 @@ class _Runs:
     word: Codes
 
     @property
-    def heads(self) -> Integers:
+    def heads(self) -> Ints:
         """Where a history begins."""
         return np.flatnonzero(np.concatenate([[True], self.history[1:] != self.history[:-1]])[: len(self.history)])
 
@@ -250,15 +248,13 @@ def _totals(
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _wide_runs(
-    windows: Integers, weights: Floats, card: int, *, first_events: bool
-) -> tuple[list[Links], list[Floats]]:
+def _wide_runs(windows: Ints, weights: Floats, card: int, *, first_events: bool) -> tuple[list[Links], list[Floats]]:
     """The runs of windows whose histories do not fit in one word: rows are sorted column by column."""
     order = windows.shape[1] - 1
     marks = (windows[:, :-1] == card).sum(axis=1)
-    cells: list[Integers] = [np.empty((0, 0), np.int64)] * (order + 2)
+    cells: list[Ints] = [np.empty((0, 0), np.int64)] * (order + 2)
     counts: list[Floats] = [np.empty(0)] * (order + 2)
-    suffixes: list[Integers] = [np.empty(0, np.int64)] * (order + 2)
+    suffixes: list[Ints] = [np.empty(0, np.int64)] * (order + 2)
     whole = marks <= 1
     runs, sums = windows[whole], weights[whole]
     for n in range(order + 1, 1, -1):
@@ -287,7 +283,7 @@ def _wide_runs(
     return levels, [unigrams, *counts[2:]]
 
 
-def _heads(cells: Integers) -> Integers:
+def _heads(cells: Ints) -> Ints:
     """Rows of sorted cells (m, d) that differ from the row before."""
     if len(cells) == 0:
         return np.empty(0, np.int64)
@@ -295,7 +291,7 @@ def _heads(cells: Integers) -> Integers:
     return np.flatnonzero(np.concatenate([[True], changed]))
 
 
-def _distinct(runs: Integers) -> tuple[Integers, Integers]:
+def _distinct(runs: Ints) -> tuple[Ints, Ints]:
     """Distinct rows in lexicographic order, and the place of each row among them."""
     order = np.lexsort(runs.T[::-1])
     ordered = runs[order]
@@ -307,7 +303,7 @@ def _distinct(runs: Integers) -> tuple[Integers, Integers]:
     return ordered[heads], inverse
 
 
-def _places(table: Integers, wanted: Integers) -> Integers:
+def _places(table: Ints, wanted: Ints) -> Ints:
     """Places of sorted rows in a sorted table that holds them all."""
     heads = _heads(wanted)
     distinct = wanted[heads]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.space import Floats
+from suffice.array_types import Floats
 from suffice.kernels.junction_tree_layout import Layout
 
 

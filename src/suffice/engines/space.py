@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import whole_number
 from suffice.errors import DataError, OptionError, listing
 from suffice.graphs.nodes import Node, numbered
 from suffice.records import record
 
-Floats = NDArray[np.float64]
 Scope = tuple[int, ...]
 
 

@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from suffice.array_types import Flags, Floats
 
 LOG_2PI = math.log(2 * math.pi)
 #: A conditional standard deviation below this share of the marginal one is rounding.

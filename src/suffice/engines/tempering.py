@@ -21,10 +21,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.chain_means import ChainMeans, Functions, States, track
+from suffice.array_types import Floats, States
+from suffice.engines.chain_means import ChainMeans, Functions, track
 from suffice.engines.gibbs import Chains, GibbsSampler
-
-Floats = NDArray[np.float64]
 
 #: How far apart rungs are, in standard deviations of the log-potential: at first, and where that was too far.
 STEPS = (1.0, 0.3)

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.engines.junction_tree import TreePlan
 from suffice.errors import OptionError, listing
 from suffice.graphs.nodes import Node
 from suffice.kernels.junction_tree_cases import Cases, maximize_cases, solve_cases
 from suffice.kernels.junction_tree_potentials import Potentials
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class TreeBatch:

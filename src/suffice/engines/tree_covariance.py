@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.engines.junction_tree import TreeMoments, TreePlan
 from suffice.engines.memory import in_words
-from suffice.engines.space import Floats
 from suffice.errors import OptionError, SizeError
 from suffice.kernels.junction_tree_tangents import Tangents
 

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.engines.junction_tree import TreePlan
-from suffice.engines.space import Floats
 from suffice.graphs.nodes import Node
 from suffice.kernels.junction_tree_numpy import project
 

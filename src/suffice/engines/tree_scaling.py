@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.engines.junction_tree import TreeMoments, TreePlan
-from suffice.engines.space import Floats
 from suffice.errors import DataError, OptionError
 from suffice.kernels.junction_tree_scaling import Fit, Scaling, UnreachableError
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
-def frozen(array: NDArray[Scalar], dtype: Any = None) -> NDArray[Scalar]:
+def frozen(array: NDArray[Scalar], dtype: DTypeLike | None = None) -> NDArray[Scalar]:
     """Return the array in C order, aligned and read-only, copied only if need be.
 
     Numba compiles a loop anew for an array that cannot be written to, such as Arrow and pandas hand out. Inputs are

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.kernels import chain_numpy
 from suffice.kernels.arrays import frozen
 from suffice.kernels.chain_batches import LEAST, WIDTH, Layout, Recursion, batches, spans
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.threads import run, scratch
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Pieces = list[tuple[int, int]]
 
 #: Multiplications in one piece, some milliseconds of work, and the most pieces.

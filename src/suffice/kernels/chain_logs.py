@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from suffice.array_types import Floats, Ints
 
 
 def log_sum(x: Floats, axis: int) -> Floats:

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from suffice.array_types import Floats, Ints
 
 
 def _order(offsets: Ints) -> tuple[Ints, Ints, Ints]:

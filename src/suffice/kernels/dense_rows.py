@@ -8,11 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
-
-Floats = NDArray[np.float64]
 
 #: Seconds that loops save for each number of the matrix, and how many passes a fit makes.
 _SAVED_SECONDS, _PASSES = 5e-10, 12

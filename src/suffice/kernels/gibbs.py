@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints, States
 from suffice.kernels import gibbs_numpy, threads
 from suffice.kernels.choice import use_compiled
-from suffice.kernels.gibbs_layout import Floats, Ints, Layout
+from suffice.kernels.gibbs_layout import Layout
 
-States = NDArray[np.uint8]
 Stream = NDArray[np.uint32]
 
 #: Seconds of one draw of a site, and of one draw more in another chain, on the NumPy path.

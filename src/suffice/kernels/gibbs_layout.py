@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from suffice.array_types import Floats, Ints
+
 #: Start of each table, and for each member: pointer by factor, site, stride.
 Factors = tuple[Ints, Ints, Ints, Ints]
 #: For each site its factors: pointer by site, factor, stride of the site in it.

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.kernels.gibbs_layout import Floats, Ints, Layout
+from suffice.array_types import Floats, Ints, States
+from suffice.kernels.gibbs_layout import Layout
 
-States = NDArray[np.uint8]
 Stream = NDArray[np.uint32]
 
 

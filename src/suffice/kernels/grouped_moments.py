@@ -14,12 +14,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.double_double import add, multiply, pair, two_product, two_sum
 from suffice.kernels.arrays import frozen
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.moments import Sums, moment_sums
 
-Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 _LARGE = 1024  # Rows of a group from which a call of its own beats the compiled loop over rows,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree_layout import Layout
 from suffice.kernels.junction_tree_numpy import (
@@ -33,7 +34,6 @@ from suffice.records import record
 if TYPE_CHECKING:
     from suffice.kernels.junction_tree_program import Program
 
-Floats = NDArray[np.float64]
 
 ENOUGH = 2.0**-960
 """Floors below this leave too little room above the smallest double."""

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.double_double import add, rounded, two_sum
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree import ENOUGH, KERNEL, numpy_seconds
@@ -30,8 +31,6 @@ from suffice.kernels.junction_tree_numpy import (
 )
 from suffice.kernels.junction_tree_potentials import Potentials
 from suffice.kernels.junction_tree_program import Program, Wiring, program_for
-
-Floats = NDArray[np.float64]
 
 _LANES = ((2048, 32), (32768, 16))  # Compiled path: cells of a tree up to which so many cases go side by side.
 _NUMPY_NUMBERS = 1 << 18  # Numbers in the tables of one block of the NumPy path.

@@ -7,16 +7,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree import ENOUGH, KERNEL, calibrate, numpy_seconds
 from suffice.kernels.junction_tree_layout import Layout, Scope
 from suffice.kernels.junction_tree_numpy import project
 from suffice.kernels.junction_tree_potentials import Potentials
 from suffice.kernels.junction_tree_program import Numbers, Program, Wiring, program_for
-
-Floats = NDArray[np.float64]
 
 
 class Moments:

@@ -13,9 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.kernels.junction_tree_layout import Layout, alignment, other_axes
-
-Floats = NDArray[np.float64]
 
 _TIE = 1e-12  # Relative difference of logarithms below which two assignments are equally good.
 

@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.kernels.junction_tree_layout import Layout, Scope
 from suffice.kernels.junction_tree_numpy import aligned, clique_tables
 from suffice.records import record
-
-Floats = NDArray[np.float64]
 
 _KEPT = 1 << 22  # Products of up to this many cells are kept between calls.
 

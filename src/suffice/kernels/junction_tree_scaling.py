@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree_layout import Edge, Layout
 from suffice.kernels.junction_tree_moments import Moments
 from suffice.kernels.junction_tree_numpy import aligned, project
 from suffice.kernels.junction_tree_program import Program
-
-Floats = NDArray[np.float64]
 
 KERNEL = "junction tree walk"
 _STEP = 3e-5  # NumPy path, seconds: a step of the walk, and a number touched.

@@ -11,14 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree import numpy_seconds
 from suffice.kernels.junction_tree_layout import Layout
 from suffice.kernels.junction_tree_moments import Moments
 from suffice.kernels.junction_tree_numpy import aligned, clique_tables, project
 from suffice.kernels.junction_tree_program import Program
-
-Floats = NDArray[np.float64]
 
 KERNEL = "junction tree tangents"
 _SPREAD = 1 << 20  # Numbers of all tables together, up to which the NumPy path takes directions side by side.

@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.kernels.arrays import frozen
 from suffice.kernels.chain_batches import LEAST, NO_PAIRS
 from suffice.kernels.label_scores import Matrix, Packing, compiled
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 #: Transitions (1, W, W), their transpose, and ends (2, W), as the loops take them.
 Link = tuple[Any, ...]
 

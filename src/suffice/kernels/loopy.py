@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from suffice.array_types import Floats, Ints
 
 #: Logarithms of messages stay above this, so that no two of them make a NaN.
 LEAST = -700.0

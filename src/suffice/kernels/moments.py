@@ -22,13 +22,13 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.double_double import add, centred, multiply, outer, pair, sum_columns, sum_pairs, two_product, two_sum
 from suffice.errors import DataError
 from suffice.kernels.arrays import frozen
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.threads import blas_threads, one_blas_thread, run
 
-Floats = NDArray[np.float64]
 Sums = tuple[Floats, Floats, Floats]
 
 FEW = 16

@@ -14,14 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Codes, Floats, Ints, Words
 from suffice.kernels.arrays import frozen
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.patterns import distinct_rows
 
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
 Places = NDArray[Any]
 """Places among runs: 32 bits wherever there are not too many runs for that, else 64."""
 
@@ -34,7 +31,7 @@ class Part:
     """Some sequences: codes (n,), offsets (sequences + 1,) and, where they count unequally, weights (n,)."""
 
     codes: Codes
-    offsets: Integers
+    offsets: Ints
     weights: Floats | None = None
 
 
@@ -59,9 +56,7 @@ def count_parts(parts: list[Part], order: int, past: Codes, future: Codes) -> tu
     return count_windows(columns, weights)
 
 
-def _count_compiled(
-    parts: list[Part], widths: Integers, order: int, past: Codes, future: Codes
-) -> tuple[Codes, Floats]:
+def _count_compiled(parts: list[Part], widths: Ints, order: int, past: Codes, future: Codes) -> tuple[Codes, Floats]:
     from suffice.kernels.compiled import ngrams as loops
 
     words = np.empty(sum(len(part.codes) for part in parts), np.uint64)
@@ -85,7 +80,7 @@ def _count_compiled(
     return cells.T, numbers[:rows] if 2 * rows > len(words) else numbers[:rows].copy()
 
 
-def _grouped(parts: list[Part], order: int, widths: Integers, past: Codes, future: Codes, words: Words) -> Integers:
+def _grouped(parts: list[Part], order: int, widths: Ints, past: Codes, future: Codes, words: Words) -> Ints:
     """Fill `words` with the windows without their oldest codes, sorted by these and then by word; starts of groups."""
     from suffice.kernels.compiled import ngrams as loops
 
@@ -104,7 +99,7 @@ def _grouped(parts: list[Part], order: int, widths: Integers, past: Codes, futur
     return starts
 
 
-def _end_to_end(parts: list[Part]) -> tuple[Codes, Integers, Floats | None]:
+def _end_to_end(parts: list[Part]) -> tuple[Codes, Ints, Floats | None]:
     """Sequences that came in several parts, as one."""
     if len(parts) == 1:
         return parts[0].codes, parts[0].offsets, parts[0].weights
@@ -140,7 +135,7 @@ def find_children(above: Places, starts: Places, words: Codes, begins: Places, w
     return np.searchsorted(keys, np.repeat(above.astype(np.int64), np.diff(begins)) * base + word).astype(kind)
 
 
-def with_ends(codes: Codes, offsets: Integers, end: int) -> tuple[Codes, Integers]:
+def with_ends(codes: Codes, offsets: Ints, end: int) -> tuple[Codes, Ints]:
     """Each sequence followed by the code of the end."""
     lengthened = offsets + np.arange(len(offsets))
     found = np.full(int(lengthened[-1]), end, np.int32)
@@ -150,7 +145,7 @@ def with_ends(codes: Codes, offsets: Integers, end: int) -> tuple[Codes, Integer
     return found, lengthened
 
 
-def lagged(codes: Codes, offsets: Integers, lag: int, start: int) -> Codes:
+def lagged(codes: Codes, offsets: Ints, lag: int, start: int) -> Codes:
     """The code `lag` steps back in the same sequence (n,), `start` where the sequence has not begun."""
     if lag == 0:
         return codes
@@ -164,7 +159,7 @@ def lagged(codes: Codes, offsets: Integers, lag: int, start: int) -> Codes:
     return found
 
 
-def windows(codes: Codes, offsets: Integers, order: int, start: int) -> list[Codes]:
+def windows(codes: Codes, offsets: Ints, order: int, start: int) -> list[Codes]:
     """Columns of the windows of ``order + 1`` codes that end at each step, oldest code first."""
     return [lagged(codes, offsets, lag, start) for lag in range(order, -1, -1)]
 

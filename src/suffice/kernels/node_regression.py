@@ -7,12 +7,9 @@ determinant, all other rows held, is ``W[:, N] W[N, N]^-1 S[N, j]`` with N the n
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats, Ints
 from suffice.kernels.choice import use_compiled
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Sweeps to expect of one fit, and seconds of a node on the NumPy path: a call, and its arithmetic.
 _SWEEPS = 30

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Words
 from suffice.errors import DataError
 from suffice.kernels.arrays import frozen
 from suffice.kernels.choice import use_compiled
-
-Words = NDArray[np.uint64]
 
 _BLOCK = 32768
 _PIECE = 1 << 16

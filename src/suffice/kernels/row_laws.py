@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
-
-Floats = NDArray[np.float64]
 
 #: Seconds a row on the NumPy path, for the choice of the path.
 _NUMPY_SECONDS = 6e-8

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from suffice.array_types import Floats
 
 #: Numbers of a block of rows: a second-level cache, as larger blocks take fewer turns at the interpreter's lock.
 _BLOCK = 262_144

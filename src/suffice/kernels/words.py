@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Codes, Ints
 from suffice.kernels.arrays import frozen
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.ngrams import with_ends
-
-Codes = NDArray[np.int32]
-Integers = NDArray[np.int64]
 
 _SECONDS = 1e-7  # Python path: a byte.
 _LEAST_WORDS = 1 << 15
@@ -67,7 +65,7 @@ class WordNumbers:
         """Every word, by number, as text; words that are no UTF-8 raise UnicodeDecodeError."""
         return self._joined.decode("utf-8").split("\n")[:-1]
 
-    def read(self, text: bytes) -> tuple[Codes, Integers]:
+    def read(self, text: bytes) -> tuple[Codes, Ints]:
         """Numbers of the words of whole lines (n,), and the offsets of the lines that hold any (lines + 1,)."""
         if self._known is not None and not use_compiled("words", len(text) * _SECONDS):
             return self._read_python(text)
@@ -75,7 +73,7 @@ class WordNumbers:
             self._to_arrays()
         return self._read_compiled(text)
 
-    def _read_python(self, text: bytes) -> tuple[Codes, Integers]:
+    def _read_python(self, text: bytes) -> tuple[Codes, Ints]:
         known = self._known
         assert known is not None
         lines = [found for line in text.split(b"\n") if (found := line.split())]
@@ -84,7 +82,7 @@ class WordNumbers:
         numbers += np.int32(self._first)
         return (numbers, offsets) if self._end is None else with_ends(numbers, offsets, self._end)
 
-    def _read_compiled(self, text: bytes) -> tuple[Codes, Integers]:
+    def _read_compiled(self, text: bytes) -> tuple[Codes, Ints]:
         from suffice.kernels.compiled.words import number_words
 
         data = frozen(np.frombuffer(text, np.uint8))
@@ -93,15 +91,15 @@ class WordNumbers:
         ends = np.empty(most, np.int64)
         sizes = np.array([self._size, 0, 0], np.int64)
         marks = np.array([self._first, -1 if self._end is None else self._end], np.int64)
-        at = 0
+        start = np.int64(0)
         if len(self._slots) == 0:
             self._grow(len(data))
         while True:
-            at = number_words(data, at, self._slots, self._begins, self._arena, sizes, marks, codes, ends)
+            start = number_words(data, start, self._slots, self._begins, self._arena, sizes, marks, codes, ends)
             self._size = int(sizes[0])
-            if at == len(data):
+            if start == len(data):
                 break
-            self._grow(len(data) - at)
+            self._grow(len(data) - int(start))
         codes.resize(int(sizes[1]), refcheck=False)
         return codes, np.concatenate([[0], ends[: sizes[2]]]).astype(np.int64)
 

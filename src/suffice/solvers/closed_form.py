@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import DataError, EstimateError
 from suffice.graphs.decomposition import Decomposition
 from suffice.graphs.nodes import Node
-
-Floats = NDArray[np.float64]
 
 
 def closed_form(

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.gradient import pseudo_gradient
 
-Floats = NDArray[np.float64]
 #: beta -> value, gradient (k,), information (k, k).
 Smooth = Callable[[Floats], tuple[float, Floats, Floats]]
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.kernels import node_regression
 from suffice.solvers.newton import newton, newton_cg
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 #: Free entries of K up to which Newton's method holds the whole information.
@@ -96,7 +96,7 @@ def _neighbours(p: int, pairs: Places) -> tuple[NDArray[np.int64], NDArray[np.in
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), np.ascontiguousarray(ends[order, 1])
 
 
-def _from_regressions(S: Floats, starts: Any, neighbours: Any, weights: Floats) -> Floats:
+def _from_regressions(S: Floats, starts: NDArray[np.int64], neighbours: NDArray[np.int64], weights: Floats) -> Floats:
     """K from the weights of all regressions: 1 / residual variance, and minus the weights in that unit."""
     p = len(S)
     nodes = np.repeat(np.arange(p), np.diff(starts))

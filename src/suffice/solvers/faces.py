@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Flags, Floats
 from suffice.errors import EstimateError
 from suffice.graphs.decomposition import decompose
 from suffice.graphs.nodes import Node
 from suffice.solvers.local_faces import local_face
-from suffice.solvers.polytope import Bools, Floats, MarginalPolytope, Scopes
+from suffice.solvers.polytope import MarginalPolytope, Scopes
 
 #: A linear programme with more cells of the junction tree than this is not tried.
 MOST_CELLS = 10_000
@@ -59,8 +60,8 @@ class Face:
     exists: bool | None
     reason: str
     direction: Floats
-    scope_support: tuple[Bools, ...]
-    support: Bools | None
+    scope_support: tuple[Flags, ...]
+    support: Flags | None
     polytope: MarginalPolytope
     complete: bool = True
 
@@ -102,7 +103,7 @@ class Face:
         return self.polytope.count_states(self.support)
 
 
-def _log_mask(alive: Bools) -> Floats:
+def _log_mask(alive: Flags) -> Floats:
     return np.where(alive, 0.0, -np.inf)
 
 
@@ -203,7 +204,7 @@ def _never_seen(polytope: MarginalPolytope, target: Floats) -> Floats:
     return np.where(target == 0.0, used[0].astype(np.float64) - used[1], 0.0)
 
 
-def _scope_cells(polytope: MarginalPolytope, never: Floats) -> list[Bools]:
+def _scope_cells(polytope: MarginalPolytope, never: Floats) -> list[Flags]:
     """Cells of each scope in which none of these statistics acts."""
     cells = (never if polytope.design is None else polytope.matrix @ never) == 0.0
     return [np.asarray(cells[start:end], dtype=bool) for start, end in pairwise(polytope.ends)]
@@ -222,7 +223,7 @@ def _is_decomposable(polytope: MarginalPolytope) -> bool:
     return held and decompose(full, polytope.cards).tree is not None
 
 
-def _seen(polytope: MarginalPolytope, margin: Callable[[tuple[Node, ...]], Floats | None]) -> Bools | None:
+def _seen(polytope: MarginalPolytope, margin: Callable[[tuple[Node, ...]], Floats | None]) -> Flags | None:
     """Cells of the clusters that were observed (cells,); None unless the margins of all clusters are known."""
     parts = []
     for cluster in polytope.clusters:
@@ -233,7 +234,7 @@ def _seen(polytope: MarginalPolytope, margin: Callable[[tuple[Node, ...]], Float
     return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
 
-def _undecided(polytope: MarginalPolytope, target: Floats, away: Floats, alive: Sequence[Bools], why: str) -> Face:
+def _undecided(polytope: MarginalPolytope, target: Floats, away: Floats, alive: Sequence[Flags], why: str) -> Face:
     tables = tuple(
         cells.reshape([polytope.cards[node] for node in scope])
         for scope, cells in zip(polytope.scopes, alive, strict=True)
@@ -246,7 +247,7 @@ def _undecided(polytope: MarginalPolytope, target: Floats, away: Floats, alive: 
 
 
 def _face(
-    polytope: MarginalPolytope, target: Floats, away: Floats, support: Bools, direction: Floats, reason: str
+    polytope: MarginalPolytope, target: Floats, away: Floats, support: Flags, direction: Floats, reason: str
 ) -> Face:
     exists = bool(support.all())
     direction = np.zeros(polytope.n_weights) if exists else _with_zeros(polytope, target, away, direction)
@@ -283,8 +284,8 @@ def _equations(polytope: MarginalPolytope) -> Any:
 
 
 def _some_law(
-    polytope: MarginalPolytope, target: Floats, possible: Bools, names: Sequence[object] | None
-) -> Bools | None:
+    polytope: MarginalPolytope, target: Floats, possible: Flags, names: Sequence[object] | None
+) -> Flags | None:
     """Cells that are positive in some law with these statistics; an error if there is no such law.
 
     None where the programme finds neither a law nor an inequality that the statistics break.
@@ -312,7 +313,7 @@ def _some_law(
     raise NoJointLawError(_no_law(target, direction, names))
 
 
-def _programme(polytope: MarginalPolytope, possible: Bools, seen: Bools) -> tuple[Bools, Floats] | None:
+def _programme(polytope: MarginalPolytope, possible: Flags, seen: Flags) -> tuple[Flags, Floats] | None:
     """Cells of the face, and a direction (weights,) that leaves them and lowers every other possible cell.
 
     None where the solver of the programme gives up, as it may for numbers of very different size.
@@ -338,7 +339,7 @@ def _programme(polytope: MarginalPolytope, possible: Bools, seen: Bools) -> tupl
     return support, multipliers[matrix.shape[0] - polytope.n_weights :]
 
 
-def _shortest(polytope: MarginalPolytope, target: Floats, possible: Bools, support: Bools) -> Floats | None:
+def _shortest(polytope: MarginalPolytope, target: Floats, possible: Flags, support: Flags) -> Floats | None:
     """The direction with the least sum of |weights| that is 0 on the face and at most -1 on every other cell.
 
     Cells are those of the clusters, with free messages on the separators: some messages make every cluster cell off

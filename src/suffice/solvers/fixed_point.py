@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import choice
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control, Outcome, State, iterate
-
-Floats = NDArray[np.float64]
 
 ACCELERATIONS = (None, "squarem")
 #: Relative fall of the objective that is still rounding.

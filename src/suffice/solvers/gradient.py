@@ -18,6 +18,7 @@ from operator import mul
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.line_search import (
@@ -33,7 +34,6 @@ from suffice.solvers.line_search import (
     search,
 )
 
-Floats = NDArray[np.float64]
 #: The distance to stationarity, from x and the gradient, where it is not the gradient's largest component.
 Gap = Callable[[Floats, Floats], float] | None
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, SufficeError
-
-Floats = NDArray[np.float64]
 
 #: Pivots of the scaled Schur complement below this are not trusted: the square of a collinearity of 1e-6.
 LEAST_PIVOT = 1e-11

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.information import Information
 
-Floats = NDArray[np.float64]
 #: beta -> value, gradient (k,), information; outside the model the value is -inf.
 Regression = Callable[[Floats], tuple[float, Floats, Information]]
 #: beta -> value and gradient (k,) alone.

@@ -17,12 +17,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Flags, Floats
 from suffice.solvers.polytope import project
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Names = tuple[Hashable, ...]
 
 #: Cells of all scopes together up to which the programme is tried.
@@ -31,7 +29,7 @@ MOST_CELLS = 20_000
 
 def local_face(
     cards: Mapping[Any, int], scopes: Sequence[Names], design: Any, margins: Floats
-) -> tuple[Bools, Floats] | None:
+) -> tuple[Flags, Floats] | None:
     """Cells of the scopes (cells,) that some tables with the observed statistics leave, and a direction (weights,).
 
     design: sparse (cells of all scopes one after another, weights). margins (cells,): the observed share of each cell.
@@ -74,7 +72,7 @@ def _near(short: Sequence[frozenset[Hashable]], scopes: Sequence[Names]) -> list
     return [n for n, scope in enumerate(scopes) if any(o.issuperset(scope) for o in holders.get(first[n], ()))]
 
 
-def settled(cards: Mapping[Any, int], scopes: Sequence[Names], left: Bools) -> Bools:
+def settled(cards: Mapping[Any, int], scopes: Sequence[Names], left: Flags) -> Flags:
     """The cells (cells,) of those left whose every variable has a state that all scopes leave."""
     starts = np.cumsum([0, *(math.prod([cards[name] for name in scope]) for scope in scopes)])
     left = left.copy()
@@ -94,8 +92,8 @@ def settled(cards: Mapping[Any, int], scopes: Sequence[Names], left: Bools) -> B
 
 
 def _programme(
-    scopes: Sequence[Names], cards: Mapping[Any, int], design: Any, seen: Bools
-) -> tuple[Bools, Floats] | None:
+    scopes: Sequence[Names], cards: Mapping[Any, int], design: Any, seen: Flags
+) -> tuple[Flags, Floats] | None:
     from scipy import optimize, sparse
 
     agreement = _agreement(cards, scopes)
@@ -120,7 +118,7 @@ def _programme(
     return left, multipliers[agreement.shape[0] :] if shortest is None else shortest
 
 
-def _shortest(agreement: Any, design: Any, left: Bools) -> Floats | None:
+def _shortest(agreement: Any, design: Any, left: Flags) -> Floats | None:
     """The direction (weights,) with the least sum of |weights| that leaves these cells and lowers the others by 1."""
     from scipy import optimize, sparse
 

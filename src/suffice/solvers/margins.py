@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import DataError
 from suffice.graphs.nodes import Node
-
-Floats = NDArray[np.float64]
 
 #: Two sums agree if they differ by no more than this share of the total. Sums of doubles differ by about 1e-15 of it;
 #: figures printed with k digits differ by 10^-k, and are to be reported.

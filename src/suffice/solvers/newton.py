@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.line_search import Objective, Point, Scale, begin, diagonal_of, search
-
-Floats = NDArray[np.float64]
 
 #: Below this decrement the steps are in the quadratic regime, and rounding may hide the rise of the objective.
 QUADRATIC = 1e-5

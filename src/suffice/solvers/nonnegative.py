@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError
 from suffice.solvers.newton import HALVINGS, Concave
-
-Floats = NDArray[np.float64]
 
 #: Steps before the method gives up.
 MOST_STEPS = 200

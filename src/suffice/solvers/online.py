@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import positive, share
 from suffice.errors import OptionError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.line_search import Objective, begin
 
-Floats = NDArray[np.float64]
 Schedule = Callable[[int], float]
 
 

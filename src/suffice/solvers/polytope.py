@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.array_types import Flags
 from suffice.errors import OptionError
 from suffice.graphs.clique_tree import CliqueTree, clique_tree
 from suffice.graphs.nodes import Node
 from suffice.graphs.triangulation import best_triangulation
 from suffice.graphs.undirected import graph_of_scopes
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Scopes = Sequence[Sequence[Node]]
 
 
@@ -143,7 +142,7 @@ class MarginalPolytope:
 
     # -- supports ----------------------------------------------------------------------------------------------------
 
-    def spread(self, alive: Sequence[Bools]) -> Bools:
+    def spread(self, alive: Sequence[Flags]) -> Flags:
         """Cells of the clusters (cells,) that agree with the cells of every scope that are alive, and with each other.
 
         What is left has a joint state through each cell: a cell without a partner across a separator is dropped.
@@ -159,7 +158,7 @@ class MarginalPolytope:
             self._restrict(found, parent, child, self.tree.separators[child])
         return _joined(found).astype(bool)
 
-    def _restrict(self, cells: list[Bools], source: int, target: int, separator: Sequence[Node]) -> None:
+    def _restrict(self, cells: list[Flags], source: int, target: int, separator: Sequence[Node]) -> None:
         """Drop the cells of the target that have no partner in the source."""
         possible = np.zeros(math.prod([self.cards[node] for node in separator]), dtype=bool)
         possible[project(separator, self.clusters[source], self.cards)[cells[source]]] = True
@@ -172,7 +171,7 @@ class MarginalPolytope:
             for number, cluster in enumerate(self.clusters)
         ]
 
-    def scope_support(self, cells: Bools) -> list[Bools]:
+    def scope_support(self, cells: Flags) -> list[Flags]:
         """For each scope the cells that some living cell of its cluster falls in."""
         found = []
         for scope, home in zip(self.scopes, self.homes, strict=True):
@@ -182,7 +181,7 @@ class MarginalPolytope:
             found.append(alive.reshape([self.cards[node] for node in scope]))
         return found
 
-    def count_states(self, cells: Bools) -> int:
+    def count_states(self, cells: Flags) -> int:
         """Joint states of all variables whose every cluster cell is alive, a whole number of any size."""
         living = [table.astype(object) for table in self.tables(cells.astype(np.int64))]
         total = 1

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Flags, Floats
 from suffice.errors import SizeError
 from suffice.graphs.nodes import Node
 from suffice.solvers.faces import Face
-from suffice.solvers.polytope import Bools, Floats, MarginalPolytope, Scopes
+from suffice.solvers.polytope import MarginalPolytope, Scopes
 
 #: A singular value below this share of the largest one counts as zero.
 TOLERANCE = 1e-9
@@ -60,7 +61,7 @@ def _by_inclusion(scopes: list[frozenset[Node]], cards: Mapping[Any, int]) -> in
     return total
 
 
-def rank(polytope: MarginalPolytope, support: Bools | None = None) -> int:
+def rank(polytope: MarginalPolytope, support: Flags | None = None) -> int:
     """Dimension of the statistics over the joint states whose cluster cells are all in the support (default: all).
 
     Tables mu on the support that agree on the separators form a space V; the statistics map it to a space of dimension

@@ -14,14 +14,13 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import OptionError, listing
 from suffice.fitting.control import Control, Outcome
 from suffice.solvers import gradient
 from suffice.solvers.newton import damped_newton, newton_cg
 
-Floats = NDArray[np.float64]
 #: A guess of the diagonal of the inverse of the information (k,), from parameters and slope.
 Scale = Callable[[Floats, Floats], Floats]
 

@@ -10,10 +10,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suffice.array_types import Floats
 from suffice.errors import EstimateError, OptionError
 from suffice.fitting.control import Control, Outcome, State, iterate
 
-Floats = NDArray[np.float64]
 Moments = Callable[[Floats], tuple[float, Floats]]
 
 #: Sweeps after which the tables are made anew from the log-potentials, so that rounding does not pile up.

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from suffice.array_types import Floats
 from suffice.checks import share
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.online import step_sizes
 
-Floats = NDArray[np.float64]
 Chains = dict[str, Any]
 
 #: Updates of the first stage.

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Floats, Index, Words
 from suffice.kernels.jit import fused, reordered
 
 WIDTH = 32
@@ -36,7 +37,9 @@ _WIDTH = np.uint64(WIDTH)
 
 
 @fused
-def _product(matrix: Any, at: Any, size: Any, batch: Any, x: Any, begin: Any, out: Any, to: Any) -> None:
+def _product(
+    matrix: Floats, at: Index, size: Index, batch: int | None, x: Floats, begin: Index, out: Floats, to: Index
+) -> None:
     """``out[to + j] = sum_i matrix[at + i, j] x[begin + i]`` of each sequence, four i at a time."""
     if batch is None:
         four = size & ~_3
@@ -73,7 +76,9 @@ def _product(matrix: Any, at: Any, size: Any, batch: Any, x: Any, begin: Any, ou
 
 
 @reordered
-def _sums(x: Any, begin: Any, y: Any, to: Any, size: Any, batch: Any, products: Any, plain: Any) -> None:
+def _sums(
+    x: Floats, begin: Index, y: Floats, to: Index, size: Index, batch: int | None, products: Floats, plain: Floats
+) -> None:
     """``sum_j x[begin + j] y[to + j]`` and ``sum_j y[to + j]`` of each sequence."""
     if batch is None:
         both, own = 0.0, 0.0
@@ -92,7 +97,7 @@ def _sums(x: Any, begin: Any, y: Any, to: Any, size: Any, batch: Any, products: 
 
 
 @reordered
-def _add_outer(left: Any, right: Any, size: Any, batch: Any, sums: Any) -> None:
+def _add_outer(left: Floats, right: Floats, size: Index, batch: int | None, sums: Floats) -> None:
     """``sums[i, j] += sum left[i] right[j]`` over the sequences, or over four steps of a single one."""
     if batch is None:
         for i in range(size):
@@ -123,7 +128,7 @@ def _add_outer(left: Any, right: Any, size: Any, batch: Any, sums: Any) -> None:
 
 
 @reordered
-def _scaled_product(rows: Any, potentials: Any, at: Any, size: Any, batch: Any, scale: Any) -> None:
+def _scaled_product(rows: Floats, potentials: Floats, at: Index, size: Index, batch: int | None, scale: Floats) -> None:
     """Multiply the rows of a step by its potentials; scale[s] is their sum."""
     if batch is None:
         total = 0.0
@@ -143,17 +148,17 @@ def _scaled_product(rows: Any, potentials: Any, at: Any, size: Any, batch: Any, 
 
 @fused
 def _forward(
-    potentials: Any,
-    matrices: Any,
-    ends: Any,
-    size: Any,
-    batch: Any,
-    begin: Any,
-    lengths: Any,
+    potentials: Floats,
+    matrices: Floats,
+    ends: Floats,
+    size: Index,
+    batch: int | None,
+    begin: Index,
+    lengths: Words,
     least: float,
-    scratch: Any,
-    out: Any,
-    rows: Any,
+    scratch: Floats,
+    out: Floats,
+    rows: Floats,
 ) -> None:
     """Forward rows of a batch, and log Z of its sequences: NaN where a row has less mass than `least`.
 
@@ -201,7 +206,9 @@ def _forward(
 
 
 @fused
-def _weigh(share: Any, running: Any, before: Any, least: float, mass: Any, own: Any, weight: Any, out: Any) -> None:
+def _weigh(
+    share: Floats, running: Index, before: Index, least: float, mass: Floats, own: Floats, weight: Floats, out: Floats
+) -> None:
     """Turn the masses of a step into factors: one over each, times the share for sums, and 0 where there is none."""
     for s in range(np.uint64(len(mass))):
         alive = s < running and out[s] == out[s]
@@ -214,22 +221,22 @@ def _weigh(share: Any, running: Any, before: Any, least: float, mass: Any, own: 
 
 @fused
 def _backward(
-    potentials: Any,
-    matrices: Any,
-    turned: Any,
-    ends: Any,
-    size: Any,
-    batch: Any,
-    begin: Any,
-    lengths: Any,
+    potentials: Floats,
+    matrices: Floats,
+    turned: Floats,
+    ends: Floats,
+    size: Index,
+    batch: int | None,
+    begin: Index,
+    lengths: Words,
     least: float,
-    share: Any,
-    scratch: Any,
-    waiting: Any,
-    out: Any,
-    rows: Any,
-    sums: Any,
-    pairs: Any,
+    share: Floats,
+    scratch: tuple[Floats, Floats, Floats, Floats],
+    waiting: Index,
+    out: Floats,
+    rows: Floats,
+    sums: Floats,
+    pairs: Floats,
 ) -> Any:
     """Turn the forward rows of a batch into posteriors, and add joint ones, times share, to sums; returns what waits.
 
@@ -276,18 +283,18 @@ def _backward(
 
 @fused
 def _add_pairs(
-    rows: Any,
-    at: Any,
-    right: Any,
-    slot: Any,
+    rows: Floats,
+    at: Index,
+    right: Floats,
+    slot: Index,
     inverse: float,
     share: float,
-    matrices: Any,
-    near: Any,
-    size: Any,
+    matrices: Floats,
+    near: Index,
+    size: Index,
     shared: bool,
-    sums: Any,
-    pairs: Any,
+    sums: Floats,
+    pairs: Floats,
 ) -> None:
     """The joint posteriors of a step and the one after it, at `near`: written to pairs (steps, K, K), where asked for.
 
@@ -307,16 +314,16 @@ def _add_pairs(
 
 @fused
 def forward(
-    potentials: Any,
-    matrices: Any,
-    ends: Any,
-    size: Any,
-    batch: Any,
-    begins: Any,
-    lengths: Any,
+    potentials: Floats,
+    matrices: Floats,
+    ends: Floats,
+    size: Index,
+    batch: int | None,
+    begins: Words,
+    lengths: Words,
     least: float,
-    out: Any,
-    rows: Any,
+    out: Floats,
+    rows: Floats,
 ) -> None:
     """Scaled forward rows of batches, and log Z of their sequences (batches, width), NaN where log space is needed.
 
@@ -332,20 +339,20 @@ def forward(
 
 @fused
 def backward(
-    potentials: Any,
-    matrices: Any,
-    turned: Any,
-    ends: Any,
-    size: Any,
-    batch: Any,
-    begins: Any,
-    lengths: Any,
+    potentials: Floats,
+    matrices: Floats,
+    turned: Floats,
+    ends: Floats,
+    size: Index,
+    batch: int | None,
+    begins: Words,
+    lengths: Words,
     least: float,
-    shares: Any,
-    out: Any,
-    rows: Any,
-    sums: Any,
-    pairs: Any,
+    shares: Floats,
+    out: Floats,
+    rows: Floats,
+    sums: Floats,
+    pairs: Floats,
 ) -> None:
     """Turn forward rows of batches into posteriors, and add ``forward x backward`` to sums (K * K,), times shares.
 
@@ -366,7 +373,7 @@ def backward(
 
 
 @fused
-def pack(rows: Any, labels: Any, starts: Any, lengths: Any, size: Any, begins: Any, out: Any) -> None:
+def pack(rows: Floats, labels: Index, starts: Words, lengths: Words, size: Index, begins: Words, out: Floats) -> None:
     """Write rows (steps * labels,) of the sequences of batches side by side; size: labels and those that fill up.
 
     starts (batches, width): the first step of each sequence.
@@ -386,7 +393,7 @@ def pack(rows: Any, labels: Any, starts: Any, lengths: Any, size: Any, begins: A
 
 
 @fused
-def unpack(x: Any, labels: Any, starts: Any, lengths: Any, size: Any, begins: Any, rows: Any) -> None:
+def unpack(x: Floats, labels: Index, starts: Words, lengths: Words, size: Index, begins: Words, rows: Floats) -> None:
     """The way back from `pack`."""
     wide = np.uint64(lengths.shape[1])
     for g in range(len(begins)):

@@ -7,16 +7,23 @@ innermost loops run over labels that lie side by side, so that they become vecto
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Flags, Floats, Ints, Span
 from suffice.kernels.jit import kernel
 
 
 @kernel
 def best_paths(
-    scores: Any, transitions: Any, ends: Any, offsets: Any, span: Any, back: Any, paths: Any, values: Any
+    scores: Floats,
+    transitions: Floats,
+    ends: Floats,
+    offsets: Ints,
+    span: Span,
+    back: Ints,
+    paths: Ints,
+    values: Floats,
 ) -> None:
     """Viterbi in log space: of equal paths the one whose labels come first, from the end backwards.
 
@@ -48,7 +55,7 @@ def best_paths(
 
 
 @kernel
-def _best_before(best: Any, matrix: Any, ahead: Any, came: Any) -> None:
+def _best_before(best: Floats, matrix: Floats, ahead: Floats, came: Ints) -> None:
     """``ahead[j] = max_i best[i] + matrix[i, j]`` and the first i that gives it."""
     size = len(best)
     x, row = best[0], matrix[0]
@@ -66,7 +73,14 @@ def _best_before(best: Any, matrix: Any, ahead: Any, came: Any) -> None:
 
 @kernel
 def best_lists(
-    scores: Any, transitions: Any, ends: Any, offsets: Any, span: Any, back: Any, paths: Any, values: Any
+    scores: Floats,
+    transitions: Floats,
+    ends: Floats,
+    offsets: Ints,
+    span: Span,
+    back: Ints,
+    paths: Ints,
+    values: Floats,
 ) -> None:
     """The k best paths of each sequence: values (n, k) fall and end in -inf, paths (k, steps) end in -1.
 
@@ -102,7 +116,7 @@ def best_lists(
 
 
 @kernel
-def _merge(best: Any, extra: Any, out: Any, whence: Any) -> None:
+def _merge(best: Floats, extra: Floats, out: Floats, whence: Ints) -> None:
     """The largest of ``best[i, r] + extra[i]``, in falling order, equal ones in the order of i and r."""
     most = len(out)
     for r in range(most):
@@ -122,7 +136,14 @@ def _merge(best: Any, extra: Any, out: Any, whence: Any) -> None:
 
 @kernel
 def draw(
-    rows: Any, transitions: Any, final: Any, offsets: Any, span: Any, wanted: Any, uniforms: Any, paths: Any
+    rows: Floats,
+    transitions: Floats,
+    final: Floats,
+    offsets: Ints,
+    span: Span,
+    wanted: Flags,
+    uniforms: Floats,
+    paths: Ints,
 ) -> None:
     """Sample paths (n, steps) from forward rows, the last label first; sequences not wanted are passed over."""
     size, shared = rows.shape[1], len(transitions) == 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from suffice.array_types import Codes, Floats
 from suffice.kernels.jit import kernel
 
 
 @kernel
-def add_by_code(codes: Any, weights: Any, out: Any) -> None:
+def add_by_code(codes: Codes, weights: Floats, out: Floats) -> None:
     """Add each row of weights to the row of its code; the code -1 is the last row."""
     last = len(out) - 1
     for t in range(len(codes)):

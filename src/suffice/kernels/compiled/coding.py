@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from suffice.array_types import AnyInts
 from suffice.kernels.jit import kernel
 
 
 @kernel
-def remap(codes: Any, table: Any, gap: Any, out: Any) -> None:
+def remap(codes: AnyInts, table: AnyInts, gap: int, out: AnyInts) -> None:
     """Set out[r] = table[codes[r]], or gap where the unsigned code is not below len(table)."""
     size = np.uint64(len(table))
     for row in range(len(codes)):

@@ -14,11 +14,13 @@ keep LLVM from working on sixteen rows at once.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from suffice.array_types import AnyInts, Floats, Ints, Numbers, Words
 from suffice.kernels.jit import kernel
+
+Layout = tuple[Numbers, ...]
+"""See above."""
 
 BLOCK = 32768
 PIECE = 2048
@@ -29,7 +31,7 @@ _16, _32, _48 = np.uint64(16), np.uint64(32), np.uint64(48)
 
 
 @kernel
-def first_excess(codes: Any, used: Any, cards: Any, start: int, stop: int) -> int:
+def first_excess(codes: AnyInts, used: Ints, cards: Ints, start: int, stop: int) -> int:
     """Return the first of the variables `used` with a code of at least its card in these rows, or -1."""
     for index in range(len(used)):
         column = codes[used[index], start:stop]
@@ -43,7 +45,7 @@ def first_excess(codes: Any, used: Any, cards: Any, start: int, stop: int) -> in
 
 
 @kernel
-def fill_cells(codes: Any, variables: Any, strides: Any, start: int, out: Any) -> None:
+def fill_cells(codes: AnyInts, variables: Ints, strides: AnyInts, start: int, out: Numbers) -> None:
     """Set out[r] = sum_j codes[variables[j], start + r] strides[j]; the last stride is 1."""
     stop = start + len(out)
     last = len(variables) - 1
@@ -78,7 +80,7 @@ def fill_cells(codes: Any, variables: Any, strides: Any, start: int, out: Any) -
 
 
 @kernel
-def increment(cells: Any, words: Any, table: Any, size: int) -> None:
+def increment(cells: AnyInts, words: Words, table: Numbers, size: int) -> None:
     """Count cells (n,) uint16, also seen as words of four, into a table of one or four replicas."""
     if len(table) == size:
         for row in range(len(cells)):
@@ -97,7 +99,7 @@ def increment(cells: Any, words: Any, table: Any, size: int) -> None:
 
 
 @kernel
-def add_weights(cells: Any, weights: Any, table: Any, size: int) -> None:
+def add_weights(cells: AnyInts, weights: Floats, table: Numbers, size: int) -> None:
     """Add weights (n,) to their cells (n,) in a table of one replica, or of two: even rows, odd rows."""
     if len(table) == size:
         for row in range(len(cells)):
@@ -112,7 +114,7 @@ def add_weights(cells: Any, weights: Any, table: Any, size: int) -> None:
 
 
 @kernel
-def count_rows(codes: Any, weights: Any, layout: Any, start: int, stop: int, tables: Any) -> int:
+def count_rows(codes: AnyInts, weights: Floats | None, layout: Layout, start: int, stop: int, tables: Numbers) -> int:
     """Count rows start to stop into replicated tables; returns a variable whose codes are out of range, or -1.
 
     weights None: tables are uint32. weights (rows,): tables are float64. Numba drops the branch that is not taken.
@@ -139,7 +141,7 @@ def count_rows(codes: Any, weights: Any, layout: Any, start: int, stop: int, tab
 
 
 @kernel
-def fold_counts(tables: Any, layout: Any, out: Any) -> None:
+def fold_counts(tables: Numbers, layout: Layout, out: Numbers) -> None:
     """Add the replicas of every table (threads, cells of all replicas) to out (cells,)."""
     places, sizes, homes = layout[3], layout[4], layout[7]
     for index in range(len(sizes)):
@@ -152,7 +154,9 @@ def fold_counts(tables: Any, layout: Any, out: Any) -> None:
 
 
 @kernel
-def weigh_blocks(codes: Any, weights: Any, layout: Any, span: Any, tables: Any, sums: Any) -> int:
+def weigh_blocks(
+    codes: AnyInts, weights: Floats, layout: Layout, span: tuple[int, int, int], tables: Floats, sums: Floats
+) -> int:
     """Add the weights of rows span[0] to span[1] to double-double sums (2, cells), in blocks of span[2] rows.
 
     tables (float64, replicated, zero at entry and exit) holds the sums of one block; returns as `count_rows`.
@@ -181,7 +185,7 @@ def weigh_blocks(codes: Any, weights: Any, layout: Any, span: Any, tables: Any, 
 
 
 @kernel
-def count_wide(codes: Any, weights: Any, layout: Any, table: Any) -> int:
+def count_wide(codes: AnyInts, weights: Floats | None, layout: Layout, table: Numbers) -> int:
     """Count all rows into one table of more than 65,536 cells, int64 or (weighted) float64; returns as `count_rows`.
 
     layout: variables, strides and cards of this one table.

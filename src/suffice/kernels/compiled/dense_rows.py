@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from suffice.array_types import Floats
 from suffice.kernels.jit import reordered
 
 
 @reordered
-def rows_times(X: Any, vector: Any, out: Any) -> None:
+def rows_times(X: Floats, vector: Floats, out: Floats) -> None:
     """Put X vector into `out`."""
     n, k = X.shape
     for i in range(n):
@@ -19,7 +18,7 @@ def rows_times(X: Any, vector: Any, out: Any) -> None:
 
 
 @reordered
-def times_rows(values: Any, X: Any, out: Any) -> None:
+def times_rows(values: Floats, X: Floats, out: Floats) -> None:
     """Add X' values to `out`; four rows at a time, so that `out` is met once for all of them."""
     n, k = X.shape
     whole = n - n % 4

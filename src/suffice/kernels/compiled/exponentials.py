@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Floats, Words
 from suffice.kernels.jit import fused, kernel
 
 LEAST = -708.0
@@ -28,7 +29,7 @@ _C8, _C9, _C10, _C11, _C12, _C13 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916
 
 
 @fused
-def _exponential(x: Any) -> Any:
+def _exponential(x: float) -> Any:
     """``exp x``, and 0 below `LEAST`."""
     inside = x if x > LEAST else LEAST
     rounded = inside * _LOG2_E + _ROUND
@@ -43,7 +44,7 @@ def _exponential(x: Any) -> Any:
 
 
 @kernel
-def exponentials(w: Any, ends: Any) -> Any:
+def exponentials(w: Floats, ends: Words) -> Any:
     """Write ``exp(x - t)`` over each number x of tables of logarithms one after another, t the largest of its table.
 
     ends (uint64): where each table begins, and the end of the last one. Returns the sum of all t, and the least finite
@@ -70,7 +71,7 @@ def exponentials(w: Any, ends: Any) -> Any:
 
 
 @fused
-def normal_potentials(x: Any, means: Any, factors: Any, constants: Any, out: Any, shift: Any) -> None:
+def normal_potentials(x: Floats, means: Floats, factors: Floats, constants: Floats, out: Floats, shift: Floats) -> None:
     """``exp(constant + sum_d factor (x - mean)^2)`` of each law, divided by the largest of the step.
 
     x (n, d), means and factors (K * d,), constants (K,), out (n * K,); the logs taken out go to shift (n,). Steps lie
@@ -107,7 +108,7 @@ def normal_potentials(x: Any, means: Any, factors: Any, constants: Any, out: Any
 
 
 @fused
-def scale_rows(scores: Any, size: int, shift: Any) -> None:
+def scale_rows(scores: Floats, size: int, shift: Floats) -> None:
     """Turn the first K = size log scores of rows into ``exp(score - row maximum)``; the maxima go to shift (steps,).
 
     What is beyond them becomes 0: labels that are there for the sake of the width alone. Rows hold no -inf.

@@ -10,7 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Floats, Ints, Singles, Span, States, Words32
 from suffice.kernels.jit import fused, kernel
+
+Graph = tuple[Ints, Ints]
+"""Neighbours of site i: entries ``ptr[i]`` to ``ptr[i + 1]`` of the second."""
+
+Factors = tuple[Ints, Ints, Ints, Ints]
+"""First cell of each factor; where its sites begin in the third; sites, and what one state more is in cells."""
+
+Places = tuple[Ints, Ints, Ints]
+"""Where the factors of each site begin in the others; factors, and what one state more of the site is in cells."""
 
 _F = np.float32
 _U = np.uint32
@@ -23,7 +33,7 @@ _STEP23, _STEP32 = _F(2.0**-23), 2.0**-32
 
 
 @fused
-def _exp32(x: Any) -> Any:
+def _exp32(x: np.float32) -> Any:
     """Exponential of a float32 without a branch, so that loops run in vectors; beyond 87 it stays where it is."""
     x = _LEAST if x < _LEAST else x
     x = _MOST if x > _MOST else x
@@ -34,7 +44,7 @@ def _exp32(x: Any) -> Any:
 
 
 @kernel
-def draw_bits(stream: Any, first: int, last: int, out: Any) -> None:
+def draw_bits(stream: Words32, first: int, last: int, out: Words32) -> None:
     """32 random bits for each chain from first to last, by xoshiro128+; out (last - first,) uint32."""
     s0, s1 = stream[0, first:last], stream[1, first:last]
     s2, s3 = stream[2, first:last], stream[3, first:last]
@@ -52,7 +62,9 @@ def draw_bits(stream: Any, first: int, last: int, out: Any) -> None:
 
 
 @fused
-def _fields(i: int, ptr: Any, neighbour: Any, coupling: Any, field: Any, states: Any, part: Any, out: Any) -> None:
+def _fields(
+    i: int, ptr: Ints, neighbour: Ints, coupling: Singles, field: Singles, states: States, part: Span, out: Singles
+) -> None:
     """Log-odds of state 1 of site i in each chain of the part; four neighbours, those of a grid, at once."""
     first, last = part
     k0, k1, h = ptr[i], ptr[i + 1], field[i]
@@ -73,7 +85,14 @@ def _fields(i: int, ptr: Any, neighbour: Any, coupling: Any, field: Any, states:
 
 @fused
 def sweep_pairs(
-    order: Any, graph: Any, coupling: Any, field: Any, states: Any, stream: Any, held: Any, part: Any
+    order: Ints,
+    graph: Graph,
+    coupling: Singles,
+    field: Singles,
+    states: States,
+    stream: Words32,
+    held: States,
+    part: Span,
 ) -> None:
     """Visit the sites in this order: two states, log-odds field + sum of coupling times neighbour, all float32.
 
@@ -111,7 +130,14 @@ def sweep_pairs(
 
 @fused
 def sweep_potts(
-    order: Any, graph: Any, coupling: Any, field: Any, states: Any, stream: Any, held: Any, part: Any
+    order: Ints,
+    graph: Graph,
+    coupling: Singles,
+    field: Singles,
+    states: States,
+    stream: Words32,
+    held: States,
+    part: Span,
 ) -> None:
     """Visit the sites in this order: log-potential of state k is field[site, k] + coupling of neighbours in state k."""
     ptr, neighbour = graph
@@ -135,7 +161,7 @@ def sweep_potts(
 
 
 @fused
-def _draw32(logs: Any, top: Any, bits: Any, own: Any, fixed: Any) -> None:
+def _draw32(logs: Singles, top: Singles, bits: Words32, own: States, fixed: States) -> None:
     """Draw a state for each chain from log-potentials (states, chains), which become their running sums."""
     count, lanes = logs.shape
     for c in range(lanes):
@@ -164,7 +190,7 @@ def _draw32(logs: Any, top: Any, bits: Any, own: Any, fixed: Any) -> None:
 
 
 @kernel
-def _cells(f: int, skip: int, factors: Any, states: Any, part: Any, out: Any) -> None:
+def _cells(f: int, skip: int, factors: Factors, states: States, part: Span, out: Ints) -> None:
     """Cell of factor f in each chain of the part, with the site `skip` in its state 0."""
     start, ptr, site, stride = factors
     first, last = part
@@ -178,7 +204,16 @@ def _cells(f: int, skip: int, factors: Any, states: Any, part: Any, out: Any) ->
 
 
 @kernel
-def _conditional(i: int, cards: Any, places: Any, factors: Any, logs: Any, states: Any, part: Any, work: Any) -> None:
+def _conditional(
+    i: int,
+    cards: Ints,
+    places: Places,
+    factors: Factors,
+    logs: Floats,
+    states: States,
+    part: Span,
+    work: tuple[Floats, Ints],
+) -> None:
     """Log-potentials of the states of site i given all others: rows of work, for each chain of the part."""
     found, cell = work
     ptr, factor, step = places
@@ -194,7 +229,15 @@ def _conditional(i: int, cards: Any, places: Any, factors: Any, logs: Any, state
 
 @kernel
 def sweep_tables(
-    order: Any, cards: Any, places: Any, factors: Any, logs: Any, states: Any, stream: Any, held: Any, part: Any
+    order: Ints,
+    cards: Ints,
+    places: Places,
+    factors: Factors,
+    logs: Floats,
+    states: States,
+    stream: Words32,
+    held: States,
+    part: Span,
 ) -> None:
     """Visit the sites in this order, whatever their factors are. A chain whose site has no possible state keeps it."""
     first, last = part
@@ -225,7 +268,7 @@ def sweep_tables(
 
 
 @kernel
-def count_cells(factors: Any, states: Any, weights: Any, counts: Any) -> None:
+def count_cells(factors: Factors, states: States, weights: Floats, counts: Floats) -> None:
     """Add the weights (chains,) of the chains in each cell of each factor to counts (cells,)."""
     lanes = states.shape[1]
     cell = np.empty(lanes, np.int64)
@@ -236,7 +279,7 @@ def count_cells(factors: Any, states: Any, weights: Any, counts: Any) -> None:
 
 
 @kernel
-def count_pairs(first: Any, second: Any, states: Any, ones: Any, both: Any) -> None:
+def count_pairs(first: Ints, second: Ints, states: States, ones: Floats, both: Floats) -> None:
     """Chains in which a site is in state 1 (sites,), and in which both ends of a pair are (pairs,)."""
     lanes = states.shape[1]
     for i in range(len(ones)):
@@ -254,7 +297,7 @@ def count_pairs(first: Any, second: Any, states: Any, ones: Any, both: Any) -> N
 
 
 @kernel
-def add_features(factors: Any, matrix: Any, states: Any, out: Any) -> None:
+def add_features(factors: Factors, matrix: tuple[Ints, Ints, Floats], states: States, out: Floats) -> None:
     """Add the features of each chain to out (features, chains); matrix: rows of cells, as (ptr, column, value)."""
     ptr, column, value = matrix
     lanes = states.shape[1]
@@ -267,7 +310,7 @@ def add_features(factors: Any, matrix: Any, states: Any, out: Any) -> None:
 
 
 @kernel
-def add_logs(factors: Any, logs: Any, states: Any, out: Any) -> None:
+def add_logs(factors: Factors, logs: Floats, states: States, out: Floats) -> None:
     """Add the log-potentials of each chain to out (chains,)."""
     lanes = states.shape[1]
     cell = np.empty(lanes, np.int64)
@@ -279,7 +322,14 @@ def add_logs(factors: Any, logs: Any, states: Any, out: Any) -> None:
 
 @kernel
 def pseudo_tables(
-    sites: Any, cards: Any, places: Any, factors: Any, logs: Any, states: Any, weights: Any, slope: Any
+    sites: Ints,
+    cards: Ints,
+    places: Places,
+    factors: Factors,
+    logs: Floats,
+    states: States,
+    weights: Floats,
+    slope: Floats,
 ) -> float:
     """Sum of weight times log p(site | others) over some sites and all rows; adds its slope by log-potential."""
     ptr, factor, step = places
@@ -310,7 +360,14 @@ def pseudo_tables(
 
 @kernel
 def pseudo_pairs(
-    sites: Any, graph: Any, coupling: Any, field: Any, states: Any, weights: Any, slope: Any, turned: Any
+    sites: Ints,
+    graph: Graph,
+    coupling: Floats,
+    field: Floats,
+    states: States,
+    weights: Floats,
+    slope: Floats,
+    turned: Floats,
 ) -> float:
     """As `pseudo_tables` for two states and pairs; slope (sites,) by field, turned (ends of pairs,) by coupling."""
     ptr, neighbour = graph

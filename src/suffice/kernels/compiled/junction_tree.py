@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.array_types import AnyInts, Codes, Floats, Index, Span, Words
 from suffice.kernels.jit import kernel
 
 _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(number) for number in range(8))
@@ -53,7 +54,9 @@ _LOW = 2.0**-900  # A floor below this is worth a second look.
 
 
 @kernel
-def _reduce(w: Any, offsets: Any, program: Any, side: Any, source: Any, target: Any, size: Any, scratch: Any) -> None:
+def _reduce(
+    w: Floats, offsets: AnyInts, program: Words, side: Index, source: Index, target: Index, size: Index, scratch: Index
+) -> None:
     """Sum the table at source out to the smaller table at target."""
     runs, length, first = program[side + _1], program[side + _2], program[side + _3]
     folds, tail = program[side + _5], program[side + _6]
@@ -95,7 +98,7 @@ def _reduce(w: Any, offsets: Any, program: Any, side: Any, source: Any, target: 
 
 
 @kernel
-def _widen(w: Any, offsets: Any, program: Any, side: Any, source: Any, target: Any) -> None:
+def _widen(w: Floats, offsets: AnyInts, program: Words, side: Index, source: Index, target: Index) -> None:
     """Undo the fold of the small table at source."""
     folds, tail, first = program[side + _5], program[side + _6], program[side + _7]
     if tail == _1:
@@ -110,7 +113,7 @@ def _widen(w: Any, offsets: Any, program: Any, side: Any, source: Any, target: A
 
 
 @kernel
-def _multiply(w: Any, offsets: Any, program: Any, side: Any, source: Any) -> None:
+def _multiply(w: Floats, offsets: AnyInts, program: Words, side: Index, source: Index) -> None:
     """Multiply a table in place by the smaller table at source."""
     table, runs, length, first = program[side], program[side + _1], program[side + _2], program[side + _3]
     if length == _1:
@@ -131,7 +134,7 @@ def _multiply(w: Any, offsets: Any, program: Any, side: Any, source: Any) -> Non
 
 
 @kernel
-def _multiply_from(w: Any, offsets: Any, program: Any, side: Any, source: Any, origin: Any) -> None:
+def _multiply_from(w: Floats, offsets: AnyInts, program: Words, side: Index, source: Index, origin: Index) -> None:
     """Set a table to the one at origin times the smaller one at source.
 
     Loops of their own: in place, LLVM's check for overlap would choose the slow way.
@@ -157,7 +160,7 @@ def _multiply_from(w: Any, offsets: Any, program: Any, side: Any, source: Any, o
 
 
 @kernel
-def _spread(w: Any, bits: Any, program: Any, clique: Any) -> None:
+def _spread(w: Floats, bits: Words, program: Words, clique: Index) -> None:
     """Copy the potential of a clique, the same in all lanes, to where its belief will be."""
     at = program[_CLIQUES_AT] + _3 * clique
     start, origin, cells, lanes = program[at], program[at + _1], program[at + _2], program[_LANES]
@@ -170,7 +173,7 @@ def _spread(w: Any, bits: Any, program: Any, clique: Any) -> None:
 
 
 @kernel
-def _extremes(bits: Any, start: Any, size: Any) -> Any:
+def _extremes(bits: Words, start: Index, size: Index) -> Any:
     """Return the bits of the largest number of a table, and of the least one that is not 0 or above 1.
 
     Doubles that are not negative are ordered as their bits, and 0 - 1 wraps to the largest number. `bits` is `w`.
@@ -183,7 +186,7 @@ def _extremes(bits: Any, start: Any, size: Any) -> Any:
 
 
 @kernel
-def _scale(w: Any, bits: Any, program: Any, clique: Any, start: Any, size: Any) -> None:
+def _scale(w: Floats, bits: Words, program: Words, clique: Index, start: Index, size: Index) -> None:
     """Scale a message in each lane by a power of two so that its largest number lies in (0.5, 1]."""
     lanes, powers, logs = program[_LANES], program[_POWERS] + clique * program[_LANES], program[_LOGS]
     for lane in range(lanes):
@@ -204,7 +207,7 @@ def _scale(w: Any, bits: Any, program: Any, clique: Any, start: Any, size: Any) 
 
 
 @kernel
-def _divide(w: Any, program: Any, clique: Any, start: Any, size: Any) -> None:
+def _divide(w: Floats, program: Words, clique: Index, start: Index, size: Index) -> None:
     """Turn the fresh message from the parent into the factor that the clique lacks; 0 / 0 is 0."""
     lanes, powers, fresh = program[_LANES], program[_POWERS] + clique * program[_LANES], program[_FRESH]
     if lanes == _1:
@@ -222,7 +225,7 @@ def _divide(w: Any, program: Any, clique: Any, start: Any, size: Any) -> None:
 
 
 @kernel
-def _normalize(w: Any, program: Any, start: Any, cells: Any) -> None:
+def _normalize(w: Floats, program: Words, start: Index, cells: Index) -> None:
     """Divide the table of a root by its sum, and add the logarithm of the sum to log Z; a sum of 0 leaves zeros."""
     lanes, sums, logs = program[_LANES], program[_FRESH], program[_LOGS]
     if lanes == _1:
@@ -253,7 +256,7 @@ def _normalize(w: Any, program: Any, start: Any, cells: Any) -> None:
 
 
 @kernel
-def _lift(w: Any, bits: Any, program: Any, clique: Any) -> None:
+def _lift(w: Floats, bits: Words, program: Words, clique: Index) -> None:
     """Scale the table of a clique up and measure its floor: seldom are all factors at their least in the same cell.
 
     A floor that is low already stays: numbers may have been lost. So does that of a table not yet written to.
@@ -265,7 +268,7 @@ def _lift(w: Any, bits: Any, program: Any, clique: Any) -> None:
 
 
 @kernel
-def _enter(w: Any, bits: Any, offsets: Any, program: Any, floors: Any, entries: Any) -> None:
+def _enter(w: Floats, bits: Words, offsets: AnyInts, program: Words, floors: Floats, entries: Words) -> None:
     """Set everything to the beginning, and multiply the potentials by the entries."""
     lanes, origins, spare = program[_LANES], program[_ORIGINS], program[_FRESH]
     for lane in range(lanes):
@@ -294,7 +297,7 @@ def _enter(w: Any, bits: Any, offsets: Any, program: Any, floors: Any, entries: 
 
 
 @kernel
-def _pass_messages(w: Any, bits: Any, offsets: Any, program: Any, upward: bool) -> None:
+def _pass_messages(w: Floats, bits: Words, offsets: AnyInts, program: Words, upward: bool) -> None:
     """Pass messages from the leaves to the roots, or back; one loop for both, as it is long to compile."""
     lanes, origins, scratch = program[_LANES], program[_ORIGINS], program[_SCRATCH]
     for step in range(program[_MESSAGES]):
@@ -334,7 +337,7 @@ def _pass_messages(w: Any, bits: Any, offsets: Any, program: Any, upward: bool) 
 
 
 @kernel
-def calibrate(program: Any, offsets: Any, w: Any, floors: Any, entries: Any, both: bool) -> float:
+def calibrate(program: Words, offsets: AnyInts, w: Floats, floors: Floats, entries: Words, both: bool) -> float:
     """Turn potentials and entries into beliefs; if not `both`, only messages to the roots are passed, for log Z.
 
     The potentials lie in the buffer, none of them above 1; floors: lower bounds of their non-zero numbers, one for each
@@ -359,7 +362,7 @@ def calibrate(program: Any, offsets: Any, w: Any, floors: Any, entries: Any, bot
 
 
 @kernel
-def leave(program: Any, offsets: Any, w: Any, exits: Any) -> None:
+def leave(program: Words, offsets: AnyInts, w: Floats, exits: Words) -> None:
     """Sum the beliefs out to the small tables of the exits."""
     for row in range(_0, np.uint64(len(exits)), _ROW):
         side, size = row + _SIDE, exits[row + _2] * program[_LANES]
@@ -367,7 +370,7 @@ def leave(program: Any, offsets: Any, w: Any, exits: Any) -> None:
 
 
 @kernel
-def moments(program: Any, offsets: Any, w: Any, floors: Any, entries: Any, exits: Any) -> Any:
+def moments(program: Words, offsets: AnyInts, w: Floats, floors: Floats, entries: Words, exits: Words) -> Any:
     """Calibrate one lane, and sum out to the exits; returns log Z, and the least floor."""
     both = len(exits) > 0  # A plain True would compile `calibrate` once more.
     floor = calibrate(program, offsets, w, floors, entries, both)
@@ -376,7 +379,7 @@ def moments(program: Any, offsets: Any, w: Any, floors: Any, entries: Any, exits
 
 
 @kernel
-def walk(program: Any, offsets: Any, w: Any, steps: Any) -> Any:
+def walk(program: Words, offsets: AnyInts, w: Floats, steps: Words) -> Any:
     """Fit margins one after another, moving through a calibrated tree; the beliefs stay calibrated where the walk is.
 
     A step is: 1 for a fit and 0 for a move, start and size of a target or a separator, start of a small table to work
@@ -411,7 +414,7 @@ def walk(program: Any, offsets: Any, w: Any, steps: Any) -> Any:
 
 
 @kernel
-def _fill(w: Any, lanes: Any, entries: Any, codes: Any, values: Any, first: int) -> None:
+def _fill(w: Floats, lanes: Index, entries: Words, codes: Codes, values: Floats, first: int) -> None:
     """Write the entries of all lanes: ones at the observed state, or everywhere if the code is negative; or values."""
     for row in range(_0, np.uint64(len(entries)), _ROW):
         start, cells, column = entries[row + _1], entries[row + _2], entries[row + _3]
@@ -428,7 +431,7 @@ def _fill(w: Any, lanes: Any, entries: Any, codes: Any, values: Any, first: int)
 
 
 @kernel
-def _accumulate(w: Any, program: Any, weights: Any, first: int, last: int, sums: Any) -> None:
+def _accumulate(w: Floats, program: Words, weights: Floats, first: int, last: np.int64, sums: Floats) -> None:
     """Add the beliefs of the cases, times their weights, to sums: cliques one after another, each with its lanes."""
     lanes, factors = program[_LANES], program[_FRESH]
     for lane in range(lanes):
@@ -452,7 +455,15 @@ def _accumulate(w: Any, program: Any, weights: Any, first: int, last: int, sums:
 
 @kernel
 def cases(
-    program: Any, offsets: Any, w: Any, floors: Any, rows: Any, table: Any, span: Any, answers: Any, enough: float
+    program: Words,
+    offsets: AnyInts,
+    w: Floats,
+    floors: Floats,
+    rows: tuple[Words, Words],
+    table: tuple[Codes, Floats],
+    span: Span,
+    answers: tuple[Floats, Floats, Floats, Floats],
+    enough: float,
 ) -> None:
     """Solve the cases span[0] to span[1], as many at a time as there are lanes.
 
@@ -467,7 +478,7 @@ def cases(
     lanes = program[_LANES]
     both = len(exits) > 0 or len(weights) > 0
     for first in range(span[0], span[1], np.int64(lanes)):
-        last = min(first + np.int64(lanes), span[1]) - 1
+        last = min(first + np.int64(lanes), np.int64(span[1])) - 1
         _fill(w, lanes, entries, codes, values, first)
         trusted = calibrate(program, offsets, w, floors, entries, both) >= enough
         for case in range(first, last + 1):

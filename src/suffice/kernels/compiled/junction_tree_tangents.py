@@ -9,10 +9,9 @@ elsewhere.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from suffice.array_types import AnyInts, Floats, Index, Words
 from suffice.kernels.jit import kernel
 
 _0, _1, _2, _3, _4, _5, _6, _7 = (np.uint64(number) for number in range(8))
@@ -21,7 +20,9 @@ _SIDE, _ROW = np.uint64(5), np.uint64(13)  # The side of an entry or exit, and i
 
 
 @kernel
-def _average(w: Any, offsets: Any, rows: Any, side: Any, belief: Any, target: Any, size: Any, scratch: Any) -> None:
+def _average(
+    w: Floats, offsets: AnyInts, rows: Words, side: Index, belief: Index, target: Index, size: Index, scratch: Index
+) -> None:
     """Sum the product of a table and its belief out to the smaller table at target."""
     table, runs, length, first = rows[side], rows[side + _1], rows[side + _2], rows[side + _3]
     folds, tail = rows[side + _5], rows[side + _6]
@@ -62,7 +63,7 @@ def _average(w: Any, offsets: Any, rows: Any, side: Any, belief: Any, target: An
 
 
 @kernel
-def _add(w: Any, offsets: Any, rows: Any, side: Any, source: Any, scratch: Any) -> None:
+def _add(w: Floats, offsets: AnyInts, rows: Words, side: Index, source: Index, scratch: Index) -> None:
     """Add the smaller table at source to a table."""
     table, runs, length, first = rows[side], rows[side + _1], rows[side + _2], rows[side + _3]
     folds, tail, fold = rows[side + _5], rows[side + _6], rows[side + _7]
@@ -92,7 +93,7 @@ def _add(w: Any, offsets: Any, rows: Any, side: Any, source: Any, scratch: Any) 
 
 
 @kernel
-def weigh(places: Any, offsets: Any, w: Any, messages: Any) -> None:
+def weigh(places: Words, offsets: AnyInts, w: Floats, messages: Words) -> None:
     """Write the reciprocals of all separators, 0 for 0; arguments as in `differentiate`."""
     for k in range(places[_2]):
         w[k] = 1.0
@@ -105,7 +106,9 @@ def weigh(places: Any, offsets: Any, w: Any, messages: Any) -> None:
 
 
 @kernel
-def differentiate(places: Any, offsets: Any, w: Any, entries: Any, exits: Any, messages: Any, roots: Any) -> None:
+def differentiate(
+    places: Words, offsets: AnyInts, w: Floats, entries: Words, exits: Words, messages: Words, roots: Words
+) -> None:
     """From a direction, in the small tables of the entries, to the derivative of the margins, in those of the exits.
 
     places: scratch, room for a message, and how many numbers the tables of all cliques take, from the beginning of the

@@ -6,16 +6,23 @@ feature with a weight for every label has them in the order of the labels, and i
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from suffice.array_types import Floats, Span, Words, Words32
 from suffice.kernels.jit import kernel
 
 
 @kernel
 def add_scores(
-    indptr: Any, indices: Any, values: Any, pointers: Any, labels: Any, weights: Any, size: int, span: Any, out: Any
+    indptr: Words,
+    indices: Words32,
+    values: Floats,
+    pointers: Words,
+    labels: Words32,
+    weights: Floats,
+    size: int,
+    span: Span,
+    out: Floats,
 ) -> None:
     """``out[t, label] = sum over features f of step t of value * weight[f, label]`` for the steps of a span.
 
@@ -44,7 +51,15 @@ def add_scores(
 
 @kernel
 def add_features(
-    indptr: Any, indices: Any, values: Any, pointers: Any, labels: Any, rows: Any, size: int, span: Any, out: Any
+    indptr: Words,
+    indices: Words32,
+    values: Floats,
+    pointers: Words,
+    labels: Words32,
+    rows: Floats,
+    size: int,
+    span: Span,
+    out: Floats,
 ) -> None:
     """Add ``value * rows[t, label]`` to ``out[f, label]`` for every feature f of the steps of a span.
 

@@ -20,6 +20,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from suffice.array_types import Floats, Indices
 from suffice.kernels.jit import kernel
 
 BLOCK = 1024
@@ -39,7 +40,7 @@ _PEAK_EXPONENT = 3  # sqrt(T max^2) = 2^3 max.
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _multiply_add(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+def _multiply_add(typing_context: object, a: object, b: object, c: object) -> Any:
     """Return a b + c with one rounding."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -56,7 +57,7 @@ def _take_in(a: float, b: float, total: float, lost: float) -> Any:
 
 
 @kernel
-def _biased_dot(a: Any, b: Any, bias: float, total: Any, lost: Any) -> None:
+def _biased_dot(a: Floats, b: Floats, bias: float, total: Floats, lost: Floats) -> None:
     """Set total (LANES,) to bias + sum_t a_t b_t rounded at each step, and lost (LANES,) to the sum of the errors.
 
     Four terms of a lane at a time, so that its sums are read and written once for all of them.
@@ -74,7 +75,7 @@ def _biased_dot(a: Any, b: Any, bias: float, total: Any, lost: Any) -> None:
 
 
 @kernel
-def _biased_pair_dot(a: Any, b: Any, bias: float, total: Any, lost: Any, low: Any) -> None:
+def _biased_pair_dot(a: Floats, b: Floats, bias: float, total: Floats, lost: Floats, low: Floats) -> None:
     """Set total and lost as `_biased_dot` does for a + low in place of a, |low| <= 2^-53 |a|."""
     for lane in range(_LANES):
         total[lane], lost[lane] = bias, 0.0
@@ -93,7 +94,7 @@ def _biased_pair_dot(a: Any, b: Any, bias: float, total: Any, lost: Any, low: An
 
 
 @kernel
-def _add_lanes(scratch: Any, bias: float, sums: Any) -> None:
+def _add_lanes(scratch: Floats, bias: float, sums: Floats) -> None:
     """Add the lanes of one block, scratch (2, LANES), less the bias, to the pairs sums (2, LANES)."""
     for lane in range(LANES):
         value = scratch[0, lane] - bias
@@ -107,7 +108,7 @@ def _add_lanes(scratch: Any, bias: float, sums: Any) -> None:
 
 
 @kernel
-def _add_dot(a: Any, b: Any, exponent: int, scratch: Any, sums: Any) -> None:
+def _add_dot(a: Floats, b: Floats, exponent: int, scratch: Floats, sums: Floats) -> None:
     """Add the dot product of a and b (BLOCK,), whose lanes are bounded by 2^exponent, to the pairs sums (2, LANES)."""
     bias = 1.5 * math.ldexp(1.0, max(exponent + 1, _LEAST))
     _biased_dot(a, b, bias, scratch[0], scratch[1])
@@ -115,7 +116,7 @@ def _add_dot(a: Any, b: Any, exponent: int, scratch: Any, sums: Any) -> None:
 
 
 @kernel
-def _peak_exponent(values: Any) -> int:
+def _peak_exponent(values: Floats) -> int:
     """Return e with sqrt(sum of squares of a lane) <= 2^e, from the largest magnitude in values (BLOCK,)."""
     bits = values.view(np.int64)
     top = np.int64(0)
@@ -129,7 +130,7 @@ def _peak_exponent(values: Any) -> int:
 
 
 @kernel
-def _add_square(x: Any, guess: int, scratch: Any, sums: Any) -> int:
+def _add_square(x: Floats, guess: int, scratch: Floats, sums: Floats) -> int:
     """Add x'x to the pairs sums (2, LANES) and return e as `_peak_exponent` does, but tighter.
 
     Squares only grow a sum: if the end shows at most twice the bias, every step was exact. So the exponent of the block
@@ -153,7 +154,7 @@ def _add_square(x: Any, guess: int, scratch: Any, sums: Any) -> int:
 
 
 @kernel
-def _pad(columns: Any, start: int, padded: Any) -> None:
+def _pad(columns: Floats, start: int, padded: Floats) -> None:
     """Copy the rows of columns (d, n) from start on to padded (d, BLOCK), with zeros behind them."""
     length = columns.shape[1] - start
     for column in range(len(columns)):
@@ -162,7 +163,7 @@ def _pad(columns: Any, start: int, padded: Any) -> None:
 
 
 @kernel
-def add_moments(columns: Any, start: int, stop: int, sums: Any) -> None:
+def add_moments(columns: Floats, start: int, stop: int, sums: Floats) -> None:
     """Add sums and cross-products of rows start to stop of columns (d, n) to pairs, sums (d (d + 3) / 2, 2, LANES).
 
     Entries follow i = 0..d-1: the sum of column i, then its products with columns 0..i. stop - start is a multiple of
@@ -189,7 +190,7 @@ def add_moments(columns: Any, start: int, stop: int, sums: Any) -> None:
 
 
 @kernel
-def add_weighted_moments(columns: Any, weights: Any, start: int, stop: int, sums: Any) -> None:
+def add_weighted_moments(columns: Floats, weights: Floats, start: int, stop: int, sums: Floats) -> None:
     """Add as `add_moments`, every term times its weight in weights (1, n).
 
     One more entry, the last, is the sum of the weights. w x is formed exactly as a number and its error.
@@ -221,7 +222,7 @@ def add_weighted_moments(columns: Any, weights: Any, start: int, stop: int, sums
 
 
 @kernel
-def add_sums(columns: Any, weights: Any, start: int, stop: int, sums: Any) -> None:
+def add_sums(columns: Floats, weights: Floats | None, start: int, stop: int, sums: Floats) -> None:
     """Add the sums of rows start to stop of columns (d, n), times weights (1, n) or None, to pairs (d, 2, LANES)."""
     scratch = np.empty((2, LANES))
     ones = np.ones(BLOCK)
@@ -246,7 +247,7 @@ def add_sums(columns: Any, weights: Any, start: int, stop: int, sums: Any) -> No
 
 
 @kernel
-def _multiply(a: Any, b: Any, high: Any, low: Any) -> None:
+def _multiply(a: Floats, b: Floats, high: Floats, low: Floats) -> None:
     """Set high + low = a b, exactly."""
     for row in range(BLOCK):
         product = a[row] * b[row]
@@ -255,7 +256,7 @@ def _multiply(a: Any, b: Any, high: Any, low: Any) -> None:
 
 
 @kernel
-def _add_pair_dot(high: Any, low: Any, b: Any, exponent: int, scratch: Any, sums: Any) -> None:
+def _add_pair_dot(high: Floats, low: Floats, b: Floats, exponent: int, scratch: Floats, sums: Floats) -> None:
     """Add the dot product of high + low and b; |low| <= 2^-53 |high|."""
     bias = 1.5 * math.ldexp(1.0, max(exponent + 1, _LEAST))
     _biased_pair_dot(high, b, bias, scratch[0], scratch[1], low)
@@ -263,7 +264,7 @@ def _add_pair_dot(high: Any, low: Any, b: Any, exponent: int, scratch: Any, sums
 
 
 @kernel
-def _add_term(a: float, b: float, sums: Any, group: int, entry: int) -> None:
+def _add_term(a: float, b: float, sums: Floats, group: int, entry: int) -> None:
     """Add a b to the pair sums[group, entry]."""
     value = a * b
     error = _multiply_add(a, b, -value)
@@ -277,7 +278,7 @@ def _add_term(a: float, b: float, sums: Any, group: int, entry: int) -> None:
 
 
 @kernel
-def add_grouped_moments(columns: Any, weights: Any, labels: Any, sums: Any) -> None:
+def add_grouped_moments(columns: Floats, weights: Floats, labels: Indices, sums: Floats) -> None:
     """Add the moments of each row of columns (d, n) to the pairs of its group, sums (groups, (d + 1) (d + 2) / 2, 2).
 
     labels (n,) name the groups and weights (n,) count the rows. Entries follow i = 0..d, column 0 being ones: the

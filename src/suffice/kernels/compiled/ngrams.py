@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from suffice.array_types import AnyInts, Ints, Numbers, Words
 from suffice.kernels.jit import kernel
 
 #: Words of a group up to which it is sorted here, by insertion.
@@ -13,7 +12,7 @@ FEW = 32
 
 
 @kernel
-def pack(codes: Any, offsets: Any, past: Any, future: Any, widths: Any, words: Any) -> None:
+def pack(codes: AnyInts, offsets: Ints, past: AnyInts, future: AnyInts, widths: Ints, words: Words) -> None:
     """One word for the window that ends at each step (n,), its oldest code in the highest bits.
 
     codes (n,) of sequences between `offsets`; past, future: what a code is in a history and at the end of a window, the
@@ -34,7 +33,7 @@ def pack(codes: Any, offsets: Any, past: Any, future: Any, widths: Any, words: A
 
 
 @kernel
-def tally(codes: Any, offsets: Any, past: Any, lag: int, totals: Any) -> None:
+def tally(codes: AnyInts, offsets: Ints, past: AnyInts, lag: int, totals: Ints) -> None:
     """Add to `totals` how often each code comes first in a window of ``lag + 1`` codes."""
     start = past[0]
     for sequence in range(len(offsets) - 1):
@@ -45,7 +44,9 @@ def tally(codes: Any, offsets: Any, past: Any, lag: int, totals: Any) -> None:
 
 
 @kernel
-def scatter(codes: Any, offsets: Any, past: Any, future: Any, widths: Any, places: Any, words: Any) -> None:
+def scatter(
+    codes: AnyInts, offsets: Ints, past: AnyInts, future: AnyInts, widths: Ints, places: Ints, words: Words
+) -> None:
     """As `pack`, without the first code of each window, which says to which group its word goes.
 
     places: where the next word of each group goes, updated.
@@ -68,7 +69,7 @@ def scatter(codes: Any, offsets: Any, past: Any, future: Any, widths: Any, place
 
 
 @kernel
-def sort_few(words: Any, starts: Any) -> None:
+def sort_few(words: Words, starts: Ints) -> None:
     """Sort the groups of at most `FEW` words; group g holds ``words[starts[g]:starts[g + 1]]``."""
     for group in range(len(starts) - 1):
         begin, end = starts[group], starts[group + 1]
@@ -84,7 +85,7 @@ def sort_few(words: Any, starts: Any) -> None:
 
 
 @kernel
-def count_distinct(words: Any, starts: Any) -> int:
+def count_distinct(words: Words, starts: Ints) -> int:
     """How many words of sorted groups differ from the one before in their group."""
     found = 0
     for group in range(len(starts) - 1):
@@ -98,7 +99,7 @@ def count_distinct(words: Any, starts: Any) -> int:
 
 
 @kernel
-def unpack(words: Any, starts: Any, widths: Any, cells: Any, numbers: Any) -> None:
+def unpack(words: Words, starts: Ints, widths: Ints, cells: AnyInts, numbers: Numbers) -> None:
     """Codes (columns, k) of the distinct words of sorted groups, and how often each occurs (k,).
 
     The group of a word is the first column where there is one left for it. `numbers` may share the memory of `words`:
@@ -130,7 +131,7 @@ def unpack(words: Any, starts: Any, widths: Any, cells: Any, numbers: Any) -> No
 
 @kernel
 def find_children(
-    above: Any, starts: Any, words: Any, begins: Any, word: Any, turns: Any, room: Any, found: Any
+    above: Ints, starts: Ints, words: AnyInts, begins: Ints, word: AnyInts, turns: Ints, room: Ints, found: Ints
 ) -> None:
     """Where ``word[i]`` is among the children of ``above[h]``, for the runs i = begins[h] to begins[h + 1] of each h.
 
@@ -151,7 +152,7 @@ def find_children(
 
 
 @kernel
-def put_in_order(keys: Any, places: Any, order: Any) -> None:
+def put_in_order(keys: AnyInts, places: Ints, order: Ints) -> None:
     """Positions of keys by key, equal ones as they come. places: (keys + 1,) zeros, at last where each key ends."""
     for position in range(len(keys)):
         places[keys[position] + 1] += 1

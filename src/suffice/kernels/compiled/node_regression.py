@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Floats, Ints
 from suffice.kernels.jit import kernel
 
 
 @kernel
-def sweep(S: Any, W: Any, starts: Any, neighbours: Any, weights: Any) -> float:
+def sweep(S: Floats, W: Floats, starts: Ints, neighbours: Ints, weights: Floats) -> float:
     """One regression of each node on its neighbours; see `suffice.kernels.node_regression.sweep`."""
     p = len(S)
     widest = 0

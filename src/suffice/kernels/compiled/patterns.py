@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Ints, Words
 from suffice.kernels.jit import kernel
 
 MOST_LABELS = 1 << 16
@@ -14,7 +15,7 @@ _HALF = np.uint64(32)
 
 
 @kernel
-def _hash(words: Any, row: int) -> Any:
+def _hash(words: Words, row: int) -> Any:
     value = np.uint64(0)
     for word in range(len(words)):
         value = (value ^ words[word, row]) * _MULTIPLIER
@@ -23,7 +24,7 @@ def _hash(words: Any, row: int) -> Any:
 
 
 @kernel
-def _same(words: Any, first: int, second: int) -> bool:
+def _same(words: Words, first: int, second: int) -> bool:
     for word in range(len(words)):
         if words[word, first] != words[word, second]:
             return False
@@ -31,7 +32,7 @@ def _same(words: Any, first: int, second: int) -> bool:
 
 
 @kernel
-def _grown(slots: Any, hashes: Any, labels: int) -> Any:
+def _grown(slots: Ints, hashes: Words, labels: int) -> Any:
     """Return a hash table of twice the slots that holds the labels 0..labels - 1; -1 marks a free slot."""
     wider = np.full(2 * len(slots), -1, np.int64)
     mask = np.uint64(len(wider) - 1)
@@ -44,7 +45,7 @@ def _grown(slots: Any, hashes: Any, labels: int) -> Any:
 
 
 @kernel
-def group(words: Any) -> Any:
+def group(words: Words) -> Any:
     """Return labels (n,), equal for equal columns of words (w, n), and the first column of each label (k,).
 
     Both are empty when more than `MOST_LABELS` columns differ: sorting is faster then.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from suffice.array_types import Floats
 from suffice.kernels.jit import kernel
 
 
 @kernel
-def logistic(eta: Any, y: Any, value: Any, score: Any, information: Any) -> None:
+def logistic(eta: Floats, y: Floats, value: Floats, score: Floats, information: Floats) -> None:
     """Bernoulli response with the logit link, row by row; with t = exp(-|eta|) nothing can overflow."""
     for i in range(len(eta)):
         e = eta[i]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.array_types import Codes, Index, Ints, States, Words
 from suffice.kernels.jit import kernel
 
 _ONES = np.uint64(0x0101010101010101)
@@ -22,7 +23,7 @@ _HALF, _TOP, _SIZE = np.uint64(32), np.uint64(56), np.uint64(0xFFFFFFFF)
 
 
 @kernel
-def _block(text: Any, at: Any) -> Any:
+def _block(text: States, at: Index) -> Any:
     """Eight bytes from `at` on, the first in the lowest bits; blanks beyond the end. One load where it can be."""
     value = _NONE
     if at + _EIGHT <= np.uint64(len(text)):
@@ -37,19 +38,19 @@ def _block(text: Any, at: Any) -> Any:
 
 
 @kernel
-def _bytes_below(mark: Any) -> Any:
+def _bytes_below(mark: Index) -> Any:
     """How many bytes lie below a one in the lowest bit of a byte."""
     return (((mark - _ONE) & _ONES) * _ONES) >> _TOP
 
 
 @kernel
-def _is_blank(block: Any, place: Any) -> Any:
+def _is_blank(block: Index, place: Index) -> Any:
     byte = (block >> (_EIGHT * place)) & np.uint64(0xFF)
     return byte == _HALF or (byte >= np.uint64(9) and byte <= np.uint64(13))
 
 
 @kernel
-def _first_blank(block: Any) -> Any:
+def _first_blank(block: Index) -> Any:
     """A one in the lowest bit of the first blank byte (9 to 13, or 32), or 0."""
     found = (block - _FIRST_LETTER) & ~block & _HIGHS
     mark = (found & (~found + _ONE)) >> _SEVEN
@@ -62,7 +63,7 @@ def _first_blank(block: Any) -> Any:
 
 
 @kernel
-def _mixed(key: Any, size: Any) -> Any:
+def _mixed(key: Index, size: Index) -> Any:
     value = (key ^ (size << _TOP)) * _MULTIPLIER
     value ^= value >> _HALF
     value *= _MULTIPLIER
@@ -70,7 +71,7 @@ def _mixed(key: Any, size: Any) -> Any:
 
 
 @kernel
-def _same(text: Any, begin: int, arena: Any, first: int, size: int) -> bool:
+def _same(text: States, begin: np.int64, arena: States, first: int, size: np.int64) -> bool:
     for step in range(size):
         if arena[first + step] != text[begin + step]:
             return False
@@ -78,7 +79,7 @@ def _same(text: Any, begin: int, arena: Any, first: int, size: int) -> bool:
 
 
 @kernel
-def refill(slots: Any, wider: Any) -> None:
+def refill(slots: Words, wider: Words) -> None:
     """Copy a hash table (slots, 2) into one with more slots, all of them free."""
     mask = np.uint64(len(wider) - 1)
     for slot in range(len(slots)):
@@ -91,7 +92,15 @@ def refill(slots: Any, wider: Any) -> None:
 
 @kernel
 def number_words(
-    text: Any, start: Any, slots: Any, begins: Any, arena: Any, sizes: Any, marks: Any, codes: Any, ends: Any
+    text: States,
+    start: np.int64,
+    slots: Words,
+    begins: Ints,
+    arena: States,
+    sizes: Ints,
+    marks: Ints,
+    codes: Codes,
+    ends: Ints,
 ) -> Any:
     """Number the words of a text; lines end at a newline, words at any ASCII blank.
 
