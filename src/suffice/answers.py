@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import double_double
-from suffice.domain import MOST_AXES as MOST_AXES
-from suffice.domain import Domain
+from suffice.domain import MOST_AXES, Domain
 from suffice.double_double import RESIDUE
 from suffice.errors import DataError, FileFormatError, MergeError, SizeError, listing
+from suffice.records import set_fields
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -114,7 +114,7 @@ class CountTable:
 
     def __init__(self, shape: tuple[int, ...], values: Floats, cells: Integers | None = None) -> None:
         """Keep all at once, which is quicker than field by field in a frozen class."""
-        self.__dict__.update(shape=shape, values=values, cells=cells)
+        set_fields(self, shape=shape, values=values, cells=cells)
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> CountTable:

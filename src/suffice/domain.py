@@ -13,7 +13,7 @@ import operator
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from suffice.errors import (
     listing,
     shortened,
 )
-from suffice.records import record, replace
+from suffice.records import record, replace, set_fields
 
 Kind = Literal["discrete", "real", "count"]
 Origin = Literal["declared", "category", "seen"]
@@ -134,6 +134,9 @@ class Variable:
     states: tuple[Hashable, ...] = ()
     origin: Origin = "seen"
 
+    #: Whether it is the one variable of its name and states; see `_shared`.
+    _is_shared: ClassVar[bool] = False
+
     def __init__(self, name: Hashable, kind: Kind, states: tuple[Hashable, ...] = (), origin: Origin = "seen") -> None:
         """Check that states belong to a discrete variable and differ."""
         if kind not in ("discrete", "real", "count"):
@@ -144,7 +147,7 @@ class Variable:
         if len(codes) != len(states):
             raise OptionError(f"Variable {name!r} declares a state twice: {listing(states)}. States must differ.")
         # At once: a fit makes many variables, and setting the fields of a frozen class one by one takes longer.
-        self.__dict__.update(name=name, kind=kind, states=states, origin=origin, _codes=codes)
+        set_fields(self, name=name, kind=kind, states=states, origin=origin, _codes=codes)
 
     @classmethod
     def discrete(cls, name: Hashable, states: Iterable[Hashable], origin: Origin = "declared") -> Variable:
@@ -164,9 +167,9 @@ class Variable:
     @classmethod
     def of_texts(cls, name: Hashable, states: tuple[str, ...], origin: Origin = "declared") -> Variable:
         """A variable whose states are known to be texts that differ, such as a vocabulary: nothing is checked."""
-        found = object.__new__(cls)
-        found.__dict__.update(name=name, kind="discrete", states=states, origin=origin)
-        return found
+        made = object.__new__(cls)
+        set_fields(made, name=name, kind="discrete", states=states, origin=origin)
+        return made
 
     @cached_property
     def _codes(self) -> dict[Hashable, int]:
@@ -273,9 +276,9 @@ class Variable:
 @lru_cache(maxsize=4096)
 def _shared(name: str, kind: type, states: tuple[Hashable, ...], origin: Origin) -> Variable:
     """The one variable of that name with these states, all of one plain type: ``1`` and ``True`` are equal keys."""
-    found = Variable(name, "discrete", states, origin)
-    found.__dict__["_is_shared"] = True
-    return found
+    made = Variable(name, "discrete", states, origin)
+    set_fields(made, _is_shared=True)
+    return made
 
 
 class Domain(Mapping[Hashable, Variable]):
@@ -305,7 +308,7 @@ class Domain(Mapping[Hashable, Variable]):
         known = _DOMAINS.get(key)
         if known is None:
             known = cls(variables)
-            if all("_is_shared" in variable.__dict__ for variable in variables):
+            if all(variable._is_shared for variable in variables):
                 if len(_DOMAINS) >= _MOST_DOMAINS:
                     _DOMAINS.clear()
                 _DOMAINS[key] = known

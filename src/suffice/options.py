@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
+from suffice.records import fields_of, set_fields
 
 
 def doubles(values: Any) -> NDArray[np.float64]:
@@ -38,13 +40,16 @@ class Optioned:
     #: Options that say what the object is: when one of them changes, what was learned is another thing's.
     _defining: ClassVar[frozenset[str]] = frozenset({"structure"})
 
+    #: The options by name; none before the constructor has run.
+    _options: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(self, **options: Any) -> None:
         """Keep the options as they were given."""
         self._options = options
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Options are set by `set_params`: an option written to directly would be read by nobody."""
-        if name in self.__dict__.get("_options", ()):
+        if name in self._options:
             raise OptionError(
                 f"{name} is an option of {type(self).__name__}: write set_params({name}=...) and fit again."
             )
@@ -82,8 +87,8 @@ class Optioned:
             merged[outer] = copy.copy(merged[outer]).set_params(**inside)
         fresh = type(self)(**merged)
         if self._defining & options.keys():
-            self.__dict__.clear()
-        self.__dict__.update(fresh.__dict__)
+            fields_of(self).clear()
+        set_fields(self, **fields_of(fresh))
         return self
 
     def clone(self) -> Self:

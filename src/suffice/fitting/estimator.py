@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, T
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
 from suffice.fitting import outlets
 from suffice.options import Optioned
+from suffice.records import copy_with
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ class Estimator(Optioned):
 
     def _with_fit(self, fit: Fit[Any] | None) -> Self:
         """A copy with the same options and another fit; None for an unfitted one."""
-        found = object.__new__(type(self))
-        found.__dict__.update(self.__dict__, _fit=fit)
-        return found
+        return copy_with(self, _fit=fit)
 
     @property
     def fitted_(self) -> Any:
@@ -173,9 +172,8 @@ class Estimator(Optioned):
 
     def __getattr__(self, name: str) -> Any:
         """Options read as attributes; a result read before `fit` says so."""
-        options = self.__dict__.get("_options", {})
-        if name in options:
-            return options[name]
+        if name in self._options:
+            return self._options[name]
         found = getattr(type(self), name, None)
         if isinstance(found, property) and found.fget is not None:
             # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak for itself.

@@ -10,7 +10,7 @@ import html
 import math
 import weakref
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import ConvergenceWarning, FileFormatError, warn
 from suffice.fitting import outlets
-from suffice.records import checked
+from suffice.records import checked, fields_of, set_fields
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -266,7 +266,7 @@ class Report:
     plan: str | None = None
     log_evidence: float | None = None
     empirical_entropy: float | None = None
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
     @property
     def aic(self) -> float:
@@ -343,23 +343,23 @@ class Report:
 
         It is one object while someone holds it. The portrait is no part of comparisons, files, pickles and copies.
         """
-        seen: Callable[[], Report | None] = self.__dict__.get("_shown", lambda: None)
+        seen: Callable[[], Report | None] = fields_of(self).get("_shown", lambda: None)
         shown = seen()
-        if shown is None or shown.__dict__["_portrait"] != portrait:
+        if shown is None or fields_of(shown)["_portrait"] != portrait:
             shown = copy.copy(self)
-            shown.__dict__["_portrait"] = portrait
-            self.__dict__["_shown"] = weakref.ref(shown)
+            set_fields(shown, _portrait=portrait)
+            set_fields(self, _shown=weakref.ref(shown))
         return shown
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_portrait", "_shown")}
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def to_html(self, path: Any = None) -> str:
         """A page that needs nothing but a browser; written to `path` where one is given, and returned as text.
 
         A report that was read or pickled by itself knows no model, and its page has no graph and no tables.
         """
-        draw: Callable[[], Portrait] | None = self.__dict__.get("_portrait")
+        draw: Callable[[], Portrait] | None = fields_of(self).get("_portrait")
         return outlets.page(self, None if draw is None else draw(), path)
 
     def to_dict(self) -> dict[str, Any]:

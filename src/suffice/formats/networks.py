@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, listing
-from suffice.records import record
+from suffice.records import record, set_fields
 
 Floats = NDArray[np.float64]
 
@@ -64,8 +64,8 @@ class TableNetwork:
         properties: dict[str, Any] | None = None,
     ) -> None:
         """See the class."""
-        found = {} if properties is None else properties
-        self.__dict__.update(domain=domain, parents=parents, tables=tables, notes=notes, properties=found)
+        beside = {} if properties is None else properties
+        set_fields(self, domain=domain, parents=parents, tables=tables, notes=notes, properties=beside)
 
 
 @record(frozen=True, eq=False)

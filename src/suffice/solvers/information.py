@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError, SufficeError
+from suffice.records import set_fields
 
 Floats = NDArray[np.float64]
 
@@ -236,21 +237,26 @@ class Information:
 class LaterInformation(Information):
     """An information of known size that is made when it is first asked for. Copies and files hold it made."""
 
+    _make: Callable[[], Information] | None
+    _made: Information | None
+    _size: int
+
     def __init__(self, make: Callable[[], Information], size: int) -> None:
         """Keep what makes it, and with it all that this needs, until then."""
-        self.__dict__.update(_make=make, _size=size, _found=None)
+        set_fields(self, _make=make, _size=size, _made=None)
 
     @property
     def made(self) -> Information:
         """The information itself."""
-        found: Information | None = self.__dict__["_found"]
-        if found is None:
-            make = self.__dict__["_make"]
+        made = self._made
+        if made is None:
+            make = self._make
             # Another thread may have made it meanwhile.
-            found = self.__dict__["_found"] if make is None else make()
-            self.__dict__.update(_found=found)
-            self.__dict__.update(_make=None)
-        return found
+            made = self._made if make is None else make()
+            assert made is not None
+            set_fields(self, _made=made)
+            set_fields(self, _make=None)
+        return made
 
     @property
     def body(self) -> Floats:
@@ -275,7 +281,7 @@ class LaterInformation(Information):
     @property
     def size(self) -> int:
         """Number of coefficients."""
-        return int(self.__dict__["_size"])
+        return self._size
 
     def times(self, factor: float) -> Information:
         """Every entry times a factor, when it is made."""

@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.answers import DENSE_CELLS, MOST_AXES, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
+from suffice.answers import DENSE_CELLS, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
 from suffice.checks import choice
-from suffice.domain import Domain
+from suffice.domain import MOST_AXES, Domain
 from suffice.double_double import pair
 from suffice.errors import DataError, MissingValueError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
