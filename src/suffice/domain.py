@@ -154,15 +154,15 @@ class Variable:
         """A variable with the given states, in the given order."""
         if isinstance(states, str):
             raise OptionError(f"The states of {name!r} are the string {states!r}; give a list of states.")
-        found = tuple(states)
-        types = set(map(type, found))
+        labels = tuple(states)
+        types = set(map(type, labels))
         if not types <= _PLAIN_TYPES:
-            found = tuple(map(as_python, found))
-            if any(map(is_gap, found)):
+            labels = tuple(map(as_python, labels))
+            if any(map(is_gap, labels)):
                 raise OptionError(f"The states of {name!r} contain a gap (None or NaN); a gap is not a state.")
-        elif len(types) == 1 and len(found) <= _FEW_STATES and type(name) is str and cls is Variable:
-            return _shared(name, types.pop(), found, origin)
-        return cls(name, "discrete", found, origin)
+        elif len(types) == 1 and len(labels) <= _FEW_STATES and type(name) is str and cls is Variable:
+            return _shared(name, types.pop(), labels, origin)
+        return cls(name, "discrete", labels, origin)
 
     @classmethod
     def of_texts(cls, name: Hashable, states: tuple[str, ...], origin: Origin = "declared") -> Variable:
@@ -291,14 +291,14 @@ class Domain(Mapping[Hashable, Variable]):
 
     def __init__(self, variables: Iterable[Variable] = ()) -> None:
         """Keep the variables in order; names must differ."""
-        found: dict[Hashable, Variable] = {}
+        by_name: dict[Hashable, Variable] = {}
         for variable in variables:
             if not isinstance(variable, Variable):
                 raise OptionError(f"A Domain holds Variables; found {variable!r}. Use Variable.discrete(name, states).")
-            if variable.name in found:
+            if variable.name in by_name:
                 raise OptionError(f"Two variables are named {variable.name!r}; names must differ.")
-            found[variable.name] = variable
-        self._keep(found)
+            by_name[variable.name] = variable
+        self._keep(by_name)
 
     @classmethod
     def of(cls, variables: Sequence[Variable]) -> Domain:
@@ -389,12 +389,12 @@ class Domain(Mapping[Hashable, Variable]):
     def names_of(self, variables: Any) -> list[Hashable]:
         """One name or several, as a list of known names; a tuple that is itself a name is one name."""
         several = isinstance(variables, list) or (isinstance(variables, tuple) and variables not in self)
-        found: list[Hashable] = list(variables) if several else [variables]
-        for name in found:
+        names: list[Hashable] = list(variables) if several else [variables]
+        for name in names:
             self[name]
-        if len(set(found)) != len(found):
-            raise OptionError(f"A variable is asked for twice: {listing(found)}.")
-        return found
+        if len(set(names)) != len(names):
+            raise OptionError(f"A variable is asked for twice: {listing(names)}.")
+        return names
 
     def select(self, names: Iterable[Hashable]) -> Domain:
         """The named variables, in the order asked."""
@@ -407,11 +407,11 @@ class Domain(Mapping[Hashable, Variable]):
         if asked == self.names:
             return self
         known = self._variables
-        found = {name: known[name] if name in known else self[name] for name in asked}
-        if len(found) != len(asked):
+        chosen = {name: known[name] if name in known else self[name] for name in asked}
+        if len(chosen) != len(asked):
             raise OptionError(f"A variable is asked for twice: {listing(asked)}.")
         selected = Domain.__new__(Domain)
-        selected._keep(found)
+        selected._keep(chosen)
         kept[asked] = selected
         return selected
 

@@ -20,10 +20,10 @@ def doubles(values: Any) -> NDArray[np.float64]:
 
     NumPy by itself takes the real part of complex numbers, the count of seconds of dates and what a text spells.
     """
-    found = np.asarray(values)
-    if found.dtype.kind in "cmMSUV":
-        raise TypeError(f"{found.dtype} is no type of real numbers")
-    return np.asarray(found, dtype=np.float64)
+    array = np.asarray(values)
+    if array.dtype.kind in "cmMSUV":
+        raise TypeError(f"{array.dtype} is no type of real numbers")
+    return np.asarray(array, dtype=np.float64)
 
 
 def own_options(names: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,12 +62,12 @@ class Optioned:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The options; with `deep` also those of options that have options, as ``prior__alpha``."""
-        found = {name: self._options[name] for name in self._option_names()}
+        options = {name: self._options[name] for name in self._option_names()}
         if deep:
-            for name, value in list(found.items()):
+            for name, value in list(options.items()):
                 if hasattr(value, "get_params") and not isinstance(value, type):
-                    found |= {f"{name}__{inner}": option for inner, option in value.get_params().items()}
-        return found
+                    options |= {f"{name}__{inner}": option for inner, option in value.get_params().items()}
+        return options
 
     def set_params(self, **options: Any) -> Self:
         """Change options; those of a prior as ``prior__alpha=2``. What was learned stays until the next `fit`."""

@@ -172,13 +172,13 @@ def _completed(self: Any, values: tuple[Any, ...], named: dict[str, Any]) -> tup
     what, names = type(self), self.__match_args__
     if len(values) > len(names):
         raise TypeError(f"{what.__name__} takes {len(names)} fields but {len(values)} were given.")
-    found = dict(zip(names, values, strict=False))
-    if wrong := [name for name in named if name not in names or name in found]:
+    given = dict(zip(names, values, strict=False))
+    if wrong := [name for name in named if name not in names or name in given]:
         raise TypeError(f"{what.__name__} has the fields {', '.join(names)}; {wrong[0]!r} is none, or was given twice.")
-    found |= named
-    if missing := [name for name in names if name not in found and not hasattr(what, name)]:
+    given |= named
+    if missing := [name for name in names if name not in given and not hasattr(what, name)]:
         raise TypeError(f"{what.__name__} needs the fields {', '.join(missing)}.")
-    return tuple([found[name] if name in found else getattr(what, name) for name in names])
+    return tuple([given[name] if name in given else getattr(what, name) for name in names])
 
 
 def _values(self: Any) -> tuple[Any, ...]:

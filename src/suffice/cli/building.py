@@ -32,13 +32,13 @@ class Wish:
 
     def options(self, *, prior: Any = None) -> dict[str, Any]:
         """Keyword arguments for a constructor."""
-        found: dict[str, Any] = {"progress": self.progress} if self.progress else {}
+        options: dict[str, Any] = {"progress": self.progress} if self.progress else {}
         for name, value in (("estimate", self.estimate), ("solver", self.solver), ("random_state", self.seed)):
             if value is not None:
-                found[name] = value
+                options[name] = value
         if prior is not None:
-            found["prior"] = prior
-        return found | {name: as_value(text) for name, text in self.further.items()}
+            options["prior"] = prior
+        return options | {name: as_value(text) for name, text in self.further.items()}
 
     def check(self, kind: str) -> None:
         """Refuse what only networks and graphs have."""
@@ -57,15 +57,15 @@ def as_value(text: str) -> Any:
 
 def pairs(items: Sequence[str], what: str) -> dict[str, str]:
     """``name=value`` items by name."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for item in items:
         name, equals, value = item.partition("=")
         if not (name and equals):
             raise OptionError(f"{what} {item!r}: expected name=value.")
-        if name in found:
-            raise OptionError(f"{what} says {name!r} twice: {found[name]!r} and {value!r}. Say it once.")
-        found[name] = value
-    return found
+        if name in values:
+            raise OptionError(f"{what} says {name!r} twice: {values[name]!r} and {value!r}. Say it once.")
+        values[name] = value
+    return values
 
 
 def read_options(items: Sequence[str]) -> dict[str, Any]:
@@ -75,13 +75,13 @@ def read_options(items: Sequence[str]) -> dict[str, Any]:
 
 def read_states(items: Sequence[str]) -> dict[str, Any]:
     """Declared states by variable, from ``NAME=a,b,c``, ``NAME=real`` or JSON files with such a dict."""
-    found: dict[str, Any] = {}
+    states: dict[str, Any] = {}
     for item in items:
         if "=" not in item:
-            found |= _states_file(Path(item))
+            states |= _states_file(Path(item))
     for name, text in pairs([item for item in items if "=" in item], "--states").items():
-        found[name] = text if text in ("real", "count") else _listed(text)
-    return found
+        states[name] = text if text in ("real", "count") else _listed(text)
+    return states
 
 
 def _listed(text: str) -> list[Any]:
@@ -97,12 +97,12 @@ def hidden_states(text: str) -> Any:
 
 def _states_file(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        states = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         raise OptionError(f"--states {str(path)!r} is not JSON; expected a dict such as {_EXAMPLE}.") from None
-    if not isinstance(found, dict) or not all(isinstance(states, list | str) for states in found.values()):
+    if not isinstance(states, dict) or not all(isinstance(one, list | str) for one in states.values()):
         raise OptionError(f"--states {str(path)!r} holds no states by variable; expected a dict such as {_EXAMPLE}.")
-    return found
+    return states
 
 
 _EXAMPLE = '{"rain": ["no", "yes"], "depth": "real"}'
@@ -144,8 +144,8 @@ def _with_states(options: dict[str, Any], wish: Wish) -> dict[str, Any]:
 
 
 def _with_hidden(options: dict[str, Any], wish: Wish) -> dict[str, Any]:
-    found = {name: hidden_states(text) for name, text in wish.hidden.items()}
-    return options | {"hidden": found} if found else options
+    hidden = {name: hidden_states(text) for name, text in wish.hidden.items()}
+    return options | {"hidden": hidden} if hidden else options
 
 
 #: Options that no text can spell.
@@ -199,9 +199,9 @@ def domain_of(data: Any, names: Sequence[Any]) -> sf.Domain:
 
 def _bayesian(structure: Structure, wish: Wish) -> Any:
     prior = wish.prior
-    found = _linear_prior(prior) if prior is not None and prior.startswith("linear:") else counts_prior(prior)
-    options = _with_hidden(_with_states(wish.options(prior=found), wish), wish)
-    if prior is not None and ":" in prior and isinstance(found, str):
+    read = _linear_prior(prior) if prior is not None and prior.startswith("linear:") else counts_prior(prior)
+    options = _with_hidden(_with_states(wish.options(prior=read), wish), wish)
+    if prior is not None and ":" in prior and isinstance(read, str):
         options["equivalent_sample_size"] = _rows_of_prior(prior)
     source: Any = structure.model
     if source is None:

@@ -26,8 +26,8 @@ def read_sequences(files: Sequence[str], form: Form, tokens: Any) -> tuple[Any, 
     if form.group or form.order or form.columns or any(name.lower().endswith(_TABLES) for name in files):
         beside = [name for name in (form.group, form.order, form.weight) if name]
         names = [*beside, *form.columns]
-        with rows(files) as found:
-            _, table = columns_in_memory(found, names if form.columns else None)
+        with rows(files) as opened:
+            _, table = columns_in_memory(opened, names if form.columns else None)
         return table, {"group": form.group, "order": form.order, "columns": list(form.columns) or None}
     paths = files_of(files)
     if len(paths) == 1 and paths[0] != "-":
@@ -65,9 +65,9 @@ class ChainCommands(ModelCommands):
     def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
         """Mean log-likelihood of a step, and the perplexity."""
         form.check(self.who, "weight", "group", "order", "columns")
-        found, form_of = read_sequences(data, form, self._tokens)
-        score = float(self.model.score(found, form.weight, **form_of))
-        return {"score": score, "perplexity": float(self.model.perplexity(found, form.weight, **form_of))}
+        sequences, form_of = read_sequences(data, form, self._tokens)
+        score = float(self.model.score(sequences, form.weight, **form_of))
+        return {"score": score, "perplexity": float(self.model.perplexity(sequences, form.weight, **form_of))}
 
     def predict(self, data: Sequence[str], form: Form) -> Columns:
         """What most probably follows each sequence, and how probable it is; with `proba` the whole row."""
@@ -79,15 +79,15 @@ class ChainCommands(ModelCommands):
         (name,) = laws[0].variables
         states, shares = laws[0].states[name], np.array([law.values for law in laws])
         if form.proba:
-            return {str(state): shares[:, at] for at, state in enumerate(states)}
+            return {str(state): shares[:, code] for code, state in enumerate(states)}
         best = shares.argmax(axis=1)
-        return {"next": [states[at] for at in best], "probability": shares[np.arange(len(best)), best]}
+        return {"next": [states[code] for code in best], "probability": shares[np.arange(len(best)), best]}
 
     def _paths(self, data: Sequence[str], form: Form) -> list[list[Hashable]]:
         if form.group or form.order or form.columns or any(name.lower().endswith(_TABLES) for name in data):
-            found, form_of = read_sequences(data, form, self._tokens)
-            sequences = open_sequences(found, **form_of).single()
-            return [list(sequences[at]) for at in range(len(sequences))]
+            table, form_of = read_sequences(data, form, self._tokens)
+            sequences = open_sequences(table, **form_of).single()
+            return [list(sequences[number]) for number in range(len(sequences))]
         split = list if self._tokens == "characters" else str.split
         return [list(split(line)) for _, _, line in lines_of(data) if line.strip()]
 
@@ -97,5 +97,5 @@ class ChainCommands(ModelCommands):
         if form.length is None and not self.model.get_params(deep=False)["bounds"]:
             raise OptionError("Say how many steps each sequence is to have with --length; the chain has no ends.")
         drawn = self.model.sample(n, form.length, random_state=form.seed)
-        places = [at for at, path in enumerate(drawn) for _ in path]
-        return {"sequence": places, "state": [state for path in drawn for state in path]}
+        numbers = [number for number, path in enumerate(drawn) for _ in path]
+        return {"sequence": numbers, "state": [state for path in drawn for state in path]}

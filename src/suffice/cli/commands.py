@@ -118,8 +118,8 @@ class ByRows(ModelCommands):
         """Mean log-likelihood of a row."""
         form.check(self.who, "weight", "columns")
         named = {"columns": list(form.columns)} if form.columns else {}
-        with rows(data) as found:
-            return {"score": float(self.model.score(found, form.weight, **named))}
+        with rows(data) as opened:
+            return {"score": float(self.model.score(opened, form.weight, **named))}
 
 
 class DistributionCommands(ByRows):
@@ -128,13 +128,13 @@ class DistributionCommands(ByRows):
     def sample(self, n: int, form: Form) -> Columns:
         """`n` rows drawn from the distribution."""
         form.check(self.who, "seed")
-        found = np.asarray(self.model.sample(n, random_state=form.seed))
+        drawn = np.asarray(self.model.sample(n, random_state=form.seed))
         names = self.portrait.columns
-        if found.ndim == 1:
-            return {names[0] if names else "x": found}
-        return {name: found[:, at] for at, name in enumerate(names or range(found.shape[1]))}
+        if drawn.ndim == 1:
+            return {names[0] if names else "x": drawn}
+        return {name: drawn[:, column] for column, name in enumerate(names or range(drawn.shape[1]))}
 
 
-def seen(found: Any) -> Portrait:
+def seen(content: Any) -> Portrait:
     """What there is to see of what a file holds; of what is no model, its name."""
-    return found.portrait() if isinstance(found, Estimator) else Portrait(type(found).__name__)
+    return content.portrait() if isinstance(content, Estimator) else Portrait(type(content).__name__)

@@ -57,22 +57,22 @@ class GraphCommands(ByRows):
 
     def evidence(self, given: Sequence[str]) -> dict[Hashable, Any]:
         """What is known, by variable: the state that is printed as the text, the number, or weights of states."""
-        found: dict[Hashable, Any] = {}
+        known: dict[Hashable, Any] = {}
         for item in given:
             name, value = self._cut(item)
-            if name in found:
+            if name in known:
                 raise OptionError(f"--given says {name!r} twice. Say it once; weights of states are NAME=a:0.8,b:0.2.")
-            found[name] = self._value(name, value)
-        return found
+            known[name] = self._value(name, value)
+        return known
 
     def _cut(self, item: str) -> tuple[Hashable, str]:
         """Variable and value of ``name=value``, where the name may hold the sign too: the longest known name counts."""
         parts = item.split("=")
         names = {str(node): node for node in self.nodes}
-        for at in range(len(parts) - 1, 0, -1):
-            name = "=".join(parts[:at])
+        for cut in range(len(parts) - 1, 0, -1):
+            name = "=".join(parts[:cut])
             if name in names:
-                return self.named(name), "=".join(parts[at:])
+                return self.named(name), "=".join(parts[cut:])
         ((first, value),) = pairs([item], "--given").items()
         return self.named(first), value
 
@@ -103,12 +103,12 @@ class GraphCommands(ByRows):
         if form.target is None:
             raise OptionError(f"Say which variable to predict with --target; the model has {listing(self.nodes)}.")
         name = self.named(form.target)
-        with rows(data) as found:
+        with rows(data) as opened:
             if not form.proba:
-                return {str(name): self.model.predict(found, name)}
+                return {str(name): self.model.predict(opened, name)}
             if not self.states(name):
                 raise OptionError(f"{name!r} is real and has no probabilities of states; leave out --proba.")
-            shares = self.model.predict_proba(found, name)
+            shares = self.model.predict_proba(opened, name)
         return {str(state): shares[:, k] for k, state in enumerate(self.states(name))}
 
     def sample(self, n: int, form: Form) -> Columns:

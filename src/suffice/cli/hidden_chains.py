@@ -24,10 +24,10 @@ _ALSO = {"gaussian": "normal", "multivariategaussian": "multivariatenormal"}
 def _read(files: Sequence[str], form: Form) -> tuple[Domain, dict[Hashable, NDArray[Any]], list[Hashable]]:
     """What the columns hold, the columns, and the names of those that are observed."""
     beside = [name for name in (form.group, form.order, form.label) if name is not None]
-    with rows(files) as found:
-        if isinstance(found, sf.Summary):
+    with rows(files) as opened:
+        if isinstance(opened, sf.Summary):
             raise OptionError("A hidden Markov model needs sequences; a summary does not keep them.")
-        domain, table = columns_in_memory(found, [*beside, *form.columns] if form.columns else None)
+        domain, table = columns_in_memory(opened, [*beside, *form.columns] if form.columns else None)
     return domain, table, [name for name in table if name not in beside]
 
 
@@ -53,10 +53,10 @@ def _law(text: Any) -> Any:
     )
     by_name: dict[str, Any] = {law.__name__.lower(): law for law in known}
     name = str(text).lower().replace("_", "").replace("-", "")
-    found = by_name.get(_ALSO.get(name, name))
-    if found is None:
+    distribution = by_name.get(_ALSO.get(name, name))
+    if distribution is None:
         raise OptionError(f"emission {text!r} is no law; expected one of {', '.join(law.__name__ for law in known)}.")
-    return found()
+    return distribution()
 
 
 class HiddenChainCommands(ModelCommands):
@@ -85,10 +85,10 @@ class HiddenChainCommands(ModelCommands):
     def _opened(self, data: Sequence[str], form: Form) -> tuple[dict[Hashable, NDArray[Any]], dict[str, Any]]:
         chosen = form.columns or self.portrait.columns
         beside = [name for name in (form.group, form.order) if name is not None]
-        with rows(data) as found:
-            if isinstance(found, sf.Summary):
+        with rows(data) as opened:
+            if isinstance(opened, sf.Summary):
                 raise OptionError("A hidden Markov model needs sequences; a summary does not keep them.")
-            _, table = columns_in_memory(found, [*beside, *chosen] if chosen else None)
+            _, table = columns_in_memory(opened, [*beside, *chosen] if chosen else None)
         return table, {"group": form.group, "order": form.order, "columns": list(chosen) or None}
 
     def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
@@ -104,12 +104,12 @@ class HiddenChainCommands(ModelCommands):
         asked = self.model.predict_proba if form.proba else self.model.predict
         answer = call(asked, table, **form_of, **form.further)
         steps = np.concatenate(answer) if isinstance(answer, list) else np.asarray(answer)
-        found = np.empty_like(steps)
-        found[step_order(table, form.group, form.order, len(steps))] = steps
+        ordered = np.empty_like(steps)
+        ordered[step_order(table, form.group, form.order, len(steps))] = steps
         first = {name: table[name] for name in (form.group, form.order) if name is not None}
         if form.proba:
-            return first | {str(state): found[:, at] for at, state in enumerate(self.model.states_)}
-        return first | {"state": found}
+            return first | {str(state): ordered[:, code] for code, state in enumerate(self.model.states_)}
+        return first | {"state": ordered}
 
     def sample(self, n: int, form: Form) -> Columns:
         """`n` sequences with their states."""
@@ -120,6 +120,6 @@ class HiddenChainCommands(ModelCommands):
         values = np.concatenate([np.asarray(part) for part in seen])
         names = list(self.portrait.columns)
         wide = values.reshape(len(values), -1)
-        names = names if len(names) == wide.shape[1] else [f"x{at}" for at in range(wide.shape[1])]
+        names = names if len(names) == wide.shape[1] else [f"x{column}" for column in range(wide.shape[1])]
         first = {"sequence": np.repeat(np.arange(n), form.length), "state": np.concatenate(states)}
-        return first | {name: wide[:, at] for at, name in enumerate(names)}
+        return first | {name: wide[:, column] for column, name in enumerate(names)}

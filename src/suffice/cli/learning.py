@@ -190,9 +190,9 @@ def summarize(
         )
     write(summary, output)
     answers = len(summary.answers)
-    said = {"rows": summary.rows, "weight": summary.weight, "statistics": answers, "holds_rows": summary.holds_rows}
+    facts = {"rows": summary.rows, "weight": summary.weight, "statistics": answers, "holds_rows": summary.holds_rows}
     kept = f"{summary.rows:,} rows in {answers} statistic{'s' * (answers != 1)}, written to {output}"
-    say({**said, "file": str(output)}, as_json=json, text=kept + _warned(summary))
+    say({**facts, "file": str(output)}, as_json=json, text=kept + _warned(summary))
 
 
 def _warned(summary: Any) -> str:
@@ -217,9 +217,9 @@ def merge(
 
     total = summed(summaries)
     write(total, output)
-    said = {"rows": total.rows, "weight": total.weight, "holds_rows": total.holds_rows, "file": str(output)}
+    facts = {"rows": total.rows, "weight": total.weight, "holds_rows": total.holds_rows, "file": str(output)}
     text = f"{total.rows:,} rows of {len(summaries)} summaries, written to {output}"
-    say(said, as_json=json, text=text + _warned(total))
+    say(facts, as_json=json, text=text + _warned(total))
 
 
 @app.command()
@@ -252,8 +252,8 @@ def plan(
     wish = Wish(kind=model, states=declared, hidden=pairs(hidden or [], "--hidden"))
     opened = read_structure(structure)
     if not data:
-        found = describe_plan(opened, None, wish, each)
+        facts = describe_plan(opened, None, wish, each)
     else:
         with rows(data) as given:
-            found = describe_plan(opened, given, wish, each)
-    say(found, as_json=json, text=lines(found))
+            facts = describe_plan(opened, given, wish, each)
+    say(facts, as_json=json, text=lines(facts))

@@ -37,31 +37,31 @@ def describe_plan(structure: Structure, data: Any, wish: Wish, each: int) -> dic
     """Width, memory and method; states are declared, come from the file or the rows, or are `each` for a variable."""
     model = build_graph(structure, wish, data)
     portrait: Portrait = model.portrait()
-    found: dict[str, Any] = {"model": portrait.title, "variables": len(model.nodes), "edges": len(model.edges)}
+    facts: dict[str, Any] = {"model": portrait.title, "variables": len(model.nodes), "edges": len(model.edges)}
     if portrait.kind == "gaussian":
-        return found | _gaussian(model)
+        return facts | _gaussian(model)
     known = _known(model, data, wish, each)
     directed = portrait.kind == "bayes"
     scopes = _scopes(model, directed)
     if known.real:
-        found["real variables"] = len(known.real)
+        facts["real variables"] = len(known.real)
     parts = [tuple(name for name in scope if name in known.cards) for scope in scopes]
     if known.cards:
         tree = plan_tree(known.cards, [part for part in parts if part], limit_bytes=_NO_LIMIT)
-        found |= {"width": max(tree.width, 0), "largest table": tree.largest}
+        facts |= {"width": max(tree.width, 0), "largest table": tree.largest}
     size = (tree.bytes if known.cards else 0) + _moments(scopes, known)
     fits = size <= default_limit()
-    found |= {"bytes": size, "memory": in_words(size)}
+    facts |= {"bytes": size, "memory": in_words(size)}
     hidden = tuple(wish.hidden)
     if directed:
-        found["method"] = _directed(known, hidden, fits)
+        facts["method"] = _directed(known, hidden, fits)
     else:
-        found["method"] = _undirected(parts, known, hidden, fits)
+        facts["method"] = _undirected(parts, known, hidden, fits)
     if known.assumed:
-        found["assumed"] = (
+        facts["assumed"] = (
             f"{each} states of {listing(known.assumed, 5)}; give rows, --states, or a file with states, to know"
         )
-    return found
+    return facts
 
 
 def _gaussian(model: Any) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _known(model: Any, data: Any, wish: Wish, each: int) -> Known:
     stated: Mapping[Any, Any] | None = model.get_params(deep=False)["states"]
     # A Bayesian network may have the states of the network that gave it its structure.
     declared: Mapping[Any, Any] = model._declared if isinstance(model, sf.BayesianNetwork) else stated or {}
-    variables: dict[Hashable, Variable] = {name: declare(name, found) for name, found in declared.items()}
+    variables: dict[Hashable, Variable] = {name: declare(name, states) for name, states in declared.items()}
     variables |= {name: _hidden(name, text) for name, text in wish.hidden.items()}
     gaps: tuple[Hashable, ...] = ()
     if data is not None:
@@ -99,8 +99,8 @@ def _known(model: Any, data: Any, wish: Wish, each: int) -> Known:
 
 
 def _hidden(name: Hashable, text: str) -> Variable:
-    found = hidden_states(text)
-    return declare(name, list(range(found)) if isinstance(found, int) else found)
+    states = hidden_states(text)
+    return declare(name, list(range(states)) if isinstance(states, int) else states)
 
 
 def _is_real(variable: Variable) -> bool:
@@ -153,8 +153,10 @@ def _undirected(scopes: list[Any], known: Known, hidden: Sequence[Hashable], fit
 
     if not fits:
         return "stochastic maximum likelihood (solver='sml') or pseudo-likelihood: exact inference does not fit"
-    found = decompose(scopes, known.cards)
-    key, why = ("closed-form", "the model is decomposable") if found.tree is not None else ("ipf", str(found.reason))
+    decomposition = decompose(scopes, known.cards)
+    key, why = "closed-form", "the model is decomposable"
+    if decomposition.tree is None:
+        key, why = "ipf", str(decomposition.reason)
     if hidden or known.gaps:
         return f"EM with exact expectations; each step by {OWN_SOLVERS[key].title} (chosen: {why})"
     return f"{OWN_SOLVERS[key].title} (chosen: {why})"

@@ -30,16 +30,16 @@ def _read_formula(text: str) -> tuple[str | None, list[str] | None, str | None]:
     return simple[1], None if terms == "." else [name.strip() for name in terms.split("+")], None
 
 
-def _with_rows(found: Any) -> Any:
-    if isinstance(found, sf.Summary):
+def _with_rows(data: Any) -> Any:
+    if isinstance(data, sf.Summary):
         raise OptionError("A GLM needs rows; a summary keeps sums that are not enough for it.")
-    return found
+    return data
 
 
-def _in_memory(found: Any) -> Any:
+def _in_memory(data: Any) -> Any:
     """The rows as a frame, which readers of formulas want."""
     pandas = require("pandas", extra="all", purpose="A formula")
-    return pandas.DataFrame(columns_in_memory(_with_rows(found))[1]).infer_objects()
+    return pandas.DataFrame(columns_in_memory(_with_rows(data))[1]).infer_objects()
 
 
 class RegressionCommands(ModelCommands):
@@ -68,8 +68,8 @@ class RegressionCommands(ModelCommands):
             options["formula"] = formula
         model: sf.GLM = made(sf.GLM, **options)
         with rows(data) as given:
-            found = _in_memory(given) if formula else _with_rows(given)
-            return model.fit(found, response, form.weight, columns=columns, **sides)
+            table = _in_memory(given) if formula else _with_rows(given)
+            return model.fit(table, response, form.weight, columns=columns, **sides)
 
     def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
         """Mean log-likelihood of a row."""
@@ -77,29 +77,29 @@ class RegressionCommands(ModelCommands):
         response = form.response or self.model.response_
         if response is None:
             raise OptionError("Say which column is the response with --response; the model does not keep its name.")
-        with rows(data) as found:
+        with rows(data) as opened:
             sides = {name: str(value) for name, value in form.further.items()}
-            return {"score": float(self.model.score(self._rows(found), response, form.weight, **sides))}
+            return {"score": float(self.model.score(self._rows(opened), response, form.weight, **sides))}
 
-    def _rows(self, found: Any) -> Any:
-        return _with_rows(found) if self.model.get_params(deep=False)["formula"] is None else _in_memory(found)
+    def _rows(self, opened: Any) -> Any:
+        return _with_rows(opened) if self.model.get_params(deep=False)["formula"] is None else _in_memory(opened)
 
     def predict(self, data: Sequence[str], form: Form) -> Columns:
         """Means, or the likeliest label of a response with labels; with `proba` the probabilities of labels."""
         form.check(self.who, "proba", "further")
         labels = self.model.classes_ if self.model.family_name_ in ("binomial", "multinomial", "ordinal") else None
         with rows(data) as given:
-            found = self._rows(given)
+            table = self._rows(given)
             if form.proba:
-                shares = call(self.model.predict_proba, found, **form.further)
+                shares = call(self.model.predict_proba, table, **form.further)
                 names = labels if labels is not None else range(shares.shape[1])
-                return {str(name): shares[:, at] for at, name in enumerate(names)}
+                return {str(name): shares[:, column] for column, name in enumerate(names)}
             kind = {} if labels is None or "kind" in form.further else {"kind": "class"}
-            values = np.asarray(call(self.model.predict, found, **kind, **form.further))
+            values = np.asarray(call(self.model.predict, table, **kind, **form.further))
         if values.ndim == 1:
             return {"prediction": values}
         named = ("prediction", "low", "high") if "interval" in form.further else range(values.shape[1])
-        return {str(name): values[:, at] for at, name in zip(range(values.shape[1]), named, strict=True)}
+        return {str(name): values[:, column] for column, name in zip(range(values.shape[1]), named, strict=True)}
 
     def sample(self, n: int, form: Form) -> Columns:
         """One response for each of the rows, `n` times."""
@@ -108,8 +108,8 @@ class RegressionCommands(ModelCommands):
             raise OptionError("A GLM draws responses for given rows; name them after the model.")
         generator = np.random.default_rng(form.seed)
         with rows(form.data) as given:
-            found = self._rows(given)
-            drawn = np.array([np.asarray(self.model.sample(found, generator)) for _ in range(max(n, 1))])
+            table = self._rows(given)
+            drawn = np.array([np.asarray(self.model.sample(table, generator)) for _ in range(max(n, 1))])
         size = drawn.shape[1]
         places = {"draw": np.repeat(np.arange(len(drawn)), size), "row": np.tile(np.arange(size), len(drawn))}
         return places | {"response": drawn.reshape(-1)}

@@ -90,40 +90,40 @@ def _text_of(path: Path) -> str:
             raise OptionError(f"{path} is not text in UTF-8 (byte {error.start + 1}). {EXPECTED}.") from None
 
 
-def _numbered(found: Any) -> Structure:
+def _numbered(network: Any) -> Structure:
     """The structure of a UAI file, which has numbers for names: columns of rows are named 0, 1, 2 and so on."""
-    if isinstance(found, FactorNetwork):
-        states = {str(variable.name): list(variable.states) for variable in found.domain.variables}
-        scopes = dict.fromkeys(tuple(map(str, scope)) for scope, _ in found.factors if scope)
+    if isinstance(network, FactorNetwork):
+        states = {str(variable.name): list(variable.states) for variable in network.domain.variables}
+        scopes = dict.fromkeys(tuple(map(str, scope)) for scope, _ in network.factors if scope)
         return Structure(cliques=tuple(scopes), states=states)
-    arrows = tuple((str(parent), str(child)) for parent, child in found.edges)
-    states = {str(node): list(found.states(node)) for node in found.nodes}
+    arrows = tuple((str(parent), str(child)) for parent, child in network.edges)
+    states = {str(node): list(network.states(node)) for node in network.nodes}
     return Structure(arrows=arrows, alone=tuple(states), states=states)
 
 
 def _plain_json(path: Path) -> Structure | None:
     """Edges or parents in a JSON file that is not one of this library's; None where it is."""
     try:
-        found = json.loads(_text_of(path))
+        content = json.loads(_text_of(path))
     except json.JSONDecodeError as error:
         raise OptionError(f"{path} is not JSON: {error}.") from None
-    if isinstance(found, list) and all(isinstance(edge, list) for edge in found):
-        return Structure(arrows=tuple(_pair(edge, path) for edge in found))
-    if not isinstance(found, dict) or not found:
+    if isinstance(content, list) and all(isinstance(edge, list) for edge in content):
+        return Structure(arrows=tuple(_pair(edge, path) for edge in content))
+    if not isinstance(content, dict) or not content:
         return None
-    if isinstance(found.get("edges"), list):
-        directed = found.get("directed", True)
-        wrong = [edge for edge in found["edges"] if not isinstance(edge, list)]
+    if isinstance(content.get("edges"), list):
+        directed = content.get("directed", True)
+        wrong = [edge for edge in content["edges"] if not isinstance(edge, list)]
         if wrong:
             raise OptionError(f'{path} holds the edge {wrong[0]!r}; expected a list of names, as in ["A", "B"].')
-        edges = tuple(tuple(map(str, edge)) for edge in found["edges"])
-        alone = tuple(map(str, found.get("nodes", ())))
+        edges = tuple(tuple(map(str, edge)) for edge in content["edges"])
+        alone = tuple(map(str, content.get("nodes", ())))
         if directed:
             return Structure(arrows=tuple(_pair(list(edge), path) for edge in edges), alone=alone)
         return Structure(cliques=edges, alone=alone)
-    if all(isinstance(parents, list) for parents in found.values()):
-        arrows = tuple((str(parent), child) for child, parents in found.items() for parent in parents)
-        return Structure(arrows=arrows, alone=tuple(found))
+    if all(isinstance(parents, list) for parents in content.values()):
+        arrows = tuple((str(parent), child) for child, parents in content.items() for parent in parents)
+        return Structure(arrows=arrows, alone=tuple(content))
     return None
 
 

@@ -41,10 +41,10 @@ class TaggingCommands(ModelCommands):
 
     def _width(self) -> int:
         """How many fields the features of the model look at."""
-        found = fields_of(self.model.feature_names_)
-        if found is None:
+        width = fields_of(self.model.feature_names_)
+        if width is None:
             raise OptionError("This ChainCRF was not learned by the command; its features are made in Python.")
-        return found
+        return width
 
     def _read(self, data: Sequence[str], labelled: bool) -> tuple[list[Steps], Any]:
         sequences, width = read_steps(lines_of(data)), self._width()
@@ -68,7 +68,7 @@ class TaggingCommands(ModelCommands):
         first = _places(sequences)
         if form.proba:
             shares = np.concatenate([np.asarray(part) for part in self.model.predict_marginals(X)])
-            return first | {str(label): shares[:, at] for at, label in enumerate(self.model.labels_)}
+            return first | {str(label): shares[:, code] for code, label in enumerate(self.model.labels_)}
         return first | {"label": [label for path in self.model.predict(X) for label in path]}
 
     def sample(self, n: int, form: Form) -> Columns:
@@ -84,6 +84,6 @@ class TaggingCommands(ModelCommands):
 
 def _places(sequences: Sequence[Steps]) -> Columns:
     return {
-        "sequence": [at for at, steps in enumerate(sequences) for _ in steps],
+        "sequence": [number for number, steps in enumerate(sequences) for _ in steps],
         "token": [step[0] for steps in sequences for step in steps],
     }

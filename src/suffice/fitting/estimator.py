@@ -174,10 +174,10 @@ class Estimator(Optioned):
         """Options read as attributes; a result read before `fit` says so."""
         if name in self._options:
             return self._options[name]
-        found = getattr(type(self), name, None)
-        if isinstance(found, property) and found.fget is not None:
+        member = getattr(type(self), name, None)
+        if isinstance(member, property) and member.fget is not None:
             # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak for itself.
-            return found.fget(self)
+            return member.fget(self)
         if name.endswith("_") and not name.startswith("_"):
             raise NotFittedError(f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name.")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
@@ -245,8 +245,8 @@ class SummaryEstimator(Estimator):
     def _learned_data(self) -> SummaryData:
         if self._fit is None or self._fit.data is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
-        found: SummaryData = self._fit.data
-        return found
+        data: SummaryData = self._fit.data
+        return data
 
     def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
         """Learn the parameters from rows or from a `Summary`.

@@ -134,8 +134,8 @@ def settled_domain(source: Any, required: Mapping[Hashable, Variable | None]) ->
     domain: Domain = source.infer(list(required), {name: v for name, v in required.items() if v is not None})
     inferred = {name: "real" if v is None else "discrete" for name, v in required.items() if v is None or not v.states}
     unsure = [n for n, kind in inferred.items() if domain[n].kind == kind and domain[n].origin == "seen"]
-    found: Domain = source.narrow(domain, unsure)
-    return found
+    settled: Domain = source.narrow(domain, unsure)
+    return settled
 
 
 def answered(

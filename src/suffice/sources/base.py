@@ -130,9 +130,9 @@ class Source(ABC):
         """
         wanted = self.columns if names is None else tuple(names)
         self.check_columns((*wanted, *declared))
-        said = [declared.get(name) for name in wanted]
+        given = [declared.get(name) for name in wanted]
         return Domain.of(
-            [v if v is not None and v.states else self._settled(n, v) for n, v in zip(wanted, said, strict=True)]
+            [v if v is not None and v.states else self._settled(n, v) for n, v in zip(wanted, given, strict=True)]
         )
 
     def _settled(self, name: Hashable, declared: Variable | None) -> Variable:
@@ -201,7 +201,7 @@ def check_names(names: tuple[Hashable, ...]) -> None:
     if not names:
         raise DataError("The data have no columns; give at least one.")
     if len(set(names)) != len(names):
-        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
         raise DataError(f"Two columns are named {twice!r}; rename one of them, so that columns can be found by name.")
 
 

@@ -164,26 +164,26 @@ class CsvColumn(ArrowColumn):
         """Every distinct text is read once."""
         coded = super().code()
         labels: list[Any] = []
-        for at, text in enumerate(map(str, coded.labels)):
+        for index, text in enumerate(map(str, coded.labels)):
             try:
                 label = self._read(text)
             except ValueError:
                 raise DataError(
                     f"Column {self.name!r} holds a whole number of {len(text.strip())} digits (row "
-                    f"{self._row(coded, at)}); expected at most {sys.get_int_max_str_digits()} digits. Correct the "
+                    f"{self._row(coded, index)}); expected at most {sys.get_int_max_str_digits()} digits. Correct the "
                     "value, or declare the states of the column as text in states=."
                 ) from None
             if label is MISFIT:
                 raise MisfitError(
-                    f"Column {self.name!r} holds {text!r} (row {self._row(coded, at)}), which the column did not hold "
-                    "when its type was found. Read the files once they are no longer written to."
+                    f"Column {self.name!r} holds {text!r} (row {self._row(coded, index)}), which the column did not "
+                    "hold when its type was found. Read the files once they are no longer written to."
                 )
             labels.append(label)
         return Coded(coded.indices, labels)
 
-    def _row(self, coded: Coded, at: int) -> int:
+    def _row(self, coded: Coded, index: int) -> int:
         """The first row that holds a label."""
-        return self.start + int(np.argmax(coded.indices == at))
+        return self.start + int(np.argmax(coded.indices == index))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -232,18 +232,18 @@ def _read_types(
     files: Sequence[str], names: Sequence[Hashable], final: frozenset[TextType]
 ) -> tuple[dict[Hashable, TextType], int]:
     """The type of each column, and the blocks read: until all types are final, or to the end."""
-    found: dict[Hashable, TextType] = dict.fromkeys(names, "empty")
+    types: dict[Hashable, TextType] = dict.fromkeys(names, "empty")
     blocks = 0
     for path in files:
-        left = [name for name in names if found[name] not in final]
+        left = [name for name in names if types[name] not in final]
         for batch in _batches(path, texts=left, numbers=()) if left else ():
             blocks += 1
             for name in left:
-                found[name] = common_type(found[name], type_of(batch.column(name).dictionary))
-            left = [name for name in left if found[name] not in final]
+                types[name] = common_type(types[name], type_of(batch.column(name).dictionary))
+            left = [name for name in left if types[name] not in final]
             if not left:
                 break
-    return found, blocks
+    return types, blocks
 
 
 def _check_numbers(path: str, numbers: Sequence[Hashable], start: int) -> None:
@@ -254,6 +254,6 @@ def _check_numbers(path: str, numbers: Sequence[Hashable], start: int) -> None:
             column = ArrowColumn(name, batch.column(name), row)
             coded = column.code()
             wrong = [not (str(text) in GAPS or is_number(str(text))) for text in coded.labels]
-            for at in np.flatnonzero(wrong):
-                raise column.not_a_number(coded.labels[int(at)], int(np.argmax(coded.indices == at)))
+            for index in np.flatnonzero(wrong):
+                raise column.not_a_number(coded.labels[int(index)], int(np.argmax(coded.indices == index)))
         row += batch.num_rows

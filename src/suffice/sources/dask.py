@@ -71,15 +71,15 @@ class DaskSource(Source):
 
     def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """By computing one partition after the other, until each column has shown a value that is not whole."""
-        found = {name: WholeNumbers() for name in names}
+        whole = {name: WholeNumbers() for name in names}
         for partition in self._frame[list(names)].to_delayed() if names else ():
-            left = [name for name in names if found[name].undecided]
+            left = [name for name in names if whole[name].undecided]
             if not left:
                 break
             frame = partition.compute()
             for name in left:
-                found[name].read(pandas_column(name, frame[name]).floats(slice(0, len(frame))))
-        return frozenset(name for name in names if found[name].found)
+                whole[name].read(pandas_column(name, frame[name]).floats(slice(0, len(frame))))
+        return frozenset(name for name in names if whole[name].found)
 
     def _partitions(self, domain: Domain) -> list[Any]:
         weight = () if self._weight is None else (self._weight,)
@@ -118,7 +118,10 @@ class DaskSource(Source):
         level = [answer(partition) for partition in self._partitions(domain)]
         add = dask.delayed(_add)
         while len(level) > 1:
-            pairs = [add(*level[at : at + 2]) if at + 1 < len(level) else level[at] for at in range(0, len(level), 2)]
+            pairs = [
+                add(*level[first : first + 2]) if first + 1 < len(level) else level[first]
+                for first in range(0, len(level), 2)
+            ]
             level = pairs
         result: Answer = level[0].compute()
         if progress is not None:

@@ -55,7 +55,7 @@ def settle(variable: Variable, coded: Coded, start: int = 0) -> Variable:
     if variable.origin == "declared":
         row = _first_row(coded, unknown)
         raise variable.unknown(coded.labels[int(coded.indices[row])], start + row)
-    new = [coded.labels[place] for place in np.flatnonzero(unknown).tolist()]
+    new = [coded.labels[label] for label in np.flatnonzero(unknown).tolist()]
     if variable.origin == "seen":
         return replace(variable, states=sort_states((*variable.states, *new)))
     distinct = {state_key(state): state for state in new}
@@ -86,9 +86,9 @@ class Translation:
         self._indices = coded.indices
         self._same = _in_order(variable, coded)
         if not self._same:
-            found = places(variable, coded.labels)
-            self._table = np.where(found < 0, self._gap, found).astype(code_dtype(self._gap))
-            self._same = len(found) == self._gap and np.array_equal(found, np.arange(self._gap))
+            codes = places(variable, coded.labels)
+            self._table = np.where(codes < 0, self._gap, codes).astype(code_dtype(self._gap))
+            self._same = len(codes) == self._gap and np.array_equal(codes, np.arange(self._gap))
 
     def write(self, rows: slice, out: Codes) -> None:
         """Codes of some rows into `out` (rows,)."""

@@ -72,17 +72,17 @@ class StreamSource(Source):
 
     def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """By reading the columns until each has shown a value that is not whole, mostly in the first chunk."""
-        found = {name: WholeNumbers() for name in names}
+        whole = {name: WholeNumbers() for name in names}
         chunks = 0
         for chunk in self._chunks(Domain(Variable(name, "real") for name in names), tuple(names)) if names else ():
             chunks += 1
-            left = [name for name in names if found[name].undecided]
+            left = [name for name in names if whole[name].undecided]
             for name in left:
-                found[name].read(chunk.columns[name].floats(slice(0, chunk.rows)))
-            if not any(found[name].undecided for name in left):
+                whole[name].read(chunk.columns[name].floats(slice(0, chunk.rows)))
+            if not any(whole[name].undecided for name in left):
                 break
         self.passes += chunks > 1
-        return frozenset(name for name in names if found[name].found)
+        return frozenset(name for name in names if whole[name].found)
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         growing = Growing(domain)
