@@ -31,7 +31,7 @@ def own_options(names: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in names.items() if name not in ("self", "__class__")}
 
 
-class Optioned:
+class Parameterized:
     """Options in the constructor, kept as they were given.
 
     Subclasses call ``super().__init__(**options)`` with every argument of their own constructor.

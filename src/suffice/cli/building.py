@@ -10,14 +10,14 @@ from typing import Any
 
 import suffice as sf
 from suffice.cli.commands import seen
-from suffice.cli.structures import Structure
+from suffice.cli.structures import GivenStructure
 from suffice.errors import OptionError
 
 GRAPHS = ("bayes", "markov", "gaussian")
 
 
 @dataclass(frozen=True)
-class Wish:
+class FitOptions:
     """Options of a fit as they came from the command line; those left out are not handed on."""
 
     kind: str | None = None
@@ -108,27 +108,27 @@ def _states_file(path: Path) -> dict[str, Any]:
 _EXAMPLE = '{"rain": ["no", "yes"], "depth": "real"}'
 
 
-def build_graph(structure: Structure, wish: Wish, data: Any = None) -> Any:
+def build_graph(structure: GivenStructure, chosen: FitOptions, data: Any = None) -> Any:
     """An unfitted network or graph; data say whether lines join numbers or states."""
-    kind = wish.kind or _kind_of(structure, data)
+    kind = chosen.kind or _kind_of(structure, data)
     _check_kind(structure, kind)
-    wish = replace(wish, states={**structure.states, **wish.states})
+    chosen = replace(chosen, states={**structure.states, **chosen.states})
     if kind == "bayes":
-        return _bayesian(structure, wish)
+        return _bayesian(structure, chosen)
     if kind == "gaussian":
-        if wish.states or wish.hidden:
+        if chosen.states or chosen.hidden:
             raise OptionError("A GaussianGraph is about numbers and takes no --states and no --hidden.")
         source: Any = structure.model if structure.model is not None else list(structure.cliques)
         nodes = None if structure.model is not None else _names(structure)
-        return made(sf.GaussianGraph, source, nodes, **wish.options(prior=weights_prior(wish.prior)))
+        return made(sf.GaussianGraph, source, nodes, **chosen.options(prior=weights_prior(chosen.prior)))
     terms: Any = (
         structure.model if structure.model is not None else [*structure.cliques, *((n,) for n in structure.alone)]
     )
-    options = _with_states(wish.options(prior=weights_prior(wish.prior)), wish)
-    return made(sf.MarkovNetwork, terms, **_with_hidden(options, wish))
+    options = _with_states(chosen.options(prior=weights_prior(chosen.prior)), chosen)
+    return made(sf.MarkovNetwork, terms, **_with_hidden(options, chosen))
 
 
-def _check_kind(structure: Structure, kind: str) -> None:
+def _check_kind(structure: GivenStructure, kind: str) -> None:
     """Refuse edges of one kind for a model of the other."""
     structure.directed  # noqa: B018  Both kinds at once are refused first.
     if kind == "bayes" and structure.cliques:
@@ -139,12 +139,12 @@ def _check_kind(structure: Structure, kind: str) -> None:
         raise OptionError(f"The structure has arrows ({arrow}), and --model {kind} takes lines, as in 'A -- B'.")
 
 
-def _with_states(options: dict[str, Any], wish: Wish) -> dict[str, Any]:
-    return options | {"states": dict(wish.states)} if wish.states else options
+def _with_states(options: dict[str, Any], chosen: FitOptions) -> dict[str, Any]:
+    return options | {"states": dict(chosen.states)} if chosen.states else options
 
 
-def _with_hidden(options: dict[str, Any], wish: Wish) -> dict[str, Any]:
-    hidden = {name: hidden_states(text) for name, text in wish.hidden.items()}
+def _with_hidden(options: dict[str, Any], chosen: FitOptions) -> dict[str, Any]:
+    hidden = {name: hidden_states(text) for name, text in chosen.hidden.items()}
     return options | {"hidden": hidden} if hidden else options
 
 
@@ -162,12 +162,12 @@ def made(cls: Any, *arguments: Any, **options: Any) -> Any:
     return cls(*arguments, **options)
 
 
-def _names(structure: Structure) -> list[str]:
+def _names(structure: GivenStructure) -> list[str]:
     named = [name for clique in structure.cliques for name in clique]
     return list(dict.fromkeys([*named, *structure.alone]))
 
 
-def _kind_of(structure: Structure, data: Any) -> str:
+def _kind_of(structure: GivenStructure, data: Any) -> str:
     model = structure.model
     if model is not None:
         portrait = seen(model)
@@ -188,19 +188,19 @@ def _all_real(names: list[str], data: Any) -> bool:
 
 def domain_of(data: Any, names: Sequence[Any]) -> sf.Domain:
     """What some columns of rows, or of a summary, hold; columns that are not there are left out."""
-    from suffice.fitting.summaries import settled_domain
+    from suffice.fitting.summaries import resolved_domain
     from suffice.sources import open_source
 
     if isinstance(data, sf.Summary):
         return data.domain
     source = open_source(data)
-    return settled_domain(source, dict.fromkeys(name for name in names if name in source.columns))
+    return resolved_domain(source, dict.fromkeys(name for name in names if name in source.columns))
 
 
-def _bayesian(structure: Structure, wish: Wish) -> Any:
-    prior = wish.prior
+def _bayesian(structure: GivenStructure, chosen: FitOptions) -> Any:
+    prior = chosen.prior
     read = _linear_prior(prior) if prior is not None and prior.startswith("linear:") else counts_prior(prior)
-    options = _with_hidden(_with_states(wish.options(prior=read), wish), wish)
+    options = _with_hidden(_with_states(chosen.options(prior=read), chosen), chosen)
     if prior is not None and ":" in prior and isinstance(read, str):
         options["equivalent_sample_size"] = _rows_of_prior(prior)
     source: Any = structure.model

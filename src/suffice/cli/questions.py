@@ -79,13 +79,13 @@ def score(
     Of a row, of a step in a chain or hmm, of a sequence in a crf; natural logarithm.
     """
     from suffice.cli.building import read_options
-    from suffice.cli.commands import Form
+    from suffice.cli.commands import ReadingOptions
     from suffice.cli.kinds import commands_of
     from suffice.cli.showing import lines, say
 
-    read = Form(weight=weight, response=response, group=group, order=order, columns=tuple(column or ()))
-    form = replace(read, further=read_options(option or []))
-    figures = commands_of(read_model(model)).score(data, form)
+    read = ReadingOptions(weight=weight, response=response, group=group, order=order, columns=tuple(column or ()))
+    reading = replace(read, further=read_options(option or []))
+    figures = commands_of(read_model(model)).score(data, reading)
     say(figures, as_json=json, text=repr(figures["score"]) if len(figures) == 1 else lines(figures))
 
 
@@ -109,13 +109,13 @@ def predict(
     Of an hmm the states, of a crf the labels, of a chain what follows each sequence.
     """
     from suffice.cli.building import read_options
-    from suffice.cli.commands import Form
+    from suffice.cli.commands import ReadingOptions
     from suffice.cli.kinds import commands_of
     from suffice.cli.showing import write_rows
 
-    read = Form(group=group, order=order, columns=tuple(column or ()), target=target, proba=proba)
-    form = replace(read, further=read_options(option or []))
-    write_rows(commands_of(read_model(model)).predict(data, form), output, as_json=json)
+    read = ReadingOptions(group=group, order=order, columns=tuple(column or ()), target=target, proba=proba)
+    reading = replace(read, further=read_options(option or []))
+    write_rows(commands_of(read_model(model)).predict(data, reading), output, as_json=json)
 
 
 @app.command()
@@ -132,12 +132,12 @@ def sample(
     json: Json = False,
 ) -> None:
     """Draw rows from a fitted model."""
-    from suffice.cli.commands import Form
+    from suffice.cli.commands import ReadingOptions
     from suffice.cli.kinds import commands_of
     from suffice.cli.showing import write_rows
 
-    form = Form(given=tuple(given or ()), seed=seed, length=length, data=tuple(data or ()))
-    write_rows(commands_of(read_model(model)).sample(n, form), output, as_json=json)
+    reading = ReadingOptions(given=tuple(given or ()), seed=seed, length=length, data=tuple(data or ()))
+    write_rows(commands_of(read_model(model)).sample(n, reading), output, as_json=json)
 
 
 @app.command()

@@ -26,13 +26,13 @@ def columns_in_memory(
 
     Numbers are floats, states that are whole numbers without gaps integers, all others objects with None for a gap.
     """
-    from suffice.fitting.summaries import settled_domain
+    from suffice.fitting.summaries import resolved_domain
     from suffice.sources import open_source
 
     source = open_source(data)
     wanted = list(source.columns if names is None else dict.fromkeys(names))
     source.check_columns(wanted)
-    domain = settled_domain(source, dict.fromkeys(wanted))
+    domain = resolved_domain(source, dict.fromkeys(wanted))
     parts: dict[Hashable, list[NDArray[Any]]] = {name: [] for name in wanted}
     for batch in source.batches(domain):
         for name, reals in zip(batch.real, batch.reals, strict=True):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, T
 
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
 from suffice.fitting import outlets
-from suffice.options import Optioned
+from suffice.options import Parameterized
 from suffice.records import copy_with
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
@@ -49,7 +49,7 @@ def delegated_property(member: Any, of: str = "fitted_") -> Any:
     return property(attrgetter(f"{of}.{read.__name__}"), doc=member.__doc__)
 
 
-class Estimator(Optioned):
+class Estimator(Parameterized):
     """Options in the constructor, data in `fit`, results in names that end in ``_``.
 
     Subclasses call ``super().__init__(**options)`` with every argument of their own constructor.

@@ -49,6 +49,13 @@ class MatchedStatistics:
         difference = self.observed - self.expected
         return difference if self.pull is None else difference + self.pull
 
+    def select(self, chosen: NDArray[np.intp]) -> MatchedStatistics:
+        """Some of them, by number."""
+        pull, errors = (None if part is None else part[chosen] for part in (self.pull, self.errors))
+        names, total = tuple(self.names[number] for number in chosen), self.total or len(self.names)
+        both = self.observed[chosen], self.expected[chosen]
+        return MatchedStatistics(names, *both, pull, errors, self.about, total)
+
 
 @dataclass(frozen=True, eq=False)
 class CountedRows:

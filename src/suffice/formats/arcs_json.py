@@ -76,12 +76,12 @@ def load(source: streams.Source) -> BayesianNetwork:
         document = parse(text)
     except FileFormatError as error:
         raise FileFormatError(f"{content.name}: {error}.") from error
-    model = _Reader(content.name, document).model()
+    model = _NetworkReader(content.name, document).model()
     model.notes_ = (*notes, *model.notes_)
     return model
 
 
-class _Reader:
+class _NetworkReader:
     """One file: its nodes in order, their parents and what it says about each."""
 
     def __init__(self, name: str, document: Any) -> None:

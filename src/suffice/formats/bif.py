@@ -65,7 +65,7 @@ def save(path: streams.FilePath, network: TableNetwork) -> None:
 
 
 @record()
-class _Block:
+class _ProbabilityBlock:
     """A probability block: where it and its names begin, and its body; `plain` are its names, where they look plain."""
 
     position: int
@@ -79,7 +79,7 @@ class _Block:
     shape: tuple[int, ...] = ()
 
 
-class _Rows:
+class _TableRows:
     """What the body of a block gives: values by row, by default, or all at once."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ def parse(text: str, name: str = "<text>") -> TableNetwork:
     """Read a network from text; `name` stands for the file in messages."""
     scanner = Scanner(text, name, marks=MARKS, comments=("//", "/*"))
     draft = Draft(scanner)
-    blocks: list[_Block] = []
+    blocks: list[_ProbabilityBlock] = []
     about: dict[str, Any] = {"network": [], "variables": {}, "tables": {}}
     while (token := scanner.take()).kind != "end":
         if token.kind != "word" or token.text not in ("network", "variable", "probability"):
@@ -215,7 +215,7 @@ def _has_string(tokens: list[Token]) -> bool:
     return any(token.kind == "string" for token in tokens)
 
 
-def _skip_block(scanner: Scanner, position: int) -> _Block:
+def _skip_block(scanner: Scanner, position: int) -> _ProbabilityBlock:
     """The names of a probability block; they and the body wait until all variables are known."""
     names, plain = scanner.position, None
     match = _FAMILY.match(scanner.text, names)
@@ -230,7 +230,7 @@ def _skip_block(scanner: Scanner, position: int) -> _Block:
     assert body is not None  # The pattern matches nothing as well.
     start, scanner.position = body.span()
     scanner.expect("}")
-    return _Block(position, names, plain, start, body.end(), [])
+    return _ProbabilityBlock(position, names, plain, start, body.end(), [])
 
 
 def _header(scanner: Scanner) -> list[Token]:
@@ -238,7 +238,7 @@ def _header(scanner: Scanner) -> list[Token]:
     return scanner.until(")", "{};(")
 
 
-def _read_block(scanner: Scanner, draft: Draft, block: _Block) -> None:
+def _read_block(scanner: Scanner, draft: Draft, block: _ProbabilityBlock) -> None:
     names = _plain_family(draft, block) or _family(scanner, draft, block)
     block.node, block.parents = names[0], tuple(names[1:])
     block.shape = draft.family(block.node, block.parents, block.position)
@@ -250,7 +250,7 @@ def _read_block(scanner: Scanner, draft: Draft, block: _Block) -> None:
         draft.define(block.node, block.parents, table, block.position, rows_at=rows.places)
 
 
-def _plain_family(draft: Draft, block: _Block) -> list[str]:
+def _plain_family(draft: Draft, block: _ProbabilityBlock) -> list[str]:
     """Node and parents, where each is one word and the name of a variable; else nothing."""
     if block.plain is None:
         return []
@@ -259,7 +259,7 @@ def _plain_family(draft: Draft, block: _Block) -> list[str]:
     return names if all(name in draft for name in names) else []
 
 
-def _family(scanner: Scanner, draft: Draft, block: _Block) -> list[str]:
+def _family(scanner: Scanner, draft: Draft, block: _ProbabilityBlock) -> list[str]:
     """Node and parents, token by token."""
     scanner.position = block.names
     header = _header(scanner)
@@ -289,7 +289,7 @@ def _names(scanner: Scanner, draft: Draft, tokens: list[Token]) -> list[str]:
     return names
 
 
-def _plain_rows(scanner: Scanner, draft: Draft, block: _Block) -> _Rows | None:
+def _plain_rows(scanner: Scanner, draft: Draft, block: _ProbabilityBlock) -> _TableRows | None:
     """The rows of a body that lists every row once, with plain labels, and nothing else; else None."""
     matches = list(_ROW.finditer(scanner.text, block.start, block.end))
     codes = [draft.codes(parent) for parent in block.parents]
@@ -299,7 +299,7 @@ def _plain_rows(scanner: Scanner, draft: Draft, block: _Block) -> _Rows | None:
     numbers = {", ".join(map(str, states)): row for row, states in enumerate(itertools.product(*codes))}
     ends = [block.start, *(match.end() for match in matches)]
     cells = [match[2].replace(",", " ").split() for match in matches]
-    rows = _Rows()
+    rows = _TableRows()
     rows.index = [numbers[match[1]] for match in matches if match[1] in numbers]
     if (
         len(set(rows.index)) != len(matches)
@@ -314,8 +314,8 @@ def _plain_rows(scanner: Scanner, draft: Draft, block: _Block) -> _Rows | None:
     return rows
 
 
-def _read_body(scanner: Scanner, draft: Draft, block: _Block) -> _Rows:
-    rows = _Rows()
+def _read_body(scanner: Scanner, draft: Draft, block: _ProbabilityBlock) -> _TableRows:
+    rows = _TableRows()
     codes = [draft.codes(parent) for parent in block.parents]
     scanner.position = block.start
     while True:
@@ -337,7 +337,9 @@ def _read_body(scanner: Scanner, draft: Draft, block: _Block) -> _Rows:
         _add_row(scanner, block, rows, row, match.start(1) - 1, match.span(2))
 
 
-def _add_row(scanner: Scanner, block: _Block, rows: _Rows, row: int, position: int, span: tuple[int, int]) -> None:
+def _add_row(
+    scanner: Scanner, block: _ProbabilityBlock, rows: _TableRows, row: int, position: int, span: tuple[int, int]
+) -> None:
     cells = scanner.text[span[0] : span[1]].replace(",", " ").split()
     if len(cells) != block.shape[-1]:
         raise scanner.error(
@@ -349,7 +351,7 @@ def _add_row(scanner: Scanner, block: _Block, rows: _Rows, row: int, position: i
     rows.spans.append(span)
 
 
-def _read_statement(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) -> None:
+def _read_statement(scanner: Scanner, draft: Draft, block: _ProbabilityBlock, rows: _TableRows) -> None:
     """A row with labels that need care, ``table``, ``default`` or ``property``."""
     token = scanner.take()
     if token.is_mark("("):
@@ -372,7 +374,7 @@ def _read_statement(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) 
         raise scanner.wrong(token, "'(', 'table', 'default', 'property' or '}'")
 
 
-def _row_of(scanner: Scanner, draft: Draft, block: _Block, tokens: list[Token], position: int) -> int:
+def _row_of(scanner: Scanner, draft: Draft, block: _ProbabilityBlock, tokens: list[Token], position: int) -> int:
     labels = _labels(scanner, tokens, len(block.parents))
     if labels is None:
         raise scanner.error(
@@ -391,7 +393,7 @@ def _row_of(scanner: Scanner, draft: Draft, block: _Block, tokens: list[Token], 
     return row
 
 
-def _whole_table(scanner: Scanner, block: _Block, rows: _Rows) -> Floats:
+def _whole_table(scanner: Scanner, block: _ProbabilityBlock, rows: _TableRows) -> Floats:
     """The values of ``table``, moved from the axes (node, parents ...) to (parents ..., node)."""
     assert rows.table is not None
     if rows.index or rows.default is not None:
@@ -411,7 +413,7 @@ def _whole_table(scanner: Scanner, block: _Block, rows: _Rows) -> Floats:
     return table
 
 
-def _table_of_rows(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) -> Floats:
+def _table_of_rows(scanner: Scanner, draft: Draft, block: _ProbabilityBlock, rows: _TableRows) -> Floats:
     """The table from its rows and, where there is one, its default."""
     count, card = math.prod(block.shape[:-1]), block.shape[-1]
     given = rows.places
@@ -430,7 +432,7 @@ def _table_of_rows(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) -
     return table.reshape(block.shape)
 
 
-def _label(draft: Draft, block: _Block, row: int) -> str:
+def _label(draft: Draft, block: _ProbabilityBlock, row: int) -> str:
     return row_label([draft.variable(parent) for parent in block.parents], row)
 
 

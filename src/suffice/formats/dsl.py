@@ -38,15 +38,15 @@ def load(source: streams.Source) -> TableNetwork:
 
 
 @dataclass
-class _Block:
+class _AttributeBlock:
     """What stands between braces: the spans of attributes, and blocks by key."""
 
     values: dict[str, tuple[int, int]] = field(default_factory=dict)
-    blocks: dict[str, _Block] = field(default_factory=dict)
+    blocks: dict[str, _AttributeBlock] = field(default_factory=dict)
 
-    def block(self, key: str) -> _Block:
+    def block(self, key: str) -> _AttributeBlock:
         """The block of that key, empty if there is none."""
-        return self.blocks.get(key, _Block())
+        return self.blocks.get(key, _AttributeBlock())
 
 
 @dataclass
@@ -55,7 +55,7 @@ class _Node:
 
     name: str
     position: int
-    block: _Block
+    block: _AttributeBlock
 
 
 def parse(text: str, name: str = "<text>") -> TableNetwork:
@@ -86,12 +86,12 @@ def parse(text: str, name: str = "<text>") -> TableNetwork:
     )
 
 
-def _read_block(scanner: Scanner, nodes: list[_Node], depth: int) -> _Block:
+def _read_block(scanner: Scanner, nodes: list[_Node], depth: int) -> _AttributeBlock:
     """Attributes and blocks up to the closing brace; nodes are gathered wherever they stand."""
     opening = scanner.expect("{")
     if depth > MOST_DEPTH:
         raise scanner.error(f"blocks inside blocks, more than {MOST_DEPTH} deep", opening.start)
-    block = _Block()
+    block = _AttributeBlock()
     while not scanner.accept("}"):
         key = scanner.take()
         if key.kind != "word":
@@ -178,7 +178,7 @@ def _read_table(scanner: Scanner, draft: Draft, node: _Node) -> None:
         )
 
 
-def _attributes(scanner: Scanner, block: _Block, *left_out: str) -> tuple[str, ...]:
+def _attributes(scanner: Scanner, block: _AttributeBlock, *left_out: str) -> tuple[str, ...]:
     return tuple(
         f"{key} = {scanner.text[start:end].strip()}"
         for key, (start, end) in block.values.items()

@@ -52,7 +52,7 @@ def save(path: streams.FilePath, network: TableNetwork) -> None:
 
 
 @dataclass
-class _Block:
+class _NetBlock:
     """What stands between braces: attributes as tokens, and the span of ``data``."""
 
     position: int
@@ -77,7 +77,7 @@ def parse(text: str, name: str = "<text>") -> TableNetwork:
     draft = Draft(scanner)
     about: dict[str, Any] = {"network": (), "variables": {}, "tables": {}}
     names: dict[str, str] = {}
-    potentials: list[tuple[list[Token], _Block]] = []
+    potentials: list[tuple[list[Token], _NetBlock]] = []
     while (token := scanner.take()).kind != "end":
         if token.kind == "word" and token.text == "discrete":
             token = scanner.take()
@@ -99,9 +99,9 @@ def parse(text: str, name: str = "<text>") -> TableNetwork:
     return draft.finish(about)
 
 
-def _read_block(scanner: Scanner, position: int) -> _Block:
+def _read_block(scanner: Scanner, position: int) -> _NetBlock:
     """Attributes up to the closing brace."""
-    block = _Block(position)
+    block = _NetBlock(position)
     scanner.expect("{")
     while not scanner.accept("}"):
         key = scanner.take()
@@ -166,7 +166,9 @@ def _listed(scanner: Scanner, tokens: list[Token], what: str) -> list[str]:
     return [token.text for token in inner]
 
 
-def _read_potential(scanner: Scanner, draft: Draft, names: dict[str, str], header: list[Token], block: _Block) -> str:
+def _read_potential(
+    scanner: Scanner, draft: Draft, names: dict[str, str], header: list[Token], block: _NetBlock
+) -> str:
     marks = [number for number, token in enumerate(header) if token.kind == "mark"]
     if not header or marks != ([1] if header[1:] else []) or (header[1:] and header[1].text != "|"):
         shown = shortened(scanner.raw(header))

@@ -26,7 +26,7 @@ def assemble(
     start: int,
     weights: Floats | None,
 ) -> Batch:
-    """The batch of some rows of settled columns; `start` is the number of its first row."""
+    """The batch of some rows of resolved columns; `start` is the number of its first row."""
     discrete, real = by_kind(domain)
     size = rows.stop - rows.start
     codes = np.empty((len(discrete), size), code_dtype(max((domain[name].card for name in discrete), default=0)))

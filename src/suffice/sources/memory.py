@@ -18,7 +18,7 @@ from suffice.sources.assembly import assemble
 from suffice.sources.base import Batch, Piece, Source, by_kind
 from suffice.sources.columns import BLOCK_ROWS, Coded, Codes, Column, blocks, holds_whole_numbers, with_whole_labels
 from suffice.sources.reduction import map_in_order
-from suffice.sources.states import Translation, settle
+from suffice.sources.states import Translation, resolve_states
 from suffice.sources.weights import check_length, check_weights
 
 Floats = NDArray[np.float64]
@@ -66,9 +66,9 @@ class MemorySource(Source):
     def _code(self, name: Hashable) -> Coded:
         if name not in self._coded:
             self._coded[name] = self.column(name).code()
-        return with_whole_labels(self._coded[name]) if name in self.whole else self._coded[name]
+        return with_whole_labels(self._coded[name]) if name in self.integer_columns else self._coded[name]
 
-    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         return frozenset(name for name in names if holds_whole_numbers(self.column(name)))
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
@@ -81,14 +81,14 @@ class MemorySource(Source):
         small = self._rows < base.BATCH_ROWS
         forms = map(self._code, discrete) if small else map_in_order(self._code, discrete, threads)
         coded = dict(zip(discrete, forms, strict=True))
-        settled = Domain(settle(v, coded[v.name]) if v.name in coded else v for v in domain.variables)
-        translations = {name: Translation(settled[name], coded[name]) for name in discrete}
+        resolved = Domain(resolve_states(v, coded[v.name]) if v.name in coded else v for v in domain.variables)
+        translations = {name: Translation(resolved[name], coded[name]) for name in discrete}
         columns = {name: self.column(name) for name in real}
         if self._rows == 0:
-            yield lambda: Batch.empty(settled)
+            yield lambda: Batch.empty(resolved)
         for rows in blocks(self._rows, base.BATCH_ROWS):
             weights = None if self._weights is None else self._weights[rows]
-            yield partial(assemble, columns, settled, translations, rows=rows, start=rows.start, weights=weights)
+            yield partial(assemble, columns, resolved, translations, rows=rows, start=rows.start, weights=weights)
 
     def _codes_of(self, domain: Domain) -> Codes | None:
         """The codes (variables, rows) of columns that hold nothing but codes; None where some column has to be coded.
@@ -97,7 +97,7 @@ class MemorySource(Source):
         """
         columns: list[Any] = []
         for variable in domain.variables:
-            columns.append(None if self.whole else self.column(variable.name).as_codes(variable))
+            columns.append(None if self.integer_columns else self.column(variable.name).as_codes(variable))
             if columns[-1] is None:
                 return None
         codes: Codes = np.concatenate(columns).reshape(len(columns), self._rows)

@@ -37,7 +37,7 @@ def places(variable: Variable, labels: Sequence[Hashable]) -> Places:
     return np.fromiter(map(place, labels), np.int64)
 
 
-def settle(variable: Variable, coded: Coded, start: int = 0) -> Variable:
+def resolve_states(variable: Variable, coded: Coded, start: int = 0) -> Variable:
     """The variable with every state that the rows hold.
 
     Declared states are closed: another value is an error that names its row (counted from `start`). States seen are
@@ -78,7 +78,7 @@ def _first_row(coded: Coded, chosen: NDArray[np.bool_]) -> int:
 
 
 class Translation:
-    """Writes the codes of a settled variable for the rows of a column."""
+    """Writes the codes of a resolved variable for the rows of a column."""
 
     def __init__(self, variable: Variable, coded: Coded) -> None:
         """Look every label up once."""
@@ -110,13 +110,13 @@ class Growing:
         self._variables = {variable.name: variable for variable in domain.variables}
         self._lock = threading.Lock()
 
-    def settle(self, name: Hashable, coded: Coded, start: int) -> Variable:
+    def resolve(self, name: Hashable, coded: Coded, start: int) -> Variable:
         """The variable with every state known so far."""
         with self._lock:
             variable = self._variables[name]
-        settled = settle(variable, coded, start)
-        if settled is variable or variable.origin != "seen":
-            return settled
+        resolved = resolve_states(variable, coded, start)
+        if resolved is variable or variable.origin != "seen":
+            return resolved
         with self._lock:
-            self._variables[name] = settle(self._variables[name], coded, start)
+            self._variables[name] = resolve_states(self._variables[name], coded, start)
             return self._variables[name]

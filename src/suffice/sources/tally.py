@@ -93,7 +93,7 @@ def tally(batch: Batch, statistics: Sequence[Statistic], missing: Missing = "rai
     counts = [key for key in statistics if type(key) is Counts]
     for statistic in statistics if batch.domain.numbers or len(counts) < len(statistics) else ():
         check_kinds(statistic, batch.domain)
-    rows = _Rows.of(batch)
+    rows = _WeightedRows.of(batch)
     if missing == "raise" and (rows.at_real or not rows.complete_codes):
         rows.refuse_gaps({name for key in statistics if type(key) is not Patterns for name in key.columns})
     if rows.size and len(counts) == len(statistics) and (together := _counts_together(rows, counts)) is not None:
@@ -134,7 +134,7 @@ def check_kinds(statistic: Statistic, domain: Domain) -> None:
             )
 
 
-class _Rows:
+class _WeightedRows:
     """The rows of a batch that carry weight, with what is known about their gaps."""
 
     def __init__(self, batch: Batch, kept: NDArray[np.intp] | None) -> None:
@@ -153,7 +153,7 @@ class _Rows:
             self.complete_codes = True
 
     @classmethod
-    def of(cls, batch: Batch) -> _Rows:
+    def of(cls, batch: Batch) -> _WeightedRows:
         if batch.weights is None or batch.weights.all():
             return cls(batch, None)
         return cls(batch, np.flatnonzero(batch.weights))
@@ -238,7 +238,7 @@ def _plan(cards: tuple[int, ...], families: tuple[tuple[int, ...], ...], rows: i
 _planned = lru_cache(maxsize=64)(plan_counts)
 
 
-def _counts_together(rows: _Rows, statistics: Sequence[Counts]) -> FamilyCounts | None:
+def _counts_together(rows: _WeightedRows, statistics: Sequence[Counts]) -> FamilyCounts | None:
     """All tables in one array, where there are no gaps, no weights, and few cells; else None."""
     if rows.weights is not None or not rows.complete_codes:
         return None
@@ -255,7 +255,7 @@ def _counts_together(rows: _Rows, statistics: Sequence[Counts]) -> FamilyCounts 
     return FamilyCounts(asked, plan.shapes, cells.astype(np.float64))
 
 
-def _counts(rows: _Rows, statistics: Sequence[Counts]) -> dict[Statistic, Answer]:
+def _counts(rows: _WeightedRows, statistics: Sequence[Counts]) -> dict[Statistic, Answer]:
     """Dense tables together through one plan, those that would be larger than the rows warrant one by one.
 
     A variable with gaps is counted with one more state, which is then cut off.
@@ -307,12 +307,12 @@ def _weight_pair(weights: Floats | None, size: int) -> Floats:
     return pair(float(size)) if weights is None else column_sums(weights[None])[:, 0]
 
 
-def _moments(rows: _Rows, statistic: Moments) -> MomentSums:
+def _moments(rows: _WeightedRows, statistic: Moments) -> MomentSums:
     values, weights, _ = rows.numbers(statistic)
     return MomentSums(*moment_sums(values, weights))
 
 
-def _moments_by(rows: _Rows, statistic: MomentsBy) -> MomentsByTable:
+def _moments_by(rows: _WeightedRows, statistic: MomentsBy) -> MomentsByTable:
     places = rows.code_places(statistic.by)
     values, weights, chosen = rows.numbers(statistic)
     codes = rows.codes if chosen is None else rows.codes[:, chosen]
@@ -320,7 +320,7 @@ def _moments_by(rows: _Rows, statistic: MomentsBy) -> MomentsByTable:
     return MomentsByTable(cells.astype(np.int32), *grouped_moment_sums(values, labels, len(cells), weights))
 
 
-def _sums(rows: _Rows, statistic: Sums) -> TermSums:
+def _sums(rows: _WeightedRows, statistic: Sums) -> TermSums:
     values, weights, chosen = rows.numbers(statistic)
     terms = np.empty((len(statistic.terms), values.shape[1]))
     for term, (name, function) in enumerate(statistic.terms):
@@ -359,7 +359,7 @@ def _sums(rows: _Rows, statistic: Sums) -> TermSums:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _patterns(rows: _Rows, statistic: Patterns) -> PatternTable:
+def _patterns(rows: _WeightedRows, statistic: Patterns) -> PatternTable:
     """Codes as int32 with -1 for a gap; with a real variable among them, all as float64 with NaN."""
     names = statistic.variables
     if all(name in rows.at_code for name in names):

@@ -78,7 +78,7 @@ def _shape_fits(shape: tuple[int, ...]) -> bool:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-class Encoder:
+class TreeEncoder:
     """Turns a tree into JSON data; arrays go where `put` puts them."""
 
     def __init__(self, put: Put) -> None:
@@ -188,7 +188,7 @@ def put_inline(array: NDArray[Any]) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-class Decoder:
+class TreeDecoder:
     """Turns JSON data back into the tree; arrays come from where `take` finds them."""
 
     def __init__(self, take: Take) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.portrait import Interval, VariableDistribution
+from suffice.fitting.report import MatchedStatistics
 
 Floats = NDArray[np.float64]
 
@@ -126,26 +127,15 @@ def line_chart(values: Sequence[float], labels: tuple[str, str], title: str, *, 
     return "".join([*parts, "</svg>"])
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Points of a chart of observed and expected statistics; `pull` and `errors` as in `MatchedStatistics`."""
-
-    names: Sequence[str]
-    observed: Floats
-    expected: Floats
-    pull: Floats | None = None
-    errors: Floats | None = None
-
-
-def diagonal_chart(pairs: Pairs, title: str) -> str:
+def diagonal_chart(matched: MatchedStatistics, title: str) -> str:
     """Observed statistics along, expected ones upwards; on the line they agree.
 
     A stroke leads from a point to where the prior puts it, and an upright one spans two standard errors to both sides.
     """
-    observed, expected = pairs.observed, pairs.expected
+    observed, expected = matched.observed, matched.expected
     none = np.zeros(len(observed))
-    ends_along = observed + (none if pairs.pull is None else pairs.pull)
-    reach = none if pairs.errors is None else 2 * pairs.errors
+    ends_along = observed + (none if matched.pull is None else matched.pull)
+    reach = none if matched.errors is None else 2 * matched.errors
     both = np.concatenate([observed, expected, ends_along, expected - reach, expected + reach])
     y = Scale.over(both, HIGH - BOTTOM, TOP)
     x = Scale.over(both, _left(y), WIDE - RIGHT)
@@ -154,7 +144,7 @@ def diagonal_chart(pairs: Pairs, title: str) -> str:
     line = f'x1="{x.at(ends[0]):.1f}" y1="{y.at(ends[0]):.1f}" x2="{x.at(ends[1]):.1f}" y2="{y.at(ends[1]):.1f}"'
     parts.append(f'<line class="diagonal" {line}/>')
     rows = (part.tolist() for part in (observed, expected, ends_along, reach))
-    for name, seen, fitted, pulled, far in zip(pairs.names, *rows, strict=True):
+    for name, seen, fitted, pulled, far in zip(matched.names, *rows, strict=True):
         if not (math.isfinite(seen) and math.isfinite(fitted)):
             continue
         along, up = f"{x.at(seen):.1f}", f"{y.at(fitted):.1f}"

@@ -192,12 +192,12 @@ def _abscissae(rows: Sequence[Sequence[Hashable]], up: Links, down: Links) -> di
     for sweep in range(2 * SWEEPS):
         last = sweep >= 2 * SWEEPS - 2
         for depth in depths if sweep % 2 == 0 else reversed(depths):
-            row, wish, weight = rows[depth], [], []
+            row, target, weight = rows[depth], [], []
             for node in rows[depth]:
                 near = [*up[node], *down[node]] if last else (up if sweep % 2 == 0 else down)[node]
-                wish.append(float(np.mean([x[m] for m in near])) if near else x[node])
+                target.append(float(np.mean([x[m] for m in near])) if near else x[node])
                 weight.append((4.0 if isinstance(node, _Bend) else 1.0) if near else 0.2)
-            x |= dict(zip(row, spread_out(np.array(wish), np.array(weight), rooms[depth]).tolist(), strict=True))
+            x |= dict(zip(row, spread_out(np.array(target), np.array(weight), rooms[depth]).tolist(), strict=True))
     return x
 
 
@@ -206,14 +206,14 @@ def _room(left: Hashable, right: Hashable) -> float:
     return _half(left) + _half(right) + (0.0 if isinstance(left, _Bend) and isinstance(right, _Bend) else gap)
 
 
-def spread_out(wish: Floats, weight: Floats, room: Floats) -> Floats:
-    """The x (n,) nearest to a wish (n,) with ``x[k + 1] - x[k] >= room[k]``: weighted least squares.
+def spread_out(target: Floats, weight: Floats, room: Floats) -> Floats:
+    """The x (n,) nearest to a target (n,) with ``x[k + 1] - x[k] >= room[k]``: weighted least squares.
 
     Less the sums of the rooms it is an isotonic regression, which pooling adjacent violators solves.
     """
-    shift = np.concatenate([[0.0], np.cumsum(room)])[: len(wish)]
+    shift = np.concatenate([[0.0], np.cumsum(room)])[: len(target)]
     blocks: list[tuple[float, float, int]] = []
-    for value, mass in zip(wish - shift, weight, strict=True):
+    for value, mass in zip(target - shift, weight, strict=True):
         block = (float(value), float(mass), 1)
         while blocks and blocks[-1][0] >= block[0]:
             before, total, size = blocks.pop()

@@ -15,7 +15,7 @@ import numpy as np
 from suffice.errors import SufficeError
 from suffice.fitting.portrait import Graph, Grid, Interval, Portrait, VariableDistribution, or_none
 from suffice.fitting.report import MatchedStatistics, Report, largest_and_even
-from suffice.views.charts import Pairs, density_chart, diagonal_chart, interval_chart, line_chart
+from suffice.views.charts import density_chart, diagonal_chart, interval_chart, line_chart
 from suffice.views.drawing import draw_graph
 from suffice.views.explorer import Explorer, explorer_of
 from suffice.views.layout import place_graph
@@ -313,10 +313,8 @@ def _moments(report: Report, portrait: Portrait) -> str:
         return _section("certificate", "Certificate", table, note=str(error))
     if matched is None or not len(matched.names):
         return _section("certificate", "Certificate", table)
-    kept = largest_and_even(matched.gaps, MOST_POINTS)
-    rest = [None if part is None else part[kept] for part in (matched.pull, matched.errors)]
-    drawn = Pairs([matched.names[index] for index in kept], matched.observed[kept], matched.expected[kept], *rest)
-    chart = diagonal_chart(drawn, "Observed and expected statistics")
+    chosen = matched.select(largest_and_even(matched.gaps, MOST_POINTS))
+    chart = diagonal_chart(chosen, "Observed and expected statistics")
     figure = f"<figure>{chart}<figcaption>{html.escape(_caption_of(matched))}</figcaption></figure>"
     return _section(
         "certificate", "Observed and expected, and the certificate", f'<div class="figure-row">{figure}{table}</div>'
