@@ -17,7 +17,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "suffice"
 # stand lower, because engines and solvers know them.
 LADDER = (
     {"array_types", "errors"},
-    {"options", "double_double", "records", "registry"},
+    {"records"},
+    {"options", "double_double", "registry"},
     {"checks"},
     {"kernels", "storage"},
     {"domain"},

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice import double_double
-from suffice.domain import MOST_AXES as MOST_AXES
-from suffice.domain import Domain
+from suffice.domain import MOST_AXES, Domain
 from suffice.double_double import RESIDUE
 from suffice.errors import DataError, FileFormatError, MergeError, SizeError, listing
+from suffice.records import set_fields
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -90,8 +90,8 @@ def check_moments_left(before: Any, left: Any, *, gone: bool) -> None:
     """Raise where moments after a subtraction cannot be those of rows; `gone` where no weight is left of them."""
     held, rest = ([getattr(moments, name) for name in moments.pairs] for moments in (before, left))
     if not (double_double.vanished(held, rest) if gone else double_double.scatter_is_left(held, rest)):
-        found = "sums without rows" if gone else "negative squares"
-        raise MergeError(f"Taking these rows out would leave {found}: they were never in.")
+        remainder = "sums without rows" if gone else "negative squares"
+        raise MergeError(f"Taking these rows out would leave {remainder}: they were never in.")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class CountTable:
 
     def __init__(self, shape: tuple[int, ...], values: Floats, cells: Integers | None = None) -> None:
         """Keep all at once, which is quicker than field by field in a frozen class."""
-        self.__dict__.update(shape=shape, values=values, cells=cells)
+        set_fields(self, shape=shape, values=values, cells=cells)
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> CountTable:
@@ -210,7 +210,7 @@ class CountTable:
             table[np.ix_(*places)] = self.values
             return CountTable.of(table)
         cells, values = self.items()
-        moved = np.stack([place[cells[:, axis]] for axis, place in enumerate(places)], axis=1)
+        moved = np.stack([codes[cells[:, axis]] for axis, codes in enumerate(places)], axis=1)
         return CountTable.sparse(shape, *_summed(moved, values))
 
     def _normal(self) -> CountTable:
@@ -437,10 +437,10 @@ class PatternTable:
     def __sub__(self, other: PatternTable) -> PatternTable:
         """Rows taken out; a negative weight is an error."""
         rows = np.concatenate([self.rows, other.rows])
-        found, before = _summed(rows, np.concatenate([self.weights, 0.0 * other.weights]))
+        distinct, before = _summed(rows, np.concatenate([self.weights, 0.0 * other.weights]))
         _, after = _summed(rows, np.concatenate([self.weights, -other.weights]))
         after = without_residue(after, before, "weight of a row")
-        return PatternTable(found[after > 0], after[after > 0])
+        return PatternTable(distinct[after > 0], after[after > 0])
 
     def __mul__(self, factor: float) -> PatternTable:
         """Every weight times a factor; rows of no weight vanish."""

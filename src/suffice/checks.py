@@ -30,13 +30,13 @@ def whole_number(value: Any, name: str, least: int | None = 1, *, otherwise: str
     3
     """
     try:
-        found = None if isinstance(value, bool | np.bool_) else operator.index(value)
+        whole = None if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:
-        found = None
-    if found is None or (least is not None and found < least):
+        whole = None
+    if whole is None or (least is not None and whole < least):
         bound = "" if least is None else f" of at least {least}"
         raise _refusal(name, value, f"a whole number{bound}", otherwise)
-    return found
+    return whole
 
 
 def number(value: Any, name: str, least: float = -math.inf, *, otherwise: str = "") -> float:

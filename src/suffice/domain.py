@@ -13,7 +13,7 @@ import operator
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from suffice.errors import (
     listing,
     shortened,
 )
-from suffice.records import record, replace
+from suffice.records import record, replace, set_fields
 
 Kind = Literal["discrete", "real", "count"]
 Origin = Literal["declared", "category", "seen"]
@@ -134,6 +134,9 @@ class Variable:
     states: tuple[Hashable, ...] = ()
     origin: Origin = "seen"
 
+    #: Whether it is the one variable of its name and states; see `_shared`.
+    _is_shared: ClassVar[bool] = False
+
     def __init__(self, name: Hashable, kind: Kind, states: tuple[Hashable, ...] = (), origin: Origin = "seen") -> None:
         """Check that states belong to a discrete variable and differ."""
         if kind not in ("discrete", "real", "count"):
@@ -144,29 +147,29 @@ class Variable:
         if len(codes) != len(states):
             raise OptionError(f"Variable {name!r} declares a state twice: {listing(states)}. States must differ.")
         # At once: a fit makes many variables, and setting the fields of a frozen class one by one takes longer.
-        self.__dict__.update(name=name, kind=kind, states=states, origin=origin, _codes=codes)
+        set_fields(self, name=name, kind=kind, states=states, origin=origin, _codes=codes)
 
     @classmethod
     def discrete(cls, name: Hashable, states: Iterable[Hashable], origin: Origin = "declared") -> Variable:
         """A variable with the given states, in the given order."""
         if isinstance(states, str):
             raise OptionError(f"The states of {name!r} are the string {states!r}; give a list of states.")
-        found = tuple(states)
-        types = set(map(type, found))
+        labels = tuple(states)
+        types = set(map(type, labels))
         if not types <= _PLAIN_TYPES:
-            found = tuple(map(as_python, found))
-            if any(map(is_gap, found)):
+            labels = tuple(map(as_python, labels))
+            if any(map(is_gap, labels)):
                 raise OptionError(f"The states of {name!r} contain a gap (None or NaN); a gap is not a state.")
-        elif len(types) == 1 and len(found) <= _FEW_STATES and type(name) is str and cls is Variable:
-            return _shared(name, types.pop(), found, origin)
-        return cls(name, "discrete", found, origin)
+        elif len(types) == 1 and len(labels) <= _FEW_STATES and type(name) is str and cls is Variable:
+            return _shared(name, types.pop(), labels, origin)
+        return cls(name, "discrete", labels, origin)
 
     @classmethod
     def of_texts(cls, name: Hashable, states: tuple[str, ...], origin: Origin = "declared") -> Variable:
         """A variable whose states are known to be texts that differ, such as a vocabulary: nothing is checked."""
-        found = object.__new__(cls)
-        found.__dict__.update(name=name, kind="discrete", states=states, origin=origin)
-        return found
+        made = object.__new__(cls)
+        set_fields(made, name=name, kind="discrete", states=states, origin=origin)
+        return made
 
     @cached_property
     def _codes(self) -> dict[Hashable, int]:
@@ -273,9 +276,9 @@ class Variable:
 @lru_cache(maxsize=4096)
 def _shared(name: str, kind: type, states: tuple[Hashable, ...], origin: Origin) -> Variable:
     """The one variable of that name with these states, all of one plain type: ``1`` and ``True`` are equal keys."""
-    found = Variable(name, "discrete", states, origin)
-    found.__dict__["_is_shared"] = True
-    return found
+    made = Variable(name, "discrete", states, origin)
+    set_fields(made, _is_shared=True)
+    return made
 
 
 class Domain(Mapping[Hashable, Variable]):
@@ -288,14 +291,14 @@ class Domain(Mapping[Hashable, Variable]):
 
     def __init__(self, variables: Iterable[Variable] = ()) -> None:
         """Keep the variables in order; names must differ."""
-        found: dict[Hashable, Variable] = {}
+        by_name: dict[Hashable, Variable] = {}
         for variable in variables:
             if not isinstance(variable, Variable):
                 raise OptionError(f"A Domain holds Variables; found {variable!r}. Use Variable.discrete(name, states).")
-            if variable.name in found:
+            if variable.name in by_name:
                 raise OptionError(f"Two variables are named {variable.name!r}; names must differ.")
-            found[variable.name] = variable
-        self._keep(found)
+            by_name[variable.name] = variable
+        self._keep(by_name)
 
     @classmethod
     def of(cls, variables: Sequence[Variable]) -> Domain:
@@ -305,7 +308,7 @@ class Domain(Mapping[Hashable, Variable]):
         known = _DOMAINS.get(key)
         if known is None:
             known = cls(variables)
-            if all("_is_shared" in variable.__dict__ for variable in variables):
+            if all(variable._is_shared for variable in variables):
                 if len(_DOMAINS) >= _MOST_DOMAINS:
                     _DOMAINS.clear()
                 _DOMAINS[key] = known
@@ -386,12 +389,12 @@ class Domain(Mapping[Hashable, Variable]):
     def names_of(self, variables: Any) -> list[Hashable]:
         """One name or several, as a list of known names; a tuple that is itself a name is one name."""
         several = isinstance(variables, list) or (isinstance(variables, tuple) and variables not in self)
-        found: list[Hashable] = list(variables) if several else [variables]
-        for name in found:
+        names: list[Hashable] = list(variables) if several else [variables]
+        for name in names:
             self[name]
-        if len(set(found)) != len(found):
-            raise OptionError(f"A variable is asked for twice: {listing(found)}.")
-        return found
+        if len(set(names)) != len(names):
+            raise OptionError(f"A variable is asked for twice: {listing(names)}.")
+        return names
 
     def select(self, names: Iterable[Hashable]) -> Domain:
         """The named variables, in the order asked."""
@@ -404,11 +407,11 @@ class Domain(Mapping[Hashable, Variable]):
         if asked == self.names:
             return self
         known = self._variables
-        found = {name: known[name] if name in known else self[name] for name in asked}
-        if len(found) != len(asked):
+        chosen = {name: known[name] if name in known else self[name] for name in asked}
+        if len(chosen) != len(asked):
             raise OptionError(f"A variable is asked for twice: {listing(asked)}.")
         selected = Domain.__new__(Domain)
-        selected._keep(found)
+        selected._keep(chosen)
         kept[asked] = selected
         return selected
 

@@ -57,9 +57,9 @@ class MomentsByTable:
         """Centred cross-products (k, d, d)."""
         return double_double.centred(self.weight_pair, self.total_pair, self.cross_pair)
 
-    def at(self, place: int) -> MomentSums:
+    def at(self, cell: int) -> MomentSums:
         """The moments of one joint state, by its place in `cells`."""
-        return MomentSums(*(getattr(self, name)[:, place] for name in self.pairs))
+        return MomentSums(*(getattr(self, name)[:, cell] for name in self.pairs))
 
     def pooled(self) -> MomentSums:
         """The moments of all rows together."""
@@ -155,8 +155,8 @@ def _distinct(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
     columns = np.ascontiguousarray(cells.T)
     cards = [int(column.max(initial=-1)) + 1 for column in columns]
-    found, labels = label_codes(columns, cards, range(len(columns))) if len(cells) else (cells, np.empty(0, np.intp))
-    return found.astype(np.int32), labels
+    distinct, labels = label_codes(columns, cards, range(len(columns))) if len(cells) else (cells, np.empty(0, np.intp))
+    return distinct.astype(np.int32), labels
 
 
 def _together(tables: Sequence[MomentsByTable], combine: Any, also: Integers | None = None) -> MomentsByTable:
@@ -164,11 +164,11 @@ def _together(tables: Sequence[MomentsByTable], combine: Any, also: Integers | N
     cells, labels = _distinct(np.concatenate([*(t.cells for t in tables), *([] if also is None else [also])]))
     ends = np.cumsum([0, *(len(t) for t in tables)])
 
-    def spread(at: int, name: str) -> Floats:
-        part: Floats = getattr(tables[at], name)
+    def spread(table: int, name: str) -> Floats:
+        part: Floats = getattr(tables[table], name)
         wide = np.zeros((2, len(cells), *part.shape[2:]))
-        wide[:, labels[ends[at] : ends[at + 1]]] = part
+        wide[:, labels[ends[table] : ends[table + 1]]] = part
         return wide
 
-    sums = (reduce(combine, [spread(at, name) for at in range(len(tables))]) for name in MomentsByTable.pairs)
+    sums = (reduce(combine, [spread(table, name) for table in range(len(tables))]) for name in MomentsByTable.pairs)
     return MomentsByTable(cells, *sums)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
+from suffice.records import fields_of, set_fields
 
 
 def doubles(values: Any) -> NDArray[np.float64]:
@@ -18,10 +20,10 @@ def doubles(values: Any) -> NDArray[np.float64]:
 
     NumPy by itself takes the real part of complex numbers, the count of seconds of dates and what a text spells.
     """
-    found = np.asarray(values)
-    if found.dtype.kind in "cmMSUV":
-        raise TypeError(f"{found.dtype} is no type of real numbers")
-    return np.asarray(found, dtype=np.float64)
+    array = np.asarray(values)
+    if array.dtype.kind in "cmMSUV":
+        raise TypeError(f"{array.dtype} is no type of real numbers")
+    return np.asarray(array, dtype=np.float64)
 
 
 def own_options(names: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def own_options(names: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in names.items() if name not in ("self", "__class__")}
 
 
-class Optioned:
+class Parameterized:
     """Options in the constructor, kept as they were given.
 
     Subclasses call ``super().__init__(**options)`` with every argument of their own constructor.
@@ -38,13 +40,16 @@ class Optioned:
     #: Options that say what the object is: when one of them changes, what was learned is another thing's.
     _defining: ClassVar[frozenset[str]] = frozenset({"structure"})
 
+    #: The options by name; none before the constructor has run.
+    _options: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(self, **options: Any) -> None:
         """Keep the options as they were given."""
         self._options = options
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Options are set by `set_params`: an option written to directly would be read by nobody."""
-        if name in self.__dict__.get("_options", ()):
+        if name in self._options:
             raise OptionError(
                 f"{name} is an option of {type(self).__name__}: write set_params({name}=...) and fit again."
             )
@@ -57,12 +62,12 @@ class Optioned:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The options; with `deep` also those of options that have options, as ``prior__alpha``."""
-        found = {name: self._options[name] for name in self._option_names()}
+        options = {name: self._options[name] for name in self._option_names()}
         if deep:
-            for name, value in list(found.items()):
+            for name, value in list(options.items()):
                 if hasattr(value, "get_params") and not isinstance(value, type):
-                    found |= {f"{name}__{inner}": option for inner, option in value.get_params().items()}
-        return found
+                    options |= {f"{name}__{inner}": option for inner, option in value.get_params().items()}
+        return options
 
     def set_params(self, **options: Any) -> Self:
         """Change options; those of a prior as ``prior__alpha=2``. What was learned stays until the next `fit`."""
@@ -82,8 +87,8 @@ class Optioned:
             merged[outer] = copy.copy(merged[outer]).set_params(**inside)
         fresh = type(self)(**merged)
         if self._defining & options.keys():
-            self.__dict__.clear()
-        self.__dict__.update(fresh.__dict__)
+            fields_of(self).clear()
+        set_fields(self, **fields_of(fresh))
         return self
 
     def clone(self) -> Self:

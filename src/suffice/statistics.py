@@ -210,7 +210,7 @@ class FamilyCounts(Mapping[Statistic, CountTable]):
         ends = accumulate(map(math.prod, self.shapes), initial=0)
         parts = zip(self.families, self.shapes, pairwise(ends), strict=True)
         return {
-            Counts(names): CountTable(shape, self.cells[slice(*place)].reshape(shape)) for names, shape, place in parts
+            Counts(names): CountTable(shape, self.cells[slice(*span)].reshape(shape)) for names, shape, span in parts
         }
 
     def __getitem__(self, question: Statistic) -> CountTable:
@@ -370,11 +370,11 @@ class Summary:
             answers[key] = key.answer_type.from_plain(entry["answer"], key.columns, domain, size)
         if len(answers) != len(plain["answers"]):
             raise FileFormatError("A summary answers a question twice.")
-        found = cls(domain, answers, rows, float(weight))
+        summary = cls(domain, answers, rows, float(weight))
         # Files of older versions do not say.
-        if plain.get("holds_rows", found.holds_rows) is not found.holds_rows:
+        if plain.get("holds_rows", summary.holds_rows) is not summary.holds_rows:
             raise FileFormatError(f"A summary says holds_rows: {plain['holds_rows']!r}, and its answers say otherwise.")
-        return found
+        return summary
 
 
 def empty_summary(domain: Domain, statistics: Sequence[Statistic]) -> Summary:

@@ -33,13 +33,13 @@ class Table:
         self._domain = domain
         # What a table shows may be the parameters of a model, which nobody changes by writing into a table.
         try:
-            self._values = found = doubles(values).view()
+            self._values = numbers = doubles(values).view()
         except (TypeError, ValueError):
             raise OptionError(
                 f"The values over {listing(domain.names)} are {shortened(values)}; expected numbers."
             ) from None
-        found.flags.writeable = False
-        if found.shape != domain.shape(domain.names):
+        numbers.flags.writeable = False
+        if numbers.shape != domain.shape(domain.names):
             raise OptionError(
                 f"The values have shape {self._values.shape}; the variables {listing(domain.names)} have "
                 f"{domain.shape(domain.names)} states."
@@ -49,9 +49,9 @@ class Table:
     def over(cls, domain: Domain, values: Floats) -> Table:
         """A table of a view (shape of the domain) that nobody else writes to; it is read-only from now on."""
         values.setflags(write=False)
-        found = object.__new__(cls)
-        found._domain, found._values = domain, values
-        return found
+        table = object.__new__(cls)
+        table._domain, table._values = domain, values
+        return table
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -89,14 +89,14 @@ class Table:
         for name in named:
             self._domain[name]
         rest = [name for name in self.variables if name not in named]
-        found = self._values[index]
-        return Table(self._domain.select(rest), found) if rest else float(found)
+        inside = self._values[index]
+        return Table(self._domain.select(rest), inside) if rest else float(inside)
 
     def items(self) -> Iterator[tuple[tuple[Hashable, ...], float]]:
         """Every joint state with its value, last variable fastest."""
         lists = [variable.states for variable in self._domain.variables]
-        for place in np.ndindex(*self._values.shape):
-            yield tuple(states[code] for states, code in zip(lists, place, strict=True)), float(self._values[place])
+        for cell in np.ndindex(*self._values.shape):
+            yield tuple(states[code] for states, code in zip(lists, cell, strict=True)), float(self._values[cell])
 
     # -- reshaping ---------------------------------------------------------------------------------------------------
 
@@ -227,10 +227,10 @@ class Table:
         *outer, last = self._domain.variables or (Variable.discrete("", [""]),)
         head = [str(v.name) for v in outer] + [f"{last.name}={s}" if last.name != "" else "value" for s in last.states]
         rows = self._values.reshape(-1, last.card)
-        places = np.ndindex(*(v.card for v in outer))
+        cells = np.ndindex(*(v.card for v in outer))
         body = [
-            [str(v.states[code]) for v, code in zip(outer, place, strict=True)] + [f"{value:.4g}" for value in row]
-            for place, row in zip(places, rows[:SHOWN], strict=False)
+            [str(v.states[code]) for v, code in zip(outer, codes, strict=True)] + [f"{value:.4g}" for value in row]
+            for codes, row in zip(cells, rows[:SHOWN], strict=False)
         ]
         return head, body, len(rows) - len(body)
 

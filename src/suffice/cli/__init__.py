@@ -67,7 +67,7 @@ def _run(arguments: list[str]) -> int:
     return 0
 
 
-def _show_warning(message: Warning | str, *place: object, **more: object) -> None:
+def _show_warning(message: Warning | str, *details: object, **more: object) -> None:
     print(f"suffice: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
@@ -78,8 +78,8 @@ def _sentence(error: Exception) -> str:
     text = " ".join(str(error).split())
     if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)
-        found = " ".join(error.format_message().split())
-        text = f"{found.rstrip('.')}. See {'suffice' if context is None else context.command_path} --help."
+        message = " ".join(error.format_message().split())
+        text = f"{message.rstrip('.')}. See {'suffice' if context is None else context.command_path} --help."
     elif isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     elif not isinstance(error, SufficeError):

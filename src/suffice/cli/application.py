@@ -79,9 +79,9 @@ def rows(data: Sequence[str]) -> Iterator[Any]:
 
         with tempfile.TemporaryDirectory() as folder:
             path = str(_stdin(Path(folder)))
-            found = [path if item == "-" else item for item in given]
+            paths = [path if item == "-" else item for item in given]
             try:
-                yield path if len(found) == 1 else found
+                yield path if len(paths) == 1 else paths
             except SufficeError as error:
                 raise type(error)(str(error).replace(repr(path), "that came from stdin")) from None
         return
@@ -93,9 +93,9 @@ def rows(data: Sequence[str]) -> Iterator[Any]:
 
 def _stdin(folder: Path) -> Path:
     """The bytes of stdin in a file whose ending tells whether they are gzipped."""
-    found = sys.stdin.buffer.read()
-    path = folder / ("stdin.csv.gz" if found.startswith(b"\x1f\x8b") else "stdin.csv")
-    path.write_bytes(found)
+    content = sys.stdin.buffer.read()
+    path = folder / ("stdin.csv.gz" if content.startswith(b"\x1f\x8b") else "stdin.csv")
+    path.write_bytes(content)
     return path
 
 
@@ -111,10 +111,12 @@ def summed(paths: Sequence[str | Path]) -> Any:
 
     total: Any = None
     for path in paths:
-        found = sf.read(path)
-        if not isinstance(found, sf.Summary):
-            raise OptionError(f"{path} holds a {type(found).__name__}, not a summary. Make one with suffice summarize.")
-        total = found if total is None else total + found
+        summary = sf.read(path)
+        if not isinstance(summary, sf.Summary):
+            raise OptionError(
+                f"{path} holds a {type(summary).__name__}, not a summary. Make one with suffice summarize."
+            )
+        total = summary if total is None else total + summary
     return total
 
 
@@ -126,11 +128,11 @@ def read_model(path: Path) -> Any:
 
     if not path.suffix and not path.exists():  # Else its ending would be called unknown.
         raise OptionError(f"There is no file {str(path)!r}. Check the path and the folder it is read from.")
-    found = sf.read(path)
-    if not isinstance(found, FactorNetwork):
-        return found
+    model = sf.read(path)
+    if not isinstance(model, FactorNetwork):
+        return model
     potentials: dict[Any, Any] = {}
-    for scope, table in found.factors:
+    for scope, table in model.factors:
         potentials[scope] = potentials[scope] * table if scope in potentials else table
-    states = {variable.name: list(variable.states) for variable in found.domain.variables}
+    states = {variable.name: list(variable.states) for variable in model.domain.variables}
     return sf.MarkovNetwork.from_potentials({s: t for s, t in potentials.items() if s}, states=states)

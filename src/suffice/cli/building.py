@@ -10,14 +10,14 @@ from typing import Any
 
 import suffice as sf
 from suffice.cli.commands import seen
-from suffice.cli.structures import Structure
+from suffice.cli.structures import GivenStructure
 from suffice.errors import OptionError
 
 GRAPHS = ("bayes", "markov", "gaussian")
 
 
 @dataclass(frozen=True)
-class Wish:
+class FitOptions:
     """Options of a fit as they came from the command line; those left out are not handed on."""
 
     kind: str | None = None
@@ -32,13 +32,13 @@ class Wish:
 
     def options(self, *, prior: Any = None) -> dict[str, Any]:
         """Keyword arguments for a constructor."""
-        found: dict[str, Any] = {"progress": self.progress} if self.progress else {}
+        options: dict[str, Any] = {"progress": self.progress} if self.progress else {}
         for name, value in (("estimate", self.estimate), ("solver", self.solver), ("random_state", self.seed)):
             if value is not None:
-                found[name] = value
+                options[name] = value
         if prior is not None:
-            found["prior"] = prior
-        return found | {name: as_value(text) for name, text in self.further.items()}
+            options["prior"] = prior
+        return options | {name: as_value(text) for name, text in self.further.items()}
 
     def check(self, kind: str) -> None:
         """Refuse what only networks and graphs have."""
@@ -57,15 +57,15 @@ def as_value(text: str) -> Any:
 
 def pairs(items: Sequence[str], what: str) -> dict[str, str]:
     """``name=value`` items by name."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for item in items:
         name, equals, value = item.partition("=")
         if not (name and equals):
             raise OptionError(f"{what} {item!r}: expected name=value.")
-        if name in found:
-            raise OptionError(f"{what} says {name!r} twice: {found[name]!r} and {value!r}. Say it once.")
-        found[name] = value
-    return found
+        if name in values:
+            raise OptionError(f"{what} says {name!r} twice: {values[name]!r} and {value!r}. Say it once.")
+        values[name] = value
+    return values
 
 
 def read_options(items: Sequence[str]) -> dict[str, Any]:
@@ -75,13 +75,13 @@ def read_options(items: Sequence[str]) -> dict[str, Any]:
 
 def read_states(items: Sequence[str]) -> dict[str, Any]:
     """Declared states by variable, from ``NAME=a,b,c``, ``NAME=real`` or JSON files with such a dict."""
-    found: dict[str, Any] = {}
+    states: dict[str, Any] = {}
     for item in items:
         if "=" not in item:
-            found |= _states_file(Path(item))
+            states |= _states_file(Path(item))
     for name, text in pairs([item for item in items if "=" in item], "--states").items():
-        found[name] = text if text in ("real", "count") else _listed(text)
-    return found
+        states[name] = text if text in ("real", "count") else _listed(text)
+    return states
 
 
 def _listed(text: str) -> list[Any]:
@@ -97,38 +97,38 @@ def hidden_states(text: str) -> Any:
 
 def _states_file(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        states = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         raise OptionError(f"--states {str(path)!r} is not JSON; expected a dict such as {_EXAMPLE}.") from None
-    if not isinstance(found, dict) or not all(isinstance(states, list | str) for states in found.values()):
+    if not isinstance(states, dict) or not all(isinstance(one, list | str) for one in states.values()):
         raise OptionError(f"--states {str(path)!r} holds no states by variable; expected a dict such as {_EXAMPLE}.")
-    return found
+    return states
 
 
 _EXAMPLE = '{"rain": ["no", "yes"], "depth": "real"}'
 
 
-def build_graph(structure: Structure, wish: Wish, data: Any = None) -> Any:
+def build_graph(structure: GivenStructure, chosen: FitOptions, data: Any = None) -> Any:
     """An unfitted network or graph; data say whether lines join numbers or states."""
-    kind = wish.kind or _kind_of(structure, data)
+    kind = chosen.kind or _kind_of(structure, data)
     _check_kind(structure, kind)
-    wish = replace(wish, states={**structure.states, **wish.states})
+    chosen = replace(chosen, states={**structure.states, **chosen.states})
     if kind == "bayes":
-        return _bayesian(structure, wish)
+        return _bayesian(structure, chosen)
     if kind == "gaussian":
-        if wish.states or wish.hidden:
+        if chosen.states or chosen.hidden:
             raise OptionError("A GaussianGraph is about numbers and takes no --states and no --hidden.")
         source: Any = structure.model if structure.model is not None else list(structure.cliques)
         nodes = None if structure.model is not None else _names(structure)
-        return made(sf.GaussianGraph, source, nodes, **wish.options(prior=weights_prior(wish.prior)))
+        return made(sf.GaussianGraph, source, nodes, **chosen.options(prior=weights_prior(chosen.prior)))
     terms: Any = (
         structure.model if structure.model is not None else [*structure.cliques, *((n,) for n in structure.alone)]
     )
-    options = _with_states(wish.options(prior=weights_prior(wish.prior)), wish)
-    return made(sf.MarkovNetwork, terms, **_with_hidden(options, wish))
+    options = _with_states(chosen.options(prior=weights_prior(chosen.prior)), chosen)
+    return made(sf.MarkovNetwork, terms, **_with_hidden(options, chosen))
 
 
-def _check_kind(structure: Structure, kind: str) -> None:
+def _check_kind(structure: GivenStructure, kind: str) -> None:
     """Refuse edges of one kind for a model of the other."""
     structure.directed  # noqa: B018  Both kinds at once are refused first.
     if kind == "bayes" and structure.cliques:
@@ -139,13 +139,13 @@ def _check_kind(structure: Structure, kind: str) -> None:
         raise OptionError(f"The structure has arrows ({arrow}), and --model {kind} takes lines, as in 'A -- B'.")
 
 
-def _with_states(options: dict[str, Any], wish: Wish) -> dict[str, Any]:
-    return options | {"states": dict(wish.states)} if wish.states else options
+def _with_states(options: dict[str, Any], chosen: FitOptions) -> dict[str, Any]:
+    return options | {"states": dict(chosen.states)} if chosen.states else options
 
 
-def _with_hidden(options: dict[str, Any], wish: Wish) -> dict[str, Any]:
-    found = {name: hidden_states(text) for name, text in wish.hidden.items()}
-    return options | {"hidden": found} if found else options
+def _with_hidden(options: dict[str, Any], chosen: FitOptions) -> dict[str, Any]:
+    hidden = {name: hidden_states(text) for name, text in chosen.hidden.items()}
+    return options | {"hidden": hidden} if hidden else options
 
 
 #: Options that no text can spell.
@@ -162,12 +162,12 @@ def made(cls: Any, *arguments: Any, **options: Any) -> Any:
     return cls(*arguments, **options)
 
 
-def _names(structure: Structure) -> list[str]:
+def _names(structure: GivenStructure) -> list[str]:
     named = [name for clique in structure.cliques for name in clique]
     return list(dict.fromkeys([*named, *structure.alone]))
 
 
-def _kind_of(structure: Structure, data: Any) -> str:
+def _kind_of(structure: GivenStructure, data: Any) -> str:
     model = structure.model
     if model is not None:
         portrait = seen(model)
@@ -188,20 +188,20 @@ def _all_real(names: list[str], data: Any) -> bool:
 
 def domain_of(data: Any, names: Sequence[Any]) -> sf.Domain:
     """What some columns of rows, or of a summary, hold; columns that are not there are left out."""
-    from suffice.fitting.summaries import settled_domain
+    from suffice.fitting.summaries import resolved_domain
     from suffice.sources import open_source
 
     if isinstance(data, sf.Summary):
         return data.domain
     source = open_source(data)
-    return settled_domain(source, dict.fromkeys(name for name in names if name in source.columns))
+    return resolved_domain(source, dict.fromkeys(name for name in names if name in source.columns))
 
 
-def _bayesian(structure: Structure, wish: Wish) -> Any:
-    prior = wish.prior
-    found = _linear_prior(prior) if prior is not None and prior.startswith("linear:") else counts_prior(prior)
-    options = _with_hidden(_with_states(wish.options(prior=found), wish), wish)
-    if prior is not None and ":" in prior and isinstance(found, str):
+def _bayesian(structure: GivenStructure, chosen: FitOptions) -> Any:
+    prior = chosen.prior
+    read = _linear_prior(prior) if prior is not None and prior.startswith("linear:") else counts_prior(prior)
+    options = _with_hidden(_with_states(chosen.options(prior=read), chosen), chosen)
+    if prior is not None and ":" in prior and isinstance(read, str):
         options["equivalent_sample_size"] = _rows_of_prior(prior)
     source: Any = structure.model
     if source is None:

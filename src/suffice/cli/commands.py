@@ -15,14 +15,14 @@ from suffice.fitting.estimator import Estimator
 from suffice.fitting.portrait import Portrait
 
 if TYPE_CHECKING:
-    from suffice.cli.building import Wish
+    from suffice.cli.building import FitOptions
 
 #: Columns of an answer by name.
 Columns = dict[Any, Any]
 
 
 @dataclass(frozen=True)
-class Form:
+class ReadingOptions:
     """What the options of a command say about rows and answers; what was not said is empty."""
 
     weight: str | None = None
@@ -75,15 +75,15 @@ class ModelCommands:
     # -- learning ----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def fit(cls, files: Sequence[str], wish: Wish, form: Form) -> Any:
+    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> Any:
         """A fitted model."""
-        raise OptionError(f"--model {wish.kind} cannot be fitted from the command line.")
+        raise OptionError(f"--model {chosen.kind} cannot be fitted from the command line.")
 
     @classmethod
-    def summarize(cls, files: Sequence[str], wish: Wish, form: Form) -> Any:
+    def summarize(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> Any:
         """The statistics that a fit needs."""
         raise OptionError(
-            f"--model {wish.kind!r}: a summary holds counts and sums; expected bayes, markov, gaussian or chain."
+            f"--model {chosen.kind!r}: a summary holds counts and sums; expected bayes, markov, gaussian or chain."
         )
 
     # -- asking ------------------------------------------------------------------------------------------------------
@@ -92,15 +92,15 @@ class ModelCommands:
         """P(variables | given)."""
         raise OptionError(f"{self.who} has no variables to ask about; this needs a network or a graph.")
 
-    def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
+    def score(self, data: Sequence[str], reading: ReadingOptions) -> dict[str, float]:
         """Mean log-likelihood and, where the kind has them, further figures."""
         raise OptionError(f"{self.who} has no likelihood of rows; score takes a fitted model.")
 
-    def predict(self, data: Sequence[str], form: Form) -> Columns:
+    def predict(self, data: Sequence[str], reading: ReadingOptions) -> Columns:
         """Predicted columns of all rows."""
         raise OptionError(f"{self.who} predicts nothing from other columns.")
 
-    def sample(self, n: int, form: Form) -> Columns:
+    def sample(self, n: int, reading: ReadingOptions) -> Columns:
         """`n` rows drawn from the model."""
         raise OptionError(f"{self.who} cannot be sampled from.")
 
@@ -114,27 +114,27 @@ class ModelCommands:
 class ByRows(ModelCommands):
     """A model of single rows, which says how probable they are."""
 
-    def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
+    def score(self, data: Sequence[str], reading: ReadingOptions) -> dict[str, float]:
         """Mean log-likelihood of a row."""
-        form.check(self.who, "weight", "columns")
-        named = {"columns": list(form.columns)} if form.columns else {}
-        with rows(data) as found:
-            return {"score": float(self.model.score(found, form.weight, **named))}
+        reading.check(self.who, "weight", "columns")
+        named = {"columns": list(reading.columns)} if reading.columns else {}
+        with rows(data) as opened:
+            return {"score": float(self.model.score(opened, reading.weight, **named))}
 
 
 class DistributionCommands(ByRows):
     """A distribution of one column or of several."""
 
-    def sample(self, n: int, form: Form) -> Columns:
+    def sample(self, n: int, reading: ReadingOptions) -> Columns:
         """`n` rows drawn from the distribution."""
-        form.check(self.who, "seed")
-        found = np.asarray(self.model.sample(n, random_state=form.seed))
+        reading.check(self.who, "seed")
+        drawn = np.asarray(self.model.sample(n, random_state=reading.seed))
         names = self.portrait.columns
-        if found.ndim == 1:
-            return {names[0] if names else "x": found}
-        return {name: found[:, at] for at, name in enumerate(names or range(found.shape[1]))}
+        if drawn.ndim == 1:
+            return {names[0] if names else "x": drawn}
+        return {name: drawn[:, column] for column, name in enumerate(names or range(drawn.shape[1]))}
 
 
-def seen(found: Any) -> Portrait:
+def seen(content: Any) -> Portrait:
     """What there is to see of what a file holds; of what is no model, its name."""
-    return found.portrait() if isinstance(found, Estimator) else Portrait(type(found).__name__)
+    return content.portrait() if isinstance(content, Estimator) else Portrait(type(content).__name__)

@@ -7,8 +7,8 @@ from typing import Any
 
 import suffice as sf
 from suffice.cli.application import rows
-from suffice.cli.building import Wish, build_graph, pairs
-from suffice.cli.commands import ByRows, Columns, Form
+from suffice.cli.building import FitOptions, build_graph, pairs
+from suffice.cli.commands import ByRows, Columns, ReadingOptions
 from suffice.cli.structures import read_structure
 from suffice.errors import OptionError, listing
 
@@ -17,22 +17,22 @@ class GraphCommands(ByRows):
     """A network or a graph, whose variables, states and values come as text; a Bayesian network unless a subclass."""
 
     @classmethod
-    def fit(cls, files: Sequence[str], wish: Wish, form: Form) -> Any:
+    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> Any:
         """A fitted network or graph of the structure in the first file."""
-        structure = cls._structure(files, form)
+        structure = cls._structure(files, reading)
         with rows(files[1:]) as data:
-            return build_graph(structure, wish, data).fit(data, form.weight)
+            return build_graph(structure, chosen, data).fit(data, reading.weight)
 
     @classmethod
-    def summarize(cls, files: Sequence[str], wish: Wish, form: Form) -> Any:
+    def summarize(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> Any:
         """The statistics that its fit needs."""
-        structure = cls._structure(files, form)
+        structure = cls._structure(files, reading)
         with rows(files[1:]) as data:
-            return sf.summarize(build_graph(structure, wish, data), data, form.weight)
+            return sf.summarize(build_graph(structure, chosen, data), data, reading.weight)
 
     @staticmethod
-    def _structure(files: Sequence[str], form: Form) -> Any:
-        form.check("A network or a graph", "weight")
+    def _structure(files: Sequence[str], reading: ReadingOptions) -> Any:
+        reading.check("A network or a graph", "weight")
         if len(files) < 2:
             raise OptionError(f"Expected STRUCTURE and DATA; found only {files[0]!r}.")
         return read_structure(files[0])
@@ -57,22 +57,22 @@ class GraphCommands(ByRows):
 
     def evidence(self, given: Sequence[str]) -> dict[Hashable, Any]:
         """What is known, by variable: the state that is printed as the text, the number, or weights of states."""
-        found: dict[Hashable, Any] = {}
+        known: dict[Hashable, Any] = {}
         for item in given:
             name, value = self._cut(item)
-            if name in found:
+            if name in known:
                 raise OptionError(f"--given says {name!r} twice. Say it once; weights of states are NAME=a:0.8,b:0.2.")
-            found[name] = self._value(name, value)
-        return found
+            known[name] = self._value(name, value)
+        return known
 
     def _cut(self, item: str) -> tuple[Hashable, str]:
         """Variable and value of ``name=value``, where the name may hold the sign too: the longest known name counts."""
         parts = item.split("=")
         names = {str(node): node for node in self.nodes}
-        for at in range(len(parts) - 1, 0, -1):
-            name = "=".join(parts[:at])
+        for cut in range(len(parts) - 1, 0, -1):
+            name = "=".join(parts[:cut])
             if name in names:
-                return self.named(name), "=".join(parts[at:])
+                return self.named(name), "=".join(parts[cut:])
         ((first, value),) = pairs([item], "--given").items()
         return self.named(first), value
 
@@ -97,24 +97,24 @@ class GraphCommands(ByRows):
         names = [self.named(text) for text in variables]
         return self.model.query(names if len(names) > 1 else names[0], given=self.evidence(given) or None)
 
-    def predict(self, data: Sequence[str], form: Form) -> Columns:
+    def predict(self, data: Sequence[str], reading: ReadingOptions) -> Columns:
         """The most probable state of the target, or the mean of a real one; with `proba` all probabilities."""
-        form.check(self.who, "target", "proba", "further")
-        if form.target is None:
+        reading.check(self.who, "target", "proba", "further")
+        if reading.target is None:
             raise OptionError(f"Say which variable to predict with --target; the model has {listing(self.nodes)}.")
-        name = self.named(form.target)
-        with rows(data) as found:
-            if not form.proba:
-                return {str(name): self.model.predict(found, name)}
+        name = self.named(reading.target)
+        with rows(data) as opened:
+            if not reading.proba:
+                return {str(name): self.model.predict(opened, name)}
             if not self.states(name):
                 raise OptionError(f"{name!r} is real and has no probabilities of states; leave out --proba.")
-            shares = self.model.predict_proba(found, name)
+            shares = self.model.predict_proba(opened, name)
         return {str(state): shares[:, k] for k, state in enumerate(self.states(name))}
 
-    def sample(self, n: int, form: Form) -> Columns:
+    def sample(self, n: int, reading: ReadingOptions) -> Columns:
         """`n` rows, given what is known."""
-        form.check(self.who, "given", "seed")
-        return dict(self.model.sample(n, self.evidence(form.given) or None, random_state=form.seed))
+        reading.check(self.who, "given", "seed")
+        return dict(self.model.sample(n, self.evidence(reading.given) or None, random_state=reading.seed))
 
     def table(self, name: str) -> Any:
         """The table of a node."""

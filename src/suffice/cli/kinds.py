@@ -66,10 +66,10 @@ for _kind, _load in (
 
 def commands_for(kind: str) -> type[ModelCommands]:
     """The commands of a kind that ``--model`` names."""
-    found = COMMANDS.find(kind)
-    if found is None:
+    commands = COMMANDS.find(kind)
+    if commands is None:
         raise OptionError(f"--model {kind!r}: expected one of {', '.join(COMMANDS.names())}.")
-    return found
+    return commands
 
 
 def commands_of(model: Any) -> ModelCommands:
@@ -92,19 +92,19 @@ def description(model: Any, *, for_programs: bool = False) -> dict[str, Any]:
         shown = asked if for_programs else ", ".join(asked)
         return {"model": "Summary", "rows": model.rows, "weight": model.weight, "statistics": shown}
     portrait = seen(model)
-    found = {"model": portrait.title} | _structure(portrait, for_programs=for_programs)
+    facts = {"model": portrait.title} | _structure(portrait, for_programs=for_programs)
     for name, fact in portrait.facts.items():
-        found[name] = ", ".join(map(str, fact)) if isinstance(fact, tuple) and not for_programs else fact
+        facts[name] = ", ".join(map(str, fact)) if isinstance(fact, tuple) and not for_programs else fact
     size = _size(portrait)
     if size is not None:
-        found |= {"n_params": size, "parameters": portrait.parameters() if for_programs else portrait.text()}
+        facts |= {"n_params": size, "parameters": portrait.parameters() if for_programs else portrait.text()}
     if portrait.notes:
-        found["notes"] = portrait.notes if for_programs else "; ".join(map(str, portrait.notes))
+        facts["notes"] = portrait.notes if for_programs else "; ".join(map(str, portrait.notes))
     try:
-        found["report"] = model.report_
+        facts["report"] = model.report_
     except NotFittedError:
         pass
-    return found
+    return facts
 
 
 def _structure(portrait: Portrait, *, for_programs: bool) -> dict[str, Any]:
@@ -113,19 +113,19 @@ def _structure(portrait: Portrait, *, for_programs: bool) -> dict[str, Any]:
     if graph is None:
         return {}
     nodes, edges = graph.nodes, graph.edges
-    found: dict[str, Any] = {"variables": len(nodes), "edges": len(edges)}
+    facts: dict[str, Any] = {"variables": len(nodes), "edges": len(edges)}
     if for_programs:
-        return found | {"structure": {"nodes": nodes, "edges": edges}}
+        return facts | {"structure": {"nodes": nodes, "edges": edges}}
     mark = " -> " if graph.directed else " -- "
     shown = "; ".join(mark.join(map(str, edge)) for edge in edges[:MOST_EDGES])
     rest = f"; ... ({len(edges) - MOST_EDGES} more)" if len(edges) > MOST_EDGES else ""
-    return found | {"structure": shown + rest}
+    return facts | {"structure": shown + rest}
 
 
 def _size(portrait: Portrait) -> int | None:
     """The number of parameters; None where there are none yet."""
     try:
-        found = portrait.n_params()
+        size = portrait.n_params()
     except (NotFittedError, NotImplementedError):
         return None
-    return None if found is None else int(found)
+    return None if size is None else int(size)

@@ -84,10 +84,10 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a model; the help of the command is `_FIT`."""
-    from suffice.cli.building import Wish, pairs, read_states
-    from suffice.cli.commands import Form
+    from suffice.cli.building import FitOptions, pairs, read_states
+    from suffice.cli.commands import ReadingOptions
 
-    wish = Wish(
+    chosen = FitOptions(
         kind=model,
         prior=prior,
         estimate=estimate,
@@ -98,9 +98,11 @@ def fit(
         seed=seed,
         progress=sys.stderr.isatty() if progress is None else progress,
     )
-    form = Form(weight=weight, response=response, group=group, order=order, columns=tuple(column or ()), label=label)
+    reading = ReadingOptions(
+        weight=weight, response=response, group=group, order=order, columns=tuple(column or ()), label=label
+    )
     _check_targets(output, report, model)
-    _finish(_commands(model).fit(files, wish, form), output, report, json)
+    _finish(_commands(model).fit(files, chosen, reading), output, report, json)
 
 
 def _check_targets(output: Path | None, report: Path | None, kind: str | None) -> None:
@@ -167,21 +169,21 @@ def summarize(
     Sites can share them in place of rows; `merge` adds them up, and `fit` takes them as data. Gaps, hidden variables
     and GLM nodes need the distinct rows themselves: such a file is written with --with-rows only.
     """
-    from suffice.cli.building import Wish, pairs, read_states
-    from suffice.cli.commands import Form
+    from suffice.cli.building import FitOptions, pairs, read_states
+    from suffice.cli.commands import ReadingOptions
     from suffice.cli.showing import say
     from suffice.errors import OptionError, listing
     from suffice.formats import write
 
-    wish = Wish(
+    chosen = FitOptions(
         kind=model,
         hidden=pairs(hidden or [], "--hidden"),
         states=read_states(states or []),
         further=pairs(option or [], "--option"),
         progress=sys.stderr.isatty(),
     )
-    form = Form(weight=weight, group=group, order=order, columns=tuple(column or ()))
-    summary = _commands(model).summarize(files, wish, form)
+    reading = ReadingOptions(weight=weight, group=group, order=order, columns=tuple(column or ()))
+    summary = _commands(model).summarize(files, chosen, reading)
     if summary.holds_rows and not with_rows:
         raise OptionError(
             f"The file would hold the distinct rows of {listing(summary.row_columns)}: gaps, hidden variables and GLM "
@@ -190,9 +192,9 @@ def summarize(
         )
     write(summary, output)
     answers = len(summary.answers)
-    said = {"rows": summary.rows, "weight": summary.weight, "statistics": answers, "holds_rows": summary.holds_rows}
+    facts = {"rows": summary.rows, "weight": summary.weight, "statistics": answers, "holds_rows": summary.holds_rows}
     kept = f"{summary.rows:,} rows in {answers} statistic{'s' * (answers != 1)}, written to {output}"
-    say({**said, "file": str(output)}, as_json=json, text=kept + _warned(summary))
+    say({**facts, "file": str(output)}, as_json=json, text=kept + _warned(summary))
 
 
 def _warned(summary: Any) -> str:
@@ -217,9 +219,9 @@ def merge(
 
     total = summed(summaries)
     write(total, output)
-    said = {"rows": total.rows, "weight": total.weight, "holds_rows": total.holds_rows, "file": str(output)}
+    facts = {"rows": total.rows, "weight": total.weight, "holds_rows": total.holds_rows, "file": str(output)}
     text = f"{total.rows:,} rows of {len(summaries)} summaries, written to {output}"
-    say(said, as_json=json, text=text + _warned(total))
+    say(facts, as_json=json, text=text + _warned(total))
 
 
 @app.command()
@@ -238,7 +240,7 @@ def plan(
 
     Width of the junction tree, bytes, and the method that would be chosen.
     """
-    from suffice.cli.building import GRAPHS, Wish, pairs, read_states
+    from suffice.cli.building import GRAPHS, FitOptions, pairs, read_states
     from suffice.cli.planning import describe_plan
     from suffice.cli.showing import lines, say
     from suffice.cli.structures import read_structure
@@ -249,11 +251,11 @@ def plan(
     each = numbers[-1] if numbers else 2
     if model is not None and model not in GRAPHS:
         raise OptionError(f"--model {model!r}: expected one of {', '.join(GRAPHS)}; the others have no plan.")
-    wish = Wish(kind=model, states=declared, hidden=pairs(hidden or [], "--hidden"))
+    chosen = FitOptions(kind=model, states=declared, hidden=pairs(hidden or [], "--hidden"))
     opened = read_structure(structure)
     if not data:
-        found = describe_plan(opened, None, wish, each)
+        facts = describe_plan(opened, None, chosen, each)
     else:
         with rows(data) as given:
-            found = describe_plan(opened, given, wish, each)
-    say(found, as_json=json, text=lines(found))
+            facts = describe_plan(opened, given, chosen, each)
+    say(facts, as_json=json, text=lines(facts))

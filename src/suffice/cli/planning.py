@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.cli.building import Wish, build_graph, hidden_states
-from suffice.cli.structures import Structure
+from suffice.cli.building import FitOptions, build_graph, hidden_states
+from suffice.cli.structures import GivenStructure
 from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import plan_tree
 from suffice.engines.memory import default_limit, in_words
@@ -24,7 +24,7 @@ _FLOAT = 8
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownVariables:
     """What is known of the variables: those with states and how many, those that are real, those with gaps."""
 
     cards: dict[Hashable, int]
@@ -33,35 +33,35 @@ class Known:
     assumed: tuple[Hashable, ...] = field(default=())
 
 
-def describe_plan(structure: Structure, data: Any, wish: Wish, each: int) -> dict[str, Any]:
+def describe_plan(structure: GivenStructure, data: Any, chosen: FitOptions, each: int) -> dict[str, Any]:
     """Width, memory and method; states are declared, come from the file or the rows, or are `each` for a variable."""
-    model = build_graph(structure, wish, data)
+    model = build_graph(structure, chosen, data)
     portrait: Portrait = model.portrait()
-    found: dict[str, Any] = {"model": portrait.title, "variables": len(model.nodes), "edges": len(model.edges)}
+    facts: dict[str, Any] = {"model": portrait.title, "variables": len(model.nodes), "edges": len(model.edges)}
     if portrait.kind == "gaussian":
-        return found | _gaussian(model)
-    known = _known(model, data, wish, each)
+        return facts | _gaussian(model)
+    known = _known(model, data, chosen, each)
     directed = portrait.kind == "bayes"
     scopes = _scopes(model, directed)
     if known.real:
-        found["real variables"] = len(known.real)
+        facts["real variables"] = len(known.real)
     parts = [tuple(name for name in scope if name in known.cards) for scope in scopes]
     if known.cards:
         tree = plan_tree(known.cards, [part for part in parts if part], limit_bytes=_NO_LIMIT)
-        found |= {"width": max(tree.width, 0), "largest table": tree.largest}
+        facts |= {"width": max(tree.width, 0), "largest table": tree.largest}
     size = (tree.bytes if known.cards else 0) + _moments(scopes, known)
     fits = size <= default_limit()
-    found |= {"bytes": size, "memory": in_words(size)}
-    hidden = tuple(wish.hidden)
+    facts |= {"bytes": size, "memory": in_words(size)}
+    hidden = tuple(chosen.hidden)
     if directed:
-        found["method"] = _directed(known, hidden, fits)
+        facts["method"] = _directed(known, hidden, fits)
     else:
-        found["method"] = _undirected(parts, known, hidden, fits)
+        facts["method"] = _undirected(parts, known, hidden, fits)
     if known.assumed:
-        found["assumed"] = (
+        facts["assumed"] = (
             f"{each} states of {listing(known.assumed, 5)}; give rows, --states, or a file with states, to know"
         )
-    return found
+    return facts
 
 
 def _gaussian(model: Any) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _gaussian(model: Any) -> dict[str, Any]:
     scopes = [*((node,) for node in model.nodes), *model.edges]
     tree = plan_tree(dict.fromkeys(model.nodes, 2), scopes, limit_bytes=_NO_LIMIT)
     size = 2 * _FLOAT * len(model.nodes) ** 2
-    way = "closed form: the graph is chordal" if model.is_chordal else "regression of each node on its neighbours"
+    way = "closed reading: the graph is chordal" if model.is_chordal else "regression of each node on its neighbours"
     return {"width": max(tree.width, 0), "bytes": size, "memory": in_words(size), "method": way}
 
 
@@ -79,28 +79,28 @@ def _scopes(model: Any, directed: bool) -> list[tuple[Hashable, ...]]:
     return [term if isinstance(term, tuple) else term.variables for term in model.terms]
 
 
-def _known(model: Any, data: Any, wish: Wish, each: int) -> Known:
+def _known(model: Any, data: Any, chosen: FitOptions, each: int) -> KnownVariables:
     """What declarations and rows tell about the variables."""
     stated: Mapping[Any, Any] | None = model.get_params(deep=False)["states"]
     # A Bayesian network may have the states of the network that gave it its structure.
     declared: Mapping[Any, Any] = model._declared if isinstance(model, sf.BayesianNetwork) else stated or {}
-    variables: dict[Hashable, Variable] = {name: declare(name, found) for name, found in declared.items()}
-    variables |= {name: _hidden(name, text) for name, text in wish.hidden.items()}
+    variables: dict[Hashable, Variable] = {name: declare(name, states) for name, states in declared.items()}
+    variables |= {name: _hidden(name, text) for name, text in chosen.hidden.items()}
     gaps: tuple[Hashable, ...] = ()
     if data is not None:
-        named = [name for name in model.nodes if name not in wish.hidden]
+        named = [name for name in model.nodes if name not in chosen.hidden]
         domain, gaps = _seen(data, named, variables)
         variables |= {name: domain[name] for name in named}
     real = tuple(name for name in model.nodes if name in variables and _is_real(variables[name]))
     cards = {name: variable.card for name, variable in variables.items() if variable.card and name not in real}
     assumed = tuple(name for name in model.nodes if name not in cards and name not in real)
     whole = {name: cards.get(name, each) for name in model.nodes if name not in real}
-    return Known(whole, real, gaps, assumed)
+    return KnownVariables(whole, real, gaps, assumed)
 
 
 def _hidden(name: Hashable, text: str) -> Variable:
-    found = hidden_states(text)
-    return declare(name, list(range(found)) if isinstance(found, int) else found)
+    states = hidden_states(text)
+    return declare(name, list(range(states)) if isinstance(states, int) else states)
 
 
 def _is_real(variable: Variable) -> bool:
@@ -111,14 +111,14 @@ def _seen(
     data: Any, names: Sequence[Hashable], declared: Mapping[Hashable, Variable]
 ) -> tuple[Domain, tuple[Hashable, ...]]:
     """What some columns of the rows hold, and those of them with gaps."""
-    from suffice.fitting.summaries import settled_domain
+    from suffice.fitting.summaries import resolved_domain
     from suffice.sources import open_source
 
     if isinstance(data, sf.Summary):
         return data.domain, ()
     source, gaps = open_source(data), set()
     source.check_columns(names)
-    domain = settled_domain(source, {name: declared.get(name) for name in names})
+    domain = resolved_domain(source, {name: declared.get(name) for name in names})
     for batch in source.batches(domain):
         domain = domain.merge(batch.domain)
         for name, codes in zip(batch.discrete, batch.codes, strict=True):
@@ -127,7 +127,7 @@ def _seen(
     return domain, tuple(name for name in names if name in gaps)
 
 
-def _moments(scopes: Sequence[tuple[Hashable, ...]], known: Known) -> int:
+def _moments(scopes: Sequence[tuple[Hashable, ...]], known: KnownVariables) -> int:
     """Bytes of the cross products of real families, one matrix for each state of their discrete parents."""
     total, real = 0, set(known.real)
     for scope in scopes:
@@ -138,7 +138,7 @@ def _moments(scopes: Sequence[tuple[Hashable, ...]], known: Known) -> int:
     return total
 
 
-def _directed(known: Known, hidden: Sequence[Hashable], fits: bool) -> str:
+def _directed(known: KnownVariables, hidden: Sequence[Hashable], fits: bool) -> str:
     if hidden or known.gaps:
         why = [f"{listing(hidden, 3)} hidden"] * bool(hidden) + [f"gaps in {listing(known.gaps, 3)}"] * bool(known.gaps)
         return f"EM with exact expectations ({'; '.join(why)})" + ("" if fits else "; which do not fit in memory")
@@ -148,13 +148,15 @@ def _directed(known: Known, hidden: Sequence[Hashable], fits: bool) -> str:
     return way + ("" if fits else "; exact queries and EM do not fit in memory")
 
 
-def _undirected(scopes: list[Any], known: Known, hidden: Sequence[Hashable], fits: bool) -> str:
+def _undirected(scopes: list[Any], known: KnownVariables, hidden: Sequence[Hashable], fits: bool) -> str:
     from suffice.models.markov.learning import OWN_SOLVERS
 
     if not fits:
         return "stochastic maximum likelihood (solver='sml') or pseudo-likelihood: exact inference does not fit"
-    found = decompose(scopes, known.cards)
-    key, why = ("closed-form", "the model is decomposable") if found.tree is not None else ("ipf", str(found.reason))
+    decomposition = decompose(scopes, known.cards)
+    key, why = "closed-form", "the model is decomposable"
+    if decomposition.tree is None:
+        key, why = "ipf", str(decomposition.reason)
     if hidden or known.gaps:
         return f"EM with exact expectations; each step by {OWN_SOLVERS[key].title} (chosen: {why})"
     return f"{OWN_SOLVERS[key].title} (chosen: {why})"

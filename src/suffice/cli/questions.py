@@ -79,14 +79,14 @@ def score(
     Of a row, of a step in a chain or hmm, of a sequence in a crf; natural logarithm.
     """
     from suffice.cli.building import read_options
-    from suffice.cli.commands import Form
+    from suffice.cli.commands import ReadingOptions
     from suffice.cli.kinds import commands_of
     from suffice.cli.showing import lines, say
 
-    read = Form(weight=weight, response=response, group=group, order=order, columns=tuple(column or ()))
-    form = replace(read, further=read_options(option or []))
-    found = commands_of(read_model(model)).score(data, form)
-    say(found, as_json=json, text=repr(found["score"]) if len(found) == 1 else lines(found))
+    read = ReadingOptions(weight=weight, response=response, group=group, order=order, columns=tuple(column or ()))
+    reading = replace(read, further=read_options(option or []))
+    figures = commands_of(read_model(model)).score(data, reading)
+    say(figures, as_json=json, text=repr(figures["score"]) if len(figures) == 1 else lines(figures))
 
 
 @app.command()
@@ -109,13 +109,13 @@ def predict(
     Of an hmm the states, of a crf the labels, of a chain what follows each sequence.
     """
     from suffice.cli.building import read_options
-    from suffice.cli.commands import Form
+    from suffice.cli.commands import ReadingOptions
     from suffice.cli.kinds import commands_of
     from suffice.cli.showing import write_rows
 
-    read = Form(group=group, order=order, columns=tuple(column or ()), target=target, proba=proba)
-    form = replace(read, further=read_options(option or []))
-    write_rows(commands_of(read_model(model)).predict(data, form), output, as_json=json)
+    read = ReadingOptions(group=group, order=order, columns=tuple(column or ()), target=target, proba=proba)
+    reading = replace(read, further=read_options(option or []))
+    write_rows(commands_of(read_model(model)).predict(data, reading), output, as_json=json)
 
 
 @app.command()
@@ -132,12 +132,12 @@ def sample(
     json: Json = False,
 ) -> None:
     """Draw rows from a fitted model."""
-    from suffice.cli.commands import Form
+    from suffice.cli.commands import ReadingOptions
     from suffice.cli.kinds import commands_of
     from suffice.cli.showing import write_rows
 
-    form = Form(given=tuple(given or ()), seed=seed, length=length, data=tuple(data or ()))
-    write_rows(commands_of(read_model(model)).sample(n, form), output, as_json=json)
+    reading = ReadingOptions(given=tuple(given or ()), seed=seed, length=length, data=tuple(data or ()))
+    write_rows(commands_of(read_model(model)).sample(n, reading), output, as_json=json)
 
 
 @app.command()
@@ -151,12 +151,12 @@ def convert(
     from suffice.cli.showing import say
     from suffice.formats import write
 
-    found = read_model(source)
-    write(found, target)
-    portrait = seen(found)
+    model = read_model(source)
+    write(model, target)
+    portrait = seen(model)
     notes = portrait.notes
-    said = {"model": portrait.title, "file": str(target), "notes": notes}
-    say(said, as_json=json, text="\n".join([f"written to {target}", *(f"note: {note}" for note in notes)]))
+    facts = {"model": portrait.title, "file": str(target), "notes": notes}
+    say(facts, as_json=json, text="\n".join([f"written to {target}", *(f"note: {note}" for note in notes)]))
 
 
 @app.command()
@@ -165,12 +165,12 @@ def show(model: Model, json: Json = False) -> None:
     from suffice.cli.kinds import description
     from suffice.cli.showing import lines, say
 
-    found = description(read_model(model), for_programs=json)
+    facts = description(read_model(model), for_programs=json)
     if json:
-        say({name: part.to_dict() if name == "report" else part for name, part in found.items()}, as_json=True)
+        say({name: part.to_dict() if name == "report" else part for name, part in facts.items()}, as_json=True)
         return
-    last = [str(found.pop(name, "")) for name in ("parameters", "report")]
-    say(found, as_json=False, text="\n\n".join([lines(found), *filter(None, last)]))
+    last = [str(facts.pop(name, "")) for name in ("parameters", "report")]
+    say(facts, as_json=False, text="\n\n".join([lines(facts), *filter(None, last)]))
 
 
 @app.command()

@@ -10,8 +10,8 @@ import numpy as np
 
 import suffice as sf
 from suffice.cli.application import rows
-from suffice.cli.building import Wish, made, weights_prior
-from suffice.cli.commands import Columns, Form, ModelCommands, call
+from suffice.cli.building import FitOptions, made, weights_prior
+from suffice.cli.commands import Columns, ModelCommands, ReadingOptions, call
 from suffice.cli.texts import columns_in_memory
 from suffice.errors import OptionError, require
 
@@ -30,36 +30,36 @@ def _read_formula(text: str) -> tuple[str | None, list[str] | None, str | None]:
     return simple[1], None if terms == "." else [name.strip() for name in terms.split("+")], None
 
 
-def _with_rows(found: Any) -> Any:
-    if isinstance(found, sf.Summary):
+def _with_rows(data: Any) -> Any:
+    if isinstance(data, sf.Summary):
         raise OptionError("A GLM needs rows; a summary keeps sums that are not enough for it.")
-    return found
+    return data
 
 
-def _in_memory(found: Any) -> Any:
+def _in_memory(data: Any) -> Any:
     """The rows as a frame, which readers of formulas want."""
     pandas = require("pandas", extra="all", purpose="A formula")
-    return pandas.DataFrame(columns_in_memory(_with_rows(found))[1]).infer_objects()
+    return pandas.DataFrame(columns_in_memory(_with_rows(data))[1]).infer_objects()
 
 
 class RegressionCommands(ModelCommands):
     """A GLM."""
 
     @classmethod
-    def fit(cls, files: Sequence[str], wish: Wish, form: Form) -> sf.GLM:
+    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> sf.GLM:
         """A fitted GLM."""
-        wish.check("glm")
-        form.check("--model glm", "weight", "response", "columns")
-        options = wish.options(prior=weights_prior(wish.prior))
+        chosen.check("glm")
+        reading.check("--model glm", "weight", "response", "columns")
+        options = chosen.options(prior=weights_prior(chosen.prior))
         if "estimate" in options:
             raise OptionError("--model glm takes no --estimate; with a prior it finds the MAP estimate.")
         sides = {name: str(options.pop(name)) for name in _SIDES if name in options}
         formula, data = (files[0], files[1:]) if "~" in files[0] else (None, files)
         if not data:
             raise OptionError(f"Expected DATA after the formula {formula!r}; found none.")
-        response, columns = form.response, list(form.columns) or None
+        response, columns = reading.response, list(reading.columns) or None
         if formula is not None:
-            if form.response is not None or form.columns:
+            if reading.response is not None or reading.columns:
                 raise OptionError("Give a formula, or --response and --column, not both.")
             response, columns, formula = _read_formula(formula)
         elif response is None:
@@ -68,48 +68,48 @@ class RegressionCommands(ModelCommands):
             options["formula"] = formula
         model: sf.GLM = made(sf.GLM, **options)
         with rows(data) as given:
-            found = _in_memory(given) if formula else _with_rows(given)
-            return model.fit(found, response, form.weight, columns=columns, **sides)
+            table = _in_memory(given) if formula else _with_rows(given)
+            return model.fit(table, response, reading.weight, columns=columns, **sides)
 
-    def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
+    def score(self, data: Sequence[str], reading: ReadingOptions) -> dict[str, float]:
         """Mean log-likelihood of a row."""
-        form.check(self.who, "weight", "response", "further")
-        response = form.response or self.model.response_
+        reading.check(self.who, "weight", "response", "further")
+        response = reading.response or self.model.response_
         if response is None:
             raise OptionError("Say which column is the response with --response; the model does not keep its name.")
-        with rows(data) as found:
-            sides = {name: str(value) for name, value in form.further.items()}
-            return {"score": float(self.model.score(self._rows(found), response, form.weight, **sides))}
+        with rows(data) as opened:
+            sides = {name: str(value) for name, value in reading.further.items()}
+            return {"score": float(self.model.score(self._rows(opened), response, reading.weight, **sides))}
 
-    def _rows(self, found: Any) -> Any:
-        return _with_rows(found) if self.model.get_params(deep=False)["formula"] is None else _in_memory(found)
+    def _rows(self, opened: Any) -> Any:
+        return _with_rows(opened) if self.model.get_params(deep=False)["formula"] is None else _in_memory(opened)
 
-    def predict(self, data: Sequence[str], form: Form) -> Columns:
+    def predict(self, data: Sequence[str], reading: ReadingOptions) -> Columns:
         """Means, or the likeliest label of a response with labels; with `proba` the probabilities of labels."""
-        form.check(self.who, "proba", "further")
+        reading.check(self.who, "proba", "further")
         labels = self.model.classes_ if self.model.family_name_ in ("binomial", "multinomial", "ordinal") else None
         with rows(data) as given:
-            found = self._rows(given)
-            if form.proba:
-                shares = call(self.model.predict_proba, found, **form.further)
+            table = self._rows(given)
+            if reading.proba:
+                shares = call(self.model.predict_proba, table, **reading.further)
                 names = labels if labels is not None else range(shares.shape[1])
-                return {str(name): shares[:, at] for at, name in enumerate(names)}
-            kind = {} if labels is None or "kind" in form.further else {"kind": "class"}
-            values = np.asarray(call(self.model.predict, found, **kind, **form.further))
+                return {str(name): shares[:, column] for column, name in enumerate(names)}
+            kind = {} if labels is None or "kind" in reading.further else {"kind": "class"}
+            values = np.asarray(call(self.model.predict, table, **kind, **reading.further))
         if values.ndim == 1:
             return {"prediction": values}
-        named = ("prediction", "low", "high") if "interval" in form.further else range(values.shape[1])
-        return {str(name): values[:, at] for at, name in zip(range(values.shape[1]), named, strict=True)}
+        named = ("prediction", "low", "high") if "interval" in reading.further else range(values.shape[1])
+        return {str(name): values[:, column] for column, name in zip(range(values.shape[1]), named, strict=True)}
 
-    def sample(self, n: int, form: Form) -> Columns:
+    def sample(self, n: int, reading: ReadingOptions) -> Columns:
         """One response for each of the rows, `n` times."""
-        form.check(self.who, "seed", "data")
-        if not form.data:
+        reading.check(self.who, "seed", "data")
+        if not reading.data:
             raise OptionError("A GLM draws responses for given rows; name them after the model.")
-        generator = np.random.default_rng(form.seed)
-        with rows(form.data) as given:
-            found = self._rows(given)
-            drawn = np.array([np.asarray(self.model.sample(found, generator)) for _ in range(max(n, 1))])
+        generator = np.random.default_rng(reading.seed)
+        with rows(reading.data) as given:
+            table = self._rows(given)
+            drawn = np.array([np.asarray(self.model.sample(table, generator)) for _ in range(max(n, 1))])
         size = drawn.shape[1]
         places = {"draw": np.repeat(np.arange(len(drawn)), size), "row": np.tile(np.arange(size), len(drawn))}
         return places | {"response": drawn.reshape(-1)}

@@ -50,10 +50,10 @@ def _answer(value: Any) -> Any:
         return {name: dict(zip(value.columns, plain(row), strict=True)) for name, row in value.rows}
     if not isinstance(value, GaussianJoint | JointGaussian | Mixture):
         return str(value)
-    found = {"variables": plain(value.names), "mean": plain(value.mean), "covariance": plain(value.covariance)}
+    parts = {"variables": plain(value.names), "mean": plain(value.mean), "covariance": plain(value.covariance)}
     if isinstance(value, Mixture):
-        found |= {"weights": plain(value.weights), "means": plain(value.means), "covariances": plain(value.covariances)}
-    return found
+        parts |= {"weights": plain(value.weights), "means": plain(value.means), "covariances": plain(value.covariances)}
+    return parts
 
 
 def lines(values: Mapping[str, Any]) -> str:
@@ -82,10 +82,10 @@ def _text(value: Any) -> str:
     table = np.column_stack([value.weights, value.means, spreads])
     whole = [[1.0, *value.mean, *np.sqrt(np.diagonal(value.covariance))]] if len(table) > 1 else []
     rows = [head, *([f"{number:.6g}" for number in row] for row in [*table, *whole])]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     shown = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    said = f"mixture of {len(table)} normal laws; the last line is that of all of them" if whole else "a normal law"
-    return "\n".join([said, *shown])
+    title = f"mixture of {len(table)} normal laws; the last line is that of all of them" if whole else "a normal law"
+    return "\n".join([title, *shown])
 
 
 def write_rows(columns: Mapping[Any, Any], output: Path | None, *, as_json: bool) -> None:

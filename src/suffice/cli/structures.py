@@ -24,7 +24,7 @@ EXPECTED = (
 
 
 @dataclass(frozen=True)
-class Structure:
+class GivenStructure:
     """Edges as written, or the model of a file.
 
     `arrows` are (parent, child); `cliques` are sets of variables joined without direction; `alone` are names by
@@ -50,7 +50,7 @@ class Structure:
         return not self.cliques
 
 
-def read_structure(text: str) -> Structure:
+def read_structure(text: str) -> GivenStructure:
     """The structure in a file, or in the text itself."""
     path = Path(text)
     if text == "-":
@@ -64,7 +64,7 @@ def read_structure(text: str) -> Structure:
     return parse_edges(text)
 
 
-def _from_file(path: Path) -> Structure:
+def _from_file(path: Path) -> GivenStructure:
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(".csv"):
         return _from_csv(path)
@@ -75,7 +75,7 @@ def _from_file(path: Path) -> Structure:
     if name.endswith(".uai"):
         return _numbered(sf.read(path))
     if name.endswith(_MODELS):
-        return Structure(model=sf.read(path))
+        return GivenStructure(model=sf.read(path))
     return parse_edges(_text_of(path))
 
 
@@ -90,40 +90,40 @@ def _text_of(path: Path) -> str:
             raise OptionError(f"{path} is not text in UTF-8 (byte {error.start + 1}). {EXPECTED}.") from None
 
 
-def _numbered(found: Any) -> Structure:
+def _numbered(network: Any) -> GivenStructure:
     """The structure of a UAI file, which has numbers for names: columns of rows are named 0, 1, 2 and so on."""
-    if isinstance(found, FactorNetwork):
-        states = {str(variable.name): list(variable.states) for variable in found.domain.variables}
-        scopes = dict.fromkeys(tuple(map(str, scope)) for scope, _ in found.factors if scope)
-        return Structure(cliques=tuple(scopes), states=states)
-    arrows = tuple((str(parent), str(child)) for parent, child in found.edges)
-    states = {str(node): list(found.states(node)) for node in found.nodes}
-    return Structure(arrows=arrows, alone=tuple(states), states=states)
+    if isinstance(network, FactorNetwork):
+        states = {str(variable.name): list(variable.states) for variable in network.domain.variables}
+        scopes = dict.fromkeys(tuple(map(str, scope)) for scope, _ in network.factors if scope)
+        return GivenStructure(cliques=tuple(scopes), states=states)
+    arrows = tuple((str(parent), str(child)) for parent, child in network.edges)
+    states = {str(node): list(network.states(node)) for node in network.nodes}
+    return GivenStructure(arrows=arrows, alone=tuple(states), states=states)
 
 
-def _plain_json(path: Path) -> Structure | None:
+def _plain_json(path: Path) -> GivenStructure | None:
     """Edges or parents in a JSON file that is not one of this library's; None where it is."""
     try:
-        found = json.loads(_text_of(path))
+        content = json.loads(_text_of(path))
     except json.JSONDecodeError as error:
         raise OptionError(f"{path} is not JSON: {error}.") from None
-    if isinstance(found, list) and all(isinstance(edge, list) for edge in found):
-        return Structure(arrows=tuple(_pair(edge, path) for edge in found))
-    if not isinstance(found, dict) or not found:
+    if isinstance(content, list) and all(isinstance(edge, list) for edge in content):
+        return GivenStructure(arrows=tuple(_pair(edge, path) for edge in content))
+    if not isinstance(content, dict) or not content:
         return None
-    if isinstance(found.get("edges"), list):
-        directed = found.get("directed", True)
-        wrong = [edge for edge in found["edges"] if not isinstance(edge, list)]
+    if isinstance(content.get("edges"), list):
+        directed = content.get("directed", True)
+        wrong = [edge for edge in content["edges"] if not isinstance(edge, list)]
         if wrong:
             raise OptionError(f'{path} holds the edge {wrong[0]!r}; expected a list of names, as in ["A", "B"].')
-        edges = tuple(tuple(map(str, edge)) for edge in found["edges"])
-        alone = tuple(map(str, found.get("nodes", ())))
+        edges = tuple(tuple(map(str, edge)) for edge in content["edges"])
+        alone = tuple(map(str, content.get("nodes", ())))
         if directed:
-            return Structure(arrows=tuple(_pair(list(edge), path) for edge in edges), alone=alone)
-        return Structure(cliques=edges, alone=alone)
-    if all(isinstance(parents, list) for parents in found.values()):
-        arrows = tuple((str(parent), child) for child, parents in found.items() for parent in parents)
-        return Structure(arrows=arrows, alone=tuple(found))
+            return GivenStructure(arrows=tuple(_pair(list(edge), path) for edge in edges), alone=alone)
+        return GivenStructure(cliques=edges, alone=alone)
+    if all(isinstance(parents, list) for parents in content.values()):
+        arrows = tuple((str(parent), child) for child, parents in content.items() for parent in parents)
+        return GivenStructure(arrows=arrows, alone=tuple(content))
     return None
 
 
@@ -133,7 +133,7 @@ def _pair(edge: list[Any], path: Path) -> tuple[str, str]:
     return str(edge[0]), str(edge[1])
 
 
-def _from_csv(path: Path) -> Structure:
+def _from_csv(path: Path) -> GivenStructure:
     """Two columns, from and to, or three with ``->`` or ``--`` in the last; a line of these words is a header.
 
     Cells are told apart by commas, semicolons or tabs, whichever the first line has.
@@ -153,10 +153,10 @@ def _from_csv(path: Path) -> Structure:
                 f"{path}, edge {number}: found {row!r}; expected from, to and, if not '->', the kind '--'."
             )
         (arrows if kind == "->" else lines).append((row[0], row[1]))
-    return Structure(tuple(arrows), tuple(lines))
+    return GivenStructure(tuple(arrows), tuple(lines))
 
 
-def parse_edges(text: str) -> Structure:
+def parse_edges(text: str) -> GivenStructure:
     """Edges written as text, one or several to a statement: ``A->B->C; D--E; {F, G, H}; K``.
 
     Statements end with a semicolon or a line; what follows ``#`` is a comment.
@@ -185,7 +185,7 @@ def parse_edges(text: str) -> Structure:
                 arrows.append((first, second) if mark == "->" else (second, first))
     if not (arrows or cliques or alone):
         raise OptionError(f"The structure {text!r} is empty. {EXPECTED}.")
-    return Structure(tuple(arrows), tuple(cliques), tuple(alone))
+    return GivenStructure(tuple(arrows), tuple(cliques), tuple(alone))
 
 
 #: What others write, which here would be taken for letters of a name.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.cli.building import Wish, made, weights_prior
-from suffice.cli.commands import Columns, Form, ModelCommands
+from suffice.cli.building import FitOptions, made, weights_prior
+from suffice.cli.commands import Columns, ModelCommands, ReadingOptions
 from suffice.cli.texts import lines_of
 from suffice.errors import DataError, OptionError
 from suffice.sources.tagged_text import Steps, features, fields_of, read_steps
@@ -22,11 +22,11 @@ class TaggingCommands(ModelCommands):
     """A ChainCRF."""
 
     @classmethod
-    def fit(cls, files: Sequence[str], wish: Wish, form: Form) -> sf.ChainCRF:
+    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> sf.ChainCRF:
         """A fitted CRF."""
-        wish.check("crf")
-        form.check("--model crf")
-        options = wish.options(prior=weights_prior(wish.prior))
+        chosen.check("crf")
+        reading.check("--model crf")
+        options = chosen.options(prior=weights_prior(chosen.prior))
         if "estimate" in options:
             raise OptionError("--model crf takes no --estimate; with a prior it finds the posterior mode.")
         if options.get("hashing") is not None:
@@ -41,10 +41,10 @@ class TaggingCommands(ModelCommands):
 
     def _width(self) -> int:
         """How many fields the features of the model look at."""
-        found = fields_of(self.model.feature_names_)
-        if found is None:
+        width = fields_of(self.model.feature_names_)
+        if width is None:
             raise OptionError("This ChainCRF was not learned by the command; its features are made in Python.")
-        return found
+        return width
 
     def _read(self, data: Sequence[str], labelled: bool) -> tuple[list[Steps], Any]:
         sequences, width = read_steps(lines_of(data)), self._width()
@@ -54,36 +54,36 @@ class TaggingCommands(ModelCommands):
             raise DataError(f"The steps of {data[0]} have {held} fields; the model expects {wanted}.")
         return sequences, [features(steps, width) for steps in sequences]
 
-    def score(self, data: Sequence[str], form: Form) -> dict[str, float]:
+    def score(self, data: Sequence[str], reading: ReadingOptions) -> dict[str, float]:
         """Mean log-likelihood of the labels of a sequence, and the share of labels that are predicted right."""
-        form.check(self.who)
+        reading.check(self.who)
         sequences, X = self._read(data, labelled=True)
         y = [[step[-1] for step in steps] for steps in sequences]
         return {"score": float(self.model.score(X, y)), "accuracy": float(self.model.accuracy(X, y))}
 
-    def predict(self, data: Sequence[str], form: Form) -> Columns:
+    def predict(self, data: Sequence[str], reading: ReadingOptions) -> Columns:
         """The labels of each step; with `proba` the probability of every label."""
-        form.check(self.who, "proba")
+        reading.check(self.who, "proba")
         sequences, X = self._read(data, labelled=False)
         first = _places(sequences)
-        if form.proba:
+        if reading.proba:
             shares = np.concatenate([np.asarray(part) for part in self.model.predict_marginals(X)])
-            return first | {str(label): shares[:, at] for at, label in enumerate(self.model.labels_)}
+            return first | {str(label): shares[:, code] for code, label in enumerate(self.model.labels_)}
         return first | {"label": [label for path in self.model.predict(X) for label in path]}
 
-    def sample(self, n: int, form: Form) -> Columns:
+    def sample(self, n: int, reading: ReadingOptions) -> Columns:
         """`n` paths of labels for each of the sequences."""
-        form.check(self.who, "seed", "data")
-        if not form.data:
+        reading.check(self.who, "seed", "data")
+        if not reading.data:
             raise OptionError("A ChainCRF draws labels for given sequences; name their file after the model.")
-        sequences, X = self._read(form.data, labelled=False)
-        drawn = self.model.sample_labels(X, n, random_state=form.seed)
+        sequences, X = self._read(reading.data, labelled=False)
+        drawn = self.model.sample_labels(X, n, random_state=reading.seed)
         first = _places(sequences)
         return first | {f"draw {k}": [label for paths in drawn for label in paths[k]] for k in range(n)}
 
 
 def _places(sequences: Sequence[Steps]) -> Columns:
     return {
-        "sequence": [at for at, steps in enumerate(sequences) for _ in steps],
+        "sequence": [number for number, steps in enumerate(sequences) for _ in steps],
         "token": [step[0] for steps in sequences for step in steps],
     }

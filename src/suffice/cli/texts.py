@@ -26,13 +26,13 @@ def columns_in_memory(
 
     Numbers are floats, states that are whole numbers without gaps integers, all others objects with None for a gap.
     """
-    from suffice.fitting.summaries import settled_domain
+    from suffice.fitting.summaries import resolved_domain
     from suffice.sources import open_source
 
     source = open_source(data)
     wanted = list(source.columns if names is None else dict.fromkeys(names))
     source.check_columns(wanted)
-    domain = settled_domain(source, dict.fromkeys(wanted))
+    domain = resolved_domain(source, dict.fromkeys(wanted))
     parts: dict[Hashable, list[NDArray[Any]]] = {name: [] for name in wanted}
     for batch in source.batches(domain):
         for name, reals in zip(batch.real, batch.reals, strict=True):
@@ -41,7 +41,7 @@ def columns_in_memory(
             states = np.empty(batch.domain[name].card + 1, dtype=object)
             states[:-1] = batch.domain[name].states
             parts[name].append(states[codes])
-    return domain, {name: _whole(np.concatenate(found)) if found else np.empty(0) for name, found in parts.items()}
+    return domain, {name: _whole(np.concatenate(arrays)) if arrays else np.empty(0) for name, arrays in parts.items()}
 
 
 def _whole(column: NDArray[Any]) -> NDArray[Any]:
@@ -53,22 +53,22 @@ def _whole(column: NDArray[Any]) -> NDArray[Any]:
 
 def files_of(data: Sequence[str]) -> list[str]:
     """Paths, globs expanded; a file that is not there is an error. ``-`` stays."""
-    found: list[str] = []
+    paths: list[str] = []
     for item in data:
         if item == "-" or Path(item).is_file():
-            found.append(item)
+            paths.append(item)
             continue
         matches = sorted(path for path in glob.glob(item, recursive=True) if Path(path).is_file())
         if not matches:
             raise DataError(f"There is no file {item!r}. Check the path and the folder it is read from.")
-        found += matches
-    return found
+        paths += matches
+    return paths
 
 
 def lines_of(data: Sequence[str]) -> Iterator[Line]:
     """File, number and text of every line of some files, plain or gzipped; ``-`` is stdin."""
     for path in files_of(data):
         if path == "-":
-            yield from ((path, at, line.rstrip("\n")) for at, line in enumerate(sys.stdin, 1))
+            yield from ((path, number, line.rstrip("\n")) for number, line in enumerate(sys.stdin, 1))
         else:
             yield from lines_of_file(path)

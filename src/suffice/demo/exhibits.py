@@ -33,8 +33,8 @@ class Exhibit:
 
     def show(self, folder: Path, say: Say) -> None:
         """Print finding and receipt; write the model and its report."""
-        found = "\n".join(self.finding)
-        say(f"--- {self.title}\n{self.about}\n\n{found}\n")
+        finding = "\n".join(self.finding)
+        say(f"--- {self.title}\n{self.about}\n\n{finding}\n")
         lines = [f"{label:<18} {text}" for label, text in self.model.report_.lines() if label in SHORT]
         say("\n".join(line if len(line) <= WIDE else line[: WIDE - 3] + "..." for line in lines) + "\n")
         self.model.write(folder / f"{self.name}.json")

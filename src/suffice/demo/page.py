@@ -48,10 +48,10 @@ def index_page(exhibits: Sequence[Exhibit], commands: Sequence[str]) -> str:
 
 def _card(exhibit: Exhibit) -> str:
     name = html.escape(exhibit.name)
-    found = "".join(f"<{tag}>{html.escape(part)}</{tag}>" for part in exhibit.finding for tag in [_tag(part)])
+    finding = "".join(f"<{tag}>{html.escape(part)}</{tag}>" for part in exhibit.finding for tag in [_tag(part)])
     return (
         f'<article><h2><a href="{name}.html">{html.escape(exhibit.title)}</a></h2>'
-        f'<p class="about">{html.escape(exhibit.about)}</p>{found}'
+        f'<p class="about">{html.escape(exhibit.about)}</p>{finding}'
         f'<p class="links"><a href="{name}.html">Report</a> · <a href="{name}.json">Model</a></p></article>'
     )
 

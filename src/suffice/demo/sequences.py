@@ -28,8 +28,8 @@ def random_field() -> Exhibit:
     crf = sf.ChainCRF(prior=sf.Normal(variance=10.0)).fit(*tagged("notes-train.txt.gz"))
     tried = tagged("notes-test.txt.gz")
     words = "Mrs Gray takes aspirin 500 mg for chest pain since Monday .".split()
-    found = crf.predict([features([[word] for word in words], 1)])[0]
-    shown = " ".join(word if label == "O" else f"{word}/{label}" for word, label in zip(words, found, strict=True))
+    labels = crf.predict([features([[word] for word in words], 1)])[0]
+    shown = " ".join(word if label == "O" else f"{word}/{label}" for word, label in zip(words, labels, strict=True))
     judged = crf.evaluate(*tried)
     finding = (f"{judged.accuracy:.1%} of the words of {len(tried[1])} other notes get the right label.", shown)
     about = f"{crf.report_.rows} notes, {len(crf.labels_)} labels, {len(crf.feature_names_):,} features of words."

@@ -42,37 +42,37 @@ def solve(problem: Problem[F], data: Data, control: Control, *, keep: bool = Fal
     """Solve a problem and judge what was found: at once, or when someone looks where the problem asks for that."""
     if control.checkpoint is not None:
         control = replace(control, problem=fingerprint(*problem.identity()))
-    found = problem.solve(control)
+    solution = problem.solve(control)
     held = data if keep else None
-    if found.later:
-        return Fit(found.fitted, later=lambda: measured(found, data, problem, control), data=held)
-    return Fit(found.fitted, *measured(found, data, problem, control), data=held)
+    if solution.later:
+        return Fit(solution.fitted, later=lambda: measured(solution, data, problem, control), data=held)
+    return Fit(solution.fitted, *measured(solution, data, problem, control), data=held)
 
 
-def measured(found: Found[F], data: Data, problem: Problem[F], control: Control) -> tuple[Report, Judgement]:
+def measured(solution: Found[F], data: Data, problem: Problem[F], control: Control) -> tuple[Report, Judgement]:
     """The receipt of a fit, and what was measured at the value that it returned.
 
     A fit has converged only where what was measured agrees with what its solver says.
     """
     from suffice.fitting.report import Report, confirmed
 
-    judged, outcome = problem.judge(found.fitted), found.outcome
+    judged, outcome = problem.judge(solution.fitted), solution.outcome
     report = Report(
-        model=found.fitted.title,
+        model=solution.fitted.title,
         rows=data.rows,
         weight=data.weight,
-        passes=data.passes if found.passes is None else found.passes,
-        method=found.method,
-        estimate=found.estimate,
+        passes=data.passes if solution.passes is None else solution.passes,
+        method=solution.method,
+        estimate=solution.estimate,
         log_likelihood=judged.log_likelihood,
         objective=judged.objective,
-        n_params=found.fitted.n_params if judged.n_params is None else judged.n_params,
+        n_params=solution.fitted.n_params if judged.n_params is None else judged.n_params,
         certificate=judged.certificate,
-        parameterisation=found.parameterisation,
-        plan=found.plan,
+        parameterisation=solution.parameterisation,
+        plan=solution.plan,
         log_evidence=judged.log_evidence,
         empirical_entropy=judged.empirical_entropy,
-        warnings=(*found.notes, *judged.notes),
+        warnings=(*solution.notes, *judged.notes),
     )
     if outcome is None and judged.verdict:
         return replace(report, converged=False, stop_reason=judged.verdict.partition(":")[0]), judged

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, T
 
 from suffice.errors import FileFormatError, NotFittedError, OptionError, listing
 from suffice.fitting import outlets
-from suffice.options import Optioned
+from suffice.options import Parameterized
+from suffice.records import copy_with
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def delegated_property(member: Any, of: str = "fitted_") -> Any:
     return property(attrgetter(f"{of}.{read.__name__}"), doc=member.__doc__)
 
 
-class Estimator(Optioned):
+class Estimator(Parameterized):
     """Options in the constructor, data in `fit`, results in names that end in ``_``.
 
     Subclasses call ``super().__init__(**options)`` with every argument of their own constructor.
@@ -72,9 +73,7 @@ class Estimator(Optioned):
 
     def _with_fit(self, fit: Fit[Any] | None) -> Self:
         """A copy with the same options and another fit; None for an unfitted one."""
-        found = object.__new__(type(self))
-        found.__dict__.update(self.__dict__, _fit=fit)
-        return found
+        return copy_with(self, _fit=fit)
 
     @property
     def fitted_(self) -> Any:
@@ -173,13 +172,12 @@ class Estimator(Optioned):
 
     def __getattr__(self, name: str) -> Any:
         """Options read as attributes; a result read before `fit` says so."""
-        options = self.__dict__.get("_options", {})
-        if name in options:
-            return options[name]
-        found = getattr(type(self), name, None)
-        if isinstance(found, property) and found.fget is not None:
+        if name in self._options:
+            return self._options[name]
+        member = getattr(type(self), name, None)
+        if isinstance(member, property) and member.fget is not None:
             # Python asks here when a property raises an AttributeError, as NotFittedError is: let it speak for itself.
-            return found.fget(self)
+            return member.fget(self)
         if name.endswith("_") and not name.startswith("_"):
             raise NotFittedError(f"This {type(self).__name__} has no {name} yet. Call fit first, or check the name.")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
@@ -247,8 +245,8 @@ class SummaryEstimator(Estimator):
     def _learned_data(self) -> SummaryData:
         if self._fit is None or self._fit.data is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
-        found: SummaryData = self._fit.data
-        return found
+        data: SummaryData = self._fit.data
+        return data
 
     def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
         """Learn the parameters from rows or from a `Summary`.

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from suffice.records import fields_of
+
 if TYPE_CHECKING:
     from suffice.fitting.contract import Judgement
     from suffice.fitting.report import Report
@@ -64,4 +66,5 @@ class Fit(Generic[F]):
     def __getstate__(self) -> dict[str, Any]:
         """Pickles and copies hold the receipt, not the problem; what was measured is measured anew where data are."""
         self._look()
-        return {**self.__dict__, "_judgement": self._judgement if self.data is None else None}
+        judgement = self._judgement if self.data is None else None
+        return {**fields_of(self), "_judgement": judgement}

@@ -29,14 +29,14 @@ def connect(
 
 def page(report: Report, portrait: Portrait | None, path: Any = None) -> str:
     """The page of a report, written to `path` where one is given; without a portrait it shows the receipt alone."""
-    found: str = _CONNECTED["page"](report, portrait, path)
-    return found
+    text: str = _CONNECTED["page"](report, portrait, path)
+    return text
 
 
 def card(made: str, portrait: Portrait, report: Report | None) -> str:
     """What a notebook shows of a model: how it was made, its graph, and its receipt where it is fitted."""
-    found: str = _CONNECTED["card"](made, portrait, report)
-    return found
+    text: str = _CONNECTED["card"](made, portrait, report)
+    return text
 
 
 def write(model: Any, path: Any) -> None:

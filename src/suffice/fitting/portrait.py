@@ -111,11 +111,11 @@ class Factors:
     @property
     def cards(self) -> dict[Hashable, int]:
         """How many states each variable has, the nodes first."""
-        found = {name: len(states) for name, states in self.states.items()}
+        cards = {name: len(states) for name, states in self.states.items()}
         for scope, table in self.tables:
             for name, size in zip(scope, table.shape, strict=True):
-                found.setdefault(name, size)
-        return found
+                cards.setdefault(name, size)
+        return cards
 
 
 @dataclass(frozen=True)
@@ -256,8 +256,8 @@ def rescaled_by(model: Any) -> Callable[[float], Portrait]:
     """What gives the portrait of an estimator that is fitted to so many rows with the same frequencies."""
 
     def rescaled(size: float) -> Portrait:
-        found: Portrait = model.clone().fit(model.statistics_ * (size / model.statistics_.weight)).portrait()
-        return found
+        portrait: Portrait = model.clone().fit(model.statistics_ * (size / model.statistics_.weight)).portrait()
+        return portrait
 
     return rescaled
 
@@ -271,8 +271,8 @@ def table_grid(table: Table, title: str, colours: Colours) -> Grid:
     """A table with its last variable along the columns."""
     *outer, last = table.domain.variables
     rows = table.values.reshape(-1, last.card)
-    places = [place for place, _ in zip(np.ndindex(*(v.card for v in outer)), range(MOST_ROWS), strict=False)]
-    labels = tuple(tuple(str(v.states[code]) for v, code in zip(outer, place, strict=True)) for place in places)
+    cells = [codes for codes, _ in zip(np.ndindex(*(v.card for v in outer)), range(MOST_ROWS), strict=False)]
+    labels = tuple(tuple(str(v.states[code]) for v, code in zip(outer, codes, strict=True)) for codes in cells)
     head, axes = tuple(map(str, last.states)), tuple(str(variable.name) for variable in outer)
     over = "" if last.name == COEFFICIENT else str(last.name)
     return Grid(title, axes, head, labels, rows[:MOST_ROWS], colours, max(0, len(rows) - MOST_ROWS), over)
@@ -336,8 +336,8 @@ def long_run(transitions: Floats) -> Floats | None:
     size = len(transitions)
     # The least squares solution is a distribution also where several are stationary.
     system = np.vstack([transitions.T - np.eye(size), np.ones(size)])
-    found = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
-    return np.clip(found, 0.0, 1.0)
+    shares = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
+    return np.clip(shares, 0.0, 1.0)
 
 
 def normal_reach(level: float) -> float:

@@ -10,7 +10,7 @@ import html
 import math
 import weakref
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import ConvergenceWarning, FileFormatError, warn
 from suffice.fitting import outlets
-from suffice.records import checked
+from suffice.records import checked, fields_of, set_fields
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -46,8 +46,15 @@ class MatchedStatistics:
     @property
     def gaps(self) -> Floats:
         """What is left of the slope of each statistic (k,): observed, and what the prior adds, less expected."""
-        found = self.observed - self.expected
-        return found if self.pull is None else found + self.pull
+        difference = self.observed - self.expected
+        return difference if self.pull is None else difference + self.pull
+
+    def select(self, chosen: NDArray[np.intp]) -> MatchedStatistics:
+        """Some of them, by number."""
+        pull, errors = (None if part is None else part[chosen] for part in (self.pull, self.errors))
+        names, total = tuple(self.names[number] for number in chosen), self.total or len(self.names)
+        both = self.observed[chosen], self.expected[chosen]
+        return MatchedStatistics(names, *both, pull, errors, self.about, total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +134,14 @@ class MonteCarlo:
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
         size = f"effective sample size {self.effective_sample_size:,.0f}, R-hat {self.r_hat:.3f}"
-        found = [("Monte Carlo", f"error {self.error:.1e}, {size} ({self.chains:,} chains x {self.draws:,} draws)")]
+        lines = [("Monte Carlo", f"error {self.error:.1e}, {size} ({self.chains:,} chains x {self.draws:,} draws)")]
         if self.levels > 1:
-            found.append(("tempering", f"single chains did not mix: replicas at {self.levels} temperatures"))
+            lines.append(("tempering", f"single chains did not mix: replicas at {self.levels} temperatures"))
         if self.exact_gap is not None:
-            found.append(("exact moment gap", f"{self.exact_gap:.1e}, by the junction tree"))
+            lines.append(("exact moment gap", f"{self.exact_gap:.1e}, by the junction tree"))
         if self.log_likelihood_error is not None:
-            found.append(("log-likelihood", f"by annealed importance sampling, error {self.log_likelihood_error:,.2g}"))
-        return found
+            lines.append(("log-likelihood", f"by annealed importance sampling, error {self.log_likelihood_error:,.2g}"))
+        return lines
 
 
 #: Where EM may stand, in words.
@@ -163,10 +170,10 @@ class Curvature:
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
         text = f"rank {self.rank} of {self.size}, least eigenvalue {self.smallest:.1e}: {_POINTS[self.point]}"
-        found = [("information", text)]
+        lines = [("information", text)]
         if self.starts > 1:
-            found.append(("starts", f"{self.reached} of {self.starts} reached the best objective"))
-        return found
+            lines.append(("starts", f"{self.reached} of {self.starts} reached the best objective"))
+        return lines
 
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before using the parameters."""
@@ -215,26 +222,26 @@ class Certificate:
 
     def lines(self) -> list[tuple[str, str]]:
         """Label and text of each line of the receipt."""
-        found = [("moment gap", f"{self.moment_gap:.1e} ({self.scale})")]
+        lines = [("moment gap", f"{self.moment_gap:.1e} ({self.scale})")]
         if self.slope is not None:
-            found.append(("slope", f"{self.slope:.1e} ({self.slope_unit})"))
+            lines.append(("slope", f"{self.slope:.1e} ({self.slope_unit})"))
         if self.formula:
-            found.append(("from optimum", f"not applicable: {self.formula} is a formula that maximises nothing"))
+            lines.append(("from optimum", f"not applicable: {self.formula} is a formula that maximises nothing"))
         elif self.value_gap is None:
-            found.append(("from optimum", "unknown"))
+            lines.append(("from optimum", "unknown"))
         else:
-            found.append(("from optimum", f"{'at most' if self.bound else 'about'} {self.value_gap:.1e} nats a row"))
+            lines.append(("from optimum", f"{'at most' if self.bound else 'about'} {self.value_gap:.1e} nats a row"))
         if not self.exact:
-            found.append(("engine", self.engine or "approximate"))
+            lines.append(("engine", self.engine or "approximate"))
         if self.monte_carlo is not None:
-            found += self.monte_carlo.lines()
+            lines += self.monte_carlo.lines()
         if self.curvature is not None:
-            found += self.curvature.lines()
+            lines += self.curvature.lines()
         rest = len(self.directions) - 3
         shown = "; ".join(self.directions[:3]) + (f"; ... ({rest} more)" if rest > 0 else "")
         open_ = "not applicable" if self.formula else "not decided"
         answer = {True: "yes", False: f"no: {shown}", None: open_}[self.exists]
-        return [*found, ("maximum exists", answer)]
+        return [*lines, ("maximum exists", answer)]
 
 
 @dataclass(frozen=True)
@@ -266,7 +273,7 @@ class Report:
     plan: str | None = None
     log_evidence: float | None = None
     empirical_entropy: float | None = None
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
     @property
     def aic(self) -> float:
@@ -301,29 +308,29 @@ class Report:
         """Label and text of each line of the receipt."""
         weight = "" if self.weight == self.rows else f", weight {self.weight:,.6g}"
         times = {0: "from a summary", 1: "read once"}.get(self.passes, f"read {self.passes} times")
-        found = [("model", self.model), ("rows", f"{self.rows:,}{weight}, {times}")]
+        lines = [("model", self.model), ("rows", f"{self.rows:,}{weight}, {times}")]
         if self.plan:
-            found.append(("plan", self.plan))
+            lines.append(("plan", self.plan))
         estimate = self.estimate + (f", {self.parameterisation}" if self.parameterisation else "")
-        found += [("estimate", estimate), ("method", self.method)]
+        lines += [("estimate", estimate), ("method", self.method)]
         if self.iterations:
             state = "converged" if self.converged else f"NOT converged ({self.stop_reason})"
-            found.append(("iterations", f"{self.iterations}, {state}"))
+            lines.append(("iterations", f"{self.iterations}, {state}"))
         elif not self.converged:
-            found.append(("stopped", f"NOT converged ({self.stop_reason})"))
-        found.append(("log-likelihood", f"{self.log_likelihood:,.6f} (sum, natural log)"))
+            lines.append(("stopped", f"NOT converged ({self.stop_reason})"))
+        lines.append(("log-likelihood", f"{self.log_likelihood:,.6f} (sum, natural log)"))
         criterion = "" if self.bic is None else f", BIC {self.bic:,.4f}"
-        found.append(("parameters", f"{self.n_params}; AIC {self.aic:,.4f}{criterion}"))
+        lines.append(("parameters", f"{self.n_params}; AIC {self.aic:,.4f}{criterion}"))
         if self.log_evidence is not None:
-            found.append(("log evidence", f"{self.log_evidence:,.6f}"))
+            lines.append(("log evidence", f"{self.log_evidence:,.6f}"))
         if self.kl_divergence is not None:
-            found.append(("KL(data || model)", f"{self.kl_divergence:.6g} nats a row"))
-        found += self.certificate.lines()
+            lines.append(("KL(data || model)", f"{self.kl_divergence:.6g} nats a row"))
+        lines += self.certificate.lines()
         shown = self.warnings[:4]
-        found += [("warning", text) for text in shown]
+        lines += [("warning", text) for text in shown]
         if len(self.warnings) > len(shown):
-            found.append(("warnings", f"{len(self.warnings) - len(shown)} more in report_.warnings"))
-        return found
+            lines.append(("warnings", f"{len(self.warnings) - len(shown)} more in report_.warnings"))
+        return lines
 
     def __str__(self) -> str:
         """A receipt of at most 25 lines."""
@@ -343,23 +350,23 @@ class Report:
 
         It is one object while someone holds it. The portrait is no part of comparisons, files, pickles and copies.
         """
-        seen: Callable[[], Report | None] = self.__dict__.get("_shown", lambda: None)
+        seen: Callable[[], Report | None] = fields_of(self).get("_shown", lambda: None)
         shown = seen()
-        if shown is None or shown.__dict__["_portrait"] != portrait:
+        if shown is None or fields_of(shown)["_portrait"] != portrait:
             shown = copy.copy(self)
-            shown.__dict__["_portrait"] = portrait
-            self.__dict__["_shown"] = weakref.ref(shown)
+            set_fields(shown, _portrait=portrait)
+            set_fields(self, _shown=weakref.ref(shown))
         return shown
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_portrait", "_shown")}
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def to_html(self, path: Any = None) -> str:
         """A page that needs nothing but a browser; written to `path` where one is given, and returned as text.
 
         A report that was read or pickled by itself knows no model, and its page has no graph and no tables.
         """
-        draw: Callable[[], Portrait] | None = self.__dict__.get("_portrait")
+        draw: Callable[[], Portrait] | None = fields_of(self).get("_portrait")
         return outlets.page(self, None if draw is None else draw(), path)
 
     def to_dict(self) -> dict[str, Any]:
@@ -386,15 +393,15 @@ class Report:
         tuples = {key: tuple(plain[key]) for key in ("history", "warnings")}
         if not all(type(text) is str for text in (*tuples["warnings"], *certificate.directions)):
             raise FileFormatError("The report holds a warning or a direction that is no text.")
-        found = cls(**{**plain, **tuples, "certificate": certificate})
-        for record in (found, certificate):
+        report = cls(**{**plain, **tuples, "certificate": certificate})
+        for record in (report, certificate):
             for name, kinds in _KINDS.items():
                 if hasattr(record, name) and type(getattr(record, name)) not in kinds:
                     raise FileFormatError(f"The report holds {getattr(record, name)!r} for {name}.")
-        numbers = (*found.history, found.log_likelihood, found.objective, certificate.moment_gap)
+        numbers = (*report.history, report.log_likelihood, report.objective, certificate.moment_gap)
         if not all(isinstance(value, float) and not math.isnan(value) for value in numbers):
             raise FileFormatError("The report holds a figure that is not a number.")
-        return found
+        return report
 
 
 # -- one unit of gaps in every model -----------------------------------------------------------------------------------
@@ -469,8 +476,8 @@ def confirmed(report: Report, tolerance: float | None = None, gap: float | None 
 
     gap: what the certificate has measured in the unit of the tolerance, where its own moment gap is in another one.
     """
-    found = report.certificate.moment_gap if gap is None else gap
-    if not report.converged or not is_denied(found, tolerance):
+    measured = report.certificate.moment_gap if gap is None else gap
+    if not report.converged or not is_denied(measured, tolerance):
         return report
     return replace(report, converged=False, stop_reason=DENIED)
 

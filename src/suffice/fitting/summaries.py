@@ -129,13 +129,13 @@ class SummaryTask(ABC, Generic[F]):
 # -- statistics by themselves ------------------------------------------------------------------------------------------
 
 
-def settled_domain(source: Any, required: Mapping[Hashable, Variable | None]) -> Domain:
+def resolved_domain(source: Any, required: Mapping[Hashable, Variable | None]) -> Domain:
     """What the columns of a source hold: as required; where nothing is said as their types and whole numbers say."""
     domain: Domain = source.infer(list(required), {name: v for name, v in required.items() if v is not None})
     inferred = {name: "real" if v is None else "discrete" for name, v in required.items() if v is None or not v.states}
     unsure = [n for n, kind in inferred.items() if domain[n].kind == kind and domain[n].origin == "seen"]
-    found: Domain = source.narrow(domain, unsure)
-    return found
+    resolved: Domain = source.infer_integers(domain, unsure)
+    return resolved
 
 
 def answered(
@@ -148,8 +148,8 @@ def answered(
     """The statistics asked for, from one pass over an open source."""
     from suffice.sources import summarize_source
 
-    domain = settled_domain(source, required)
-    widened = [name for name in source.whole if required.get(name, domain[name]) is None]
+    domain = resolved_domain(source, required)
+    widened = [name for name in source.integer_columns if required.get(name, domain[name]) is None]
     notes: tuple[str, ...] = (_WIDENED.format(listing([n for n in required if n in widened])),) if widened else ()
     if not source.weighted and len(source.columns) > len(required):
         unread = [name for name in source.columns if name not in required and _may_count(name)]

@@ -76,12 +76,12 @@ def load(source: streams.Source) -> BayesianNetwork:
         document = parse(text)
     except FileFormatError as error:
         raise FileFormatError(f"{content.name}: {error}.") from error
-    found = _Reader(content.name, document).model()
-    found.notes_ = (*notes, *found.notes_)
-    return found
+    model = _NetworkReader(content.name, document).model()
+    model.notes_ = (*notes, *model.notes_)
+    return model
 
 
-class _Reader:
+class _NetworkReader:
     """One file: its nodes in order, their parents and what it says about each."""
 
     def __init__(self, name: str, document: Any) -> None:
@@ -100,7 +100,7 @@ class _Reader:
         self._check_arcs(document["arcs"])
         self._kinds = {node: self._kind(node) for node in self._nodes}
 
-    def error(self, message: str, at: int = 0) -> FileFormatError:
+    def error(self, message: str, position: int = 0) -> FileFormatError:
         """The error of this file; values of JSON have no place, so that `at` says nothing."""
         return FileFormatError(f"{self._name}: {message}.")
 
@@ -164,7 +164,7 @@ class _Reader:
         """Arcs and parents say the same."""
         if type(arcs) is not list:
             raise self.error(f"'arcs' is {_short(arcs)}; expected a list")
-        found: set[tuple[str, str]] = set()
+        listed: set[tuple[str, str]] = set()
         for arc in arcs:
             ends = [arc.get("from"), arc.get("to")] if type(arc) is dict else arc
             if type(ends) is not list or len(ends) != 2 or not all(type(end) is str for end in ends):
@@ -175,17 +175,17 @@ class _Reader:
             if start not in self._parents[end]:
                 have = listing(self._parents[end]) if self._parents[end] else "none"
                 raise self.error(f"there is an arc {start!r} -> {end!r}, and the parents of node {end!r} are {have}")
-            found.add((start, end))
+            listed.add((start, end))
         for node, parents in self._parents.items():
-            if lost := [parent for parent in parents if (parent, node) not in found]:
+            if lost := [parent for parent in parents if (parent, node) not in listed]:
                 raise self.error(f"node {node!r} has the parent {lost[0]!r}, and 'arcs' has no arc from it")
 
     def _kind(self, node: str) -> str:
         cpd = self._cpds[node]
         kind = cpd.get("type", next((kind for sign, kind in SIGNS.items() if sign in cpd), None))
         if kind not in SIGNS.values():
-            told = f"the type {_short(kind)}" if "type" in cpd else f"the parts {listing(cpd)}"
-            raise self.error(f"node {node!r} has {told}; expected one of the types {listing(SIGNS.values())}")
+            given = f"the type {_short(kind)}" if "type" in cpd else f"the parts {listing(cpd)}"
+            raise self.error(f"node {node!r} has {given}; expected one of the types {listing(SIGNS.values())}")
         return str(kind)
 
     # -- tables ------------------------------------------------------------------------------------------------------
@@ -213,16 +213,18 @@ class _Reader:
                 f"node {node!r}: 'cpt' has {len(cpt)} rows; expected {rows}, one for each joint level of "
                 f"{listing(self._parents[node])}"
             )
-        places = _row_keys(above)
+        numbers = _row_keys(above)
         table = np.full((rows, shape[-1]), np.nan)
         for key, row in cpt.items():
-            place = places.get(frozenset([key]), places.get(frozenset(_BETWEEN.split(key))))
-            if place is None or not np.isnan(table[place, 0]):
-                told = "again" if place is not None else "which is no joint level of the parents"
+            number = numbers.get(frozenset([key]), numbers.get(frozenset(_BETWEEN.split(key))))
+            if number is None or not np.isnan(table[number, 0]):
+                reason = "again" if number is not None else "which is no joint level of the parents"
                 example = ",".join(f"{variable.name}={variable.states[0]}" for variable in above)
-                raise self.error(f"node {node!r}: 'cpt' has the row {key!r}, {told}; expected rows such as {example!r}")
+                raise self.error(
+                    f"node {node!r}: 'cpt' has the row {key!r}, {reason}; expected rows such as {example!r}"
+                )
             what = f"node {node!r}, row {key!r}"
-            table[place] = self._by_key(self._object(row, what), states, what)
+            table[number] = self._by_key(self._object(row, what), states, what)
         return table.reshape(shape)
 
     # -- regressions -------------------------------------------------------------------------------------------------
@@ -248,22 +250,22 @@ class _Reader:
 
     def _check_split(self, node: str, expected: Mapping[str, list[str]]) -> None:
         for part, parents in expected.items():
-            said = self._names(self._part(node, part), f"node {node!r}: {part!r}")
-            if set(said) != set(parents):
-                raise self.error(f"node {node!r}: {part!r} is {said}; its parents of that kind are {parents}")
+            names = self._names(self._part(node, part), f"node {node!r}: {part!r}")
+            if set(names) != set(parents):
+                raise self.error(f"node {node!r}: {part!r} is {names}; its parents of that kind are {parents}")
 
     def _variances(self, node: str, levels: Mapping[Hashable, Variable]) -> Floats:
-        said = [name for name in NOISE if name in self._cpds[node]]
-        if len(said) != 1:
-            have = listing(said) if said else "none"
+        names = [name for name in NOISE if name in self._cpds[node]]
+        if len(names) != 1:
+            have = listing(names) if names else "none"
             raise self.error(f"node {node!r} has {have} of {listing(NOISE)}; expected exactly one")
-        found = self._figures(node, self._cpds[node][said[0]], said[0], levels)
+        figures = self._figures(node, self._cpds[node][names[0]], names[0], levels)
         with np.errstate(over="ignore"):
-            variances: Floats = found ** NOISE[said[0]]
-        if (found < 0.0).any() or not np.isfinite(variances).all():
-            odd = found[(found < 0.0) | ~np.isfinite(variances)][0].item()
+            variances: Floats = figures ** NOISE[names[0]]
+        if (figures < 0.0).any() or not np.isfinite(variances).all():
+            odd = figures[(figures < 0.0) | ~np.isfinite(variances)][0].item()
             raise self.error(
-                f"node {node!r} has the {said[0]} {odd!r}; expected a number from 0 on, with a finite square"
+                f"node {node!r} has the {names[0]} {odd!r}; expected a number from 0 on, with a finite square"
             )
         return variances
 
@@ -273,29 +275,29 @@ class _Reader:
         if self._kinds[node] == "gaussian":
             return np.array(self._number(value, what))
         order = list(self._cpds[node]["dparents"])
-        said = [self._levels_of(node, parent, levels[parent]) for parent in order]
-        flat = self._by_configuration(value, math.prod(map(len, said)), what)
+        listed = [self._levels_of(node, parent, levels[parent]) for parent in order]
+        flat = self._by_configuration(value, math.prod(map(len, listed)), what)
         # The first parent is fastest: in the order of memory it is the last axis.
-        found = flat.reshape([len(names) for names in reversed(said)]).transpose()
-        for axis, (parent, names) in enumerate(zip(order, said, strict=True)):
-            found = np.take(found, [names.index(str(state)) for state in levels[parent].states], axis=axis)
+        figures = flat.reshape([len(names) for names in reversed(listed)]).transpose()
+        for axis, (parent, names) in enumerate(zip(order, listed, strict=True)):
+            figures = np.take(figures, [names.index(str(state)) for state in levels[parent].states], axis=axis)
         mine = [parent for parent in self._parents[node] if parent in levels]
-        return np.ascontiguousarray(found.transpose([order.index(parent) for parent in mine]))
+        return np.ascontiguousarray(figures.transpose([order.index(parent) for parent in mine]))
 
     def _levels_of(self, node: str, parent: str, variable: Variable) -> list[str]:
         what = f"node {node!r}: 'dlevels'"
         dlevels = self._object(self._part(node, "dlevels"), what)
-        said = self._names(dlevels.get(parent), f"{what} of {parent!r}")
-        if set(said) != set(variable.states):
-            raise self.error(f"{what} of {parent!r} are {listing(said)}; its levels are {listing(variable.states)}")
-        return said
+        names = self._names(dlevels.get(parent), f"{what} of {parent!r}")
+        if set(names) != set(variable.states):
+            raise self.error(f"{what} of {parent!r} are {listing(names)}; its levels are {listing(variable.states)}")
+        return names
 
     def _by_configuration(self, value: Any, size: int, what: str) -> Floats:
-        named = {str(place): part for place, part in enumerate(value)} if type(value) is list else value
+        named = {str(number): part for number, part in enumerate(value)} if type(value) is list else value
         figures = self._object(named, what)
         if len(figures) != size:
             raise self.error(f"{what} has {len(figures)} figures; expected {size}, one for each configuration")
-        return self._by_key(figures, [str(place) for place in range(size)], what)
+        return self._by_key(figures, [str(number) for number in range(size)], what)
 
     # -- values ------------------------------------------------------------------------------------------------------
 
@@ -313,22 +315,22 @@ class _Reader:
         """A number, or a list of one, as programs write that know vectors only."""
         bare = value[0] if type(value) is list and len(value) == 1 else value
         try:
-            found = float(bare) if type(bare) in (int, float) else math.nan
+            number = float(bare) if type(bare) in (int, float) else math.nan
         except OverflowError:
-            found = math.inf
-        if not math.isfinite(found):
+            number = math.inf
+        if not math.isfinite(number):
             raise self.error(f"{what} is {_short(value)}; expected a finite number")
-        return found
+        return number
 
 
 def _row_keys(above: Sequence[Variable]) -> dict[frozenset[str], int]:
     """Row of a table by the set of its ``parent=level``, and by all of them joined by commas."""
-    places: dict[frozenset[str], int] = {}
-    for place, states in enumerate(product(*(variable.states for variable in above))):
+    numbers: dict[frozenset[str], int] = {}
+    for number, states in enumerate(product(*(variable.states for variable in above))):
         parts = [f"{variable.name}={state}" for variable, state in zip(above, states, strict=True)]
-        places[frozenset(parts)] = place
-        places[frozenset([",".join(parts)])] = place
-    return places
+        numbers[frozenset(parts)] = number
+        numbers[frozenset([",".join(parts)])] = number
+    return numbers
 
 
 def _short(value: Any) -> str:

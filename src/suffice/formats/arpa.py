@@ -139,9 +139,9 @@ class _Lines:
 
     def expect(self, text: str) -> None:
         """The next line must be this one."""
-        found = next(self, None)
-        if found != text:
-            raise self.wrong(f"found {found!r}, expected {text!r}")
+        line = next(self, None)
+        if line != text:
+            raise self.wrong(f"found {line!r}, expected {text!r}")
 
     def wrong(self, what: str, number: int | None = None) -> FileFormatError:
         """An error that names the place: the line read last, or another one."""
@@ -234,14 +234,14 @@ def _chain(sections: list[_Section], names: list[str], lines: _Lines) -> MarkovC
     states = sorted(name for name in names if name != _START)
     unknown = next((name for name in (_UNKNOWN, "<UNK>") if name in names), None)
     words = Vocabulary(tuple(states), _START, _END if _END in names else None, unknown)
-    place = {name: at for at, name in enumerate([*states, _START])}
-    renumber = np.array([place[name] for name in names], dtype=np.int64)
+    code_of = {name: codes for codes, name in enumerate([*states, _START])}
+    renumber = np.array([code_of[name] for name in names], dtype=np.int64)
     if not states:
         raise lines.wrong("there are no words beside the start mark")
     card = len(states)
     first = np.full(card + 1, _NEVER), np.zeros(card + 1), np.zeros(card + 1, np.int64)
-    at = renumber[sections[0].words[:, 0]]
-    first[0][at], first[1][at], first[2][at] = sections[0].p, sections[0].weights, sections[0].line
+    codes = renumber[sections[0].words[:, 0]]
+    first[0][codes], first[1][codes], first[2][codes] = sections[0].p, sections[0].weights, sections[0].line
     flat = np.zeros(card + 1, np.int64)
     levels = [Level(flat, np.arange(card + 1), flat, np.zeros(card + 1))]
     log_p, log_weight, line = [_naturals(first[0])], [_naturals(first[1])], [first[2]]
@@ -292,24 +292,26 @@ def _check_sums(law: BackoffDistribution, names: list[str], line: list[Integers]
         whole.append(own + weight * np.maximum(rest - lower, 0.0))
         high = np.flatnonzero(whole[-1] > 1 + ROUNDED * (1 + weight))
         if len(high):
-            at = int(high[0])
-            place = line[n - 2][at]  # The line of the weight, unless the words alone have too much.
-            if own[at] > 1 + ROUNDED:
-                mine = np.flatnonzero(level.history == at)
-                place = line[n - 1][mine[int(np.argmax(law.log_p[n - 1][mine]))]]
-            before = " ".join(names[code] for code in histories[at].tolist())
-            wrong = f"the words after {before!r} have the probability {whole[-1][at]:.6g} together; expected at most 1"
-            raise lines.wrong(wrong, int(place))
+            history = int(high[0])
+            number = line[n - 2][history]  # The line of the weight, unless the words alone have too much.
+            if own[history] > 1 + ROUNDED:
+                mine = np.flatnonzero(level.history == history)
+                number = line[n - 1][mine[int(np.argmax(law.log_p[n - 1][mine]))]]
+            before = " ".join(names[code] for code in histories[history].tolist())
+            wrong = (
+                f"the words after {before!r} have the probability {whole[-1][history]:.6g} together; expected at most 1"
+            )
+            raise lines.wrong(wrong, int(number))
 
 
 def _sums_of(levels: Levels, histories: Integers, whole: list[Floats]) -> Floats:
     """Sums of the rows of some histories (m, k), of their longest end that the file has where it has not all of one."""
-    found = np.full(len(histories), whole[0][0])
+    sums = np.full(len(histories), whole[0][0])
     length = histories.shape[1]
     for k in range(1, length + 1):
-        place = _walk(levels, histories[:, length - k :])
-        found = np.where(place >= 0, whole[k][place], found)
-    return found
+        rows = _walk(levels, histories[:, length - k :])
+        sums = np.where(rows >= 0, whole[k][rows], sums)
+    return sums
 
 
 def _walk(tree: Levels, runs: Integers) -> Integers:

@@ -65,10 +65,10 @@ def save(path: streams.FilePath, network: TableNetwork) -> None:
 
 
 @record()
-class _Block:
+class _ProbabilityBlock:
     """A probability block: where it and its names begin, and its body; `plain` are its names, where they look plain."""
 
-    at: int
+    position: int
     names: int
     plain: tuple[str, str | None] | None
     start: int
@@ -79,12 +79,12 @@ class _Block:
     shape: tuple[int, ...] = ()
 
 
-class _Rows:
+class _TableRows:
     """What the body of a block gives: values by row, by default, or all at once."""
 
     def __init__(self) -> None:
         self.index: list[int] = []
-        self.at: list[int] = []
+        self.positions: list[int] = []
         self.cells: list[str] = []
         self.spans: list[tuple[int, int]] = []
         self.default: Floats | None = None
@@ -93,14 +93,14 @@ class _Rows:
     @cached_property
     def places(self) -> dict[int, int]:
         """Row -> where it stands; asked for once all rows are there."""
-        return dict(zip(self.index, self.at, strict=True))
+        return dict(zip(self.index, self.positions, strict=True))
 
 
 def parse(text: str, name: str = "<text>") -> TableNetwork:
     """Read a network from text; `name` stands for the file in messages."""
     scanner = Scanner(text, name, marks=MARKS, comments=("//", "/*"))
     draft = Draft(scanner)
-    blocks: list[_Block] = []
+    blocks: list[_ProbabilityBlock] = []
     about: dict[str, Any] = {"network": [], "variables": {}, "tables": {}}
     while (token := scanner.take()).kind != "end":
         if token.kind != "word" or token.text not in ("network", "variable", "probability"):
@@ -118,8 +118,8 @@ def parse(text: str, name: str = "<text>") -> TableNetwork:
 
 
 def _read_network(scanner: Scanner, about: dict[str, Any]) -> None:
-    found = _joined(scanner, scanner.until("{"))
-    about["name"] = "" if found == NAMELESS else found
+    title = _joined(scanner, scanner.until("{"))
+    about["name"] = "" if title == NAMELESS else title
     while not scanner.accept("}"):
         about["network"].append(_read_property(scanner, scanner.take()))
 
@@ -171,9 +171,9 @@ def _read_type(scanner: Scanner, name: str) -> list[str]:
     scanner.expect(";")
     states = _labels(scanner, tokens, int(count.text))
     if states is None:
-        found = [token.text for token in tokens if token.text != ","]
+        listed = [token.text for token in tokens if token.text != ","]
         raise scanner.error(
-            f"variable {name!r} declares {count.text} states and lists {len(found)}: {shortened(', '.join(found))}",
+            f"variable {name!r} declares {count.text} states and lists {len(listed)}: {shortened(', '.join(listed))}",
             opening.start,
         )
     return states
@@ -215,7 +215,7 @@ def _has_string(tokens: list[Token]) -> bool:
     return any(token.kind == "string" for token in tokens)
 
 
-def _skip_block(scanner: Scanner, at: int) -> _Block:
+def _skip_block(scanner: Scanner, position: int) -> _ProbabilityBlock:
     """The names of a probability block; they and the body wait until all variables are known."""
     names, plain = scanner.position, None
     match = _FAMILY.match(scanner.text, names)
@@ -225,12 +225,12 @@ def _skip_block(scanner: Scanner, at: int) -> _Block:
     elif _header(scanner):
         scanner.expect("{")
     else:
-        raise scanner.error("the block names no variable; expected 'probability ( node | parents )'", at)
+        raise scanner.error("the block names no variable; expected 'probability ( node | parents )'", position)
     body = _BODY.match(scanner.text, scanner.position)
     assert body is not None  # The pattern matches nothing as well.
     start, scanner.position = body.span()
     scanner.expect("}")
-    return _Block(at, names, plain, start, body.end(), [])
+    return _ProbabilityBlock(position, names, plain, start, body.end(), [])
 
 
 def _header(scanner: Scanner) -> list[Token]:
@@ -238,19 +238,19 @@ def _header(scanner: Scanner) -> list[Token]:
     return scanner.until(")", "{};(")
 
 
-def _read_block(scanner: Scanner, draft: Draft, block: _Block) -> None:
+def _read_block(scanner: Scanner, draft: Draft, block: _ProbabilityBlock) -> None:
     names = _plain_family(draft, block) or _family(scanner, draft, block)
     block.node, block.parents = names[0], tuple(names[1:])
-    block.shape = draft.family(block.node, block.parents, block.at)
+    block.shape = draft.family(block.node, block.parents, block.position)
     rows = _plain_rows(scanner, draft, block) or _read_body(scanner, draft, block)
     if rows.table is not None:
-        draft.define(block.node, block.parents, _whole_table(scanner, block, rows), block.at)
+        draft.define(block.node, block.parents, _whole_table(scanner, block, rows), block.position)
     else:
         table = _table_of_rows(scanner, draft, block, rows)
-        draft.define(block.node, block.parents, table, block.at, rows_at=rows.places)
+        draft.define(block.node, block.parents, table, block.position, rows_at=rows.places)
 
 
-def _plain_family(draft: Draft, block: _Block) -> list[str]:
+def _plain_family(draft: Draft, block: _ProbabilityBlock) -> list[str]:
     """Node and parents, where each is one word and the name of a variable; else nothing."""
     if block.plain is None:
         return []
@@ -259,11 +259,11 @@ def _plain_family(draft: Draft, block: _Block) -> list[str]:
     return names if all(name in draft for name in names) else []
 
 
-def _family(scanner: Scanner, draft: Draft, block: _Block) -> list[str]:
+def _family(scanner: Scanner, draft: Draft, block: _ProbabilityBlock) -> list[str]:
     """Node and parents, token by token."""
     scanner.position = block.names
     header = _header(scanner)
-    bar = next((place for place, token in enumerate(header) if token.is_mark("|")), None)
+    bar = next((number for number, token in enumerate(header) if token.is_mark("|")), None)
     names = _names(scanner, draft, header[:bar])
     if bar is not None:
         if len(names) != 1:
@@ -289,33 +289,33 @@ def _names(scanner: Scanner, draft: Draft, tokens: list[Token]) -> list[str]:
     return names
 
 
-def _plain_rows(scanner: Scanner, draft: Draft, block: _Block) -> _Rows | None:
+def _plain_rows(scanner: Scanner, draft: Draft, block: _ProbabilityBlock) -> _TableRows | None:
     """The rows of a body that lists every row once, with plain labels, and nothing else; else None."""
-    found = list(_ROW.finditer(scanner.text, block.start, block.end))
+    matches = list(_ROW.finditer(scanner.text, block.start, block.end))
     codes = [draft.codes(parent) for parent in block.parents]
     # Before the labels of all rows are made: a small file may declare any number of rows.
-    if len(found) != math.prod(block.shape[:-1]) or any("," in str(state) for code in codes for state in code):
+    if len(matches) != math.prod(block.shape[:-1]) or any("," in str(state) for code in codes for state in code):
         return None
-    places = {", ".join(map(str, states)): row for row, states in enumerate(itertools.product(*codes))}
-    ends = [block.start, *(match.end() for match in found)]
-    cells = [match[2].replace(",", " ").split() for match in found]
-    rows = _Rows()
-    rows.index = [places[match[1]] for match in found if match[1] in places]
+    numbers = {", ".join(map(str, states)): row for row, states in enumerate(itertools.product(*codes))}
+    ends = [block.start, *(match.end() for match in matches)]
+    cells = [match[2].replace(",", " ").split() for match in matches]
+    rows = _TableRows()
+    rows.index = [numbers[match[1]] for match in matches if match[1] in numbers]
     if (
-        len(set(rows.index)) != len(found)
-        or [match.start() for match in found] != ends[:-1]
+        len(set(rows.index)) != len(matches)
+        or [match.start() for match in matches] != ends[:-1]
         or scanner.text[ends[-1] : block.end].strip()
         or any(len(part) != block.shape[-1] for part in cells)
     ):
         return None
-    rows.at = [match.start(1) - 1 for match in found]
-    rows.spans = [match.span(2) for match in found]
+    rows.positions = [match.start(1) - 1 for match in matches]
+    rows.spans = [match.span(2) for match in matches]
     rows.cells = list(itertools.chain.from_iterable(cells))
     return rows
 
 
-def _read_body(scanner: Scanner, draft: Draft, block: _Block) -> _Rows:
-    rows = _Rows()
+def _read_body(scanner: Scanner, draft: Draft, block: _ProbabilityBlock) -> _TableRows:
+    rows = _TableRows()
     codes = [draft.codes(parent) for parent in block.parents]
     scanner.position = block.start
     while True:
@@ -337,19 +337,21 @@ def _read_body(scanner: Scanner, draft: Draft, block: _Block) -> _Rows:
         _add_row(scanner, block, rows, row, match.start(1) - 1, match.span(2))
 
 
-def _add_row(scanner: Scanner, block: _Block, rows: _Rows, row: int, at: int, span: tuple[int, int]) -> None:
+def _add_row(
+    scanner: Scanner, block: _ProbabilityBlock, rows: _TableRows, row: int, position: int, span: tuple[int, int]
+) -> None:
     cells = scanner.text[span[0] : span[1]].replace(",", " ").split()
     if len(cells) != block.shape[-1]:
         raise scanner.error(
-            f"node {block.node!r} has {block.shape[-1]} states and this row has {len(cells)} values", at
+            f"node {block.node!r} has {block.shape[-1]} states and this row has {len(cells)} values", position
         )
     rows.index.append(row)
-    rows.at.append(at)
+    rows.positions.append(position)
     rows.cells += cells
     rows.spans.append(span)
 
 
-def _read_statement(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) -> None:
+def _read_statement(scanner: Scanner, draft: Draft, block: _ProbabilityBlock, rows: _TableRows) -> None:
     """A row with labels that need care, ``table``, ``default`` or ``property``."""
     token = scanner.take()
     if token.is_mark("("):
@@ -372,11 +374,11 @@ def _read_statement(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) 
         raise scanner.wrong(token, "'(', 'table', 'default', 'property' or '}'")
 
 
-def _row_of(scanner: Scanner, draft: Draft, block: _Block, tokens: list[Token], at: int) -> int:
+def _row_of(scanner: Scanner, draft: Draft, block: _ProbabilityBlock, tokens: list[Token], position: int) -> int:
     labels = _labels(scanner, tokens, len(block.parents))
     if labels is None:
         raise scanner.error(
-            f"a row of node {block.node!r} must name one state of each of its {len(block.parents)} parents", at
+            f"a row of node {block.node!r} must name one state of each of its {len(block.parents)} parents", position
         )
     row = 0
     for parent, label in zip(block.parents, labels, strict=True):
@@ -384,17 +386,20 @@ def _row_of(scanner: Scanner, draft: Draft, block: _Block, tokens: list[Token], 
         if label not in codes:
             known = shortened(", ".join(map(str, codes)), 200)
             raise scanner.error(
-                f"a row of node {block.node!r} has the state {label!r} of its parent {parent!r}; known: {known}", at
+                f"a row of node {block.node!r} has the state {label!r} of its parent {parent!r}; known: {known}",
+                position,
             )
         row = row * len(codes) + codes[label]
     return row
 
 
-def _whole_table(scanner: Scanner, block: _Block, rows: _Rows) -> Floats:
+def _whole_table(scanner: Scanner, block: _ProbabilityBlock, rows: _TableRows) -> Floats:
     """The values of ``table``, moved from the axes (node, parents ...) to (parents ..., node)."""
     assert rows.table is not None
     if rows.index or rows.default is not None:
-        raise scanner.error(f"node {block.node!r} has a 'table' beside rows or a 'default'; expected one", block.at)
+        raise scanner.error(
+            f"node {block.node!r} has a 'table' beside rows or a 'default'; expected one", block.position
+        )
     if not block.parents:
         return rows.table
     card = block.shape[-1]
@@ -403,21 +408,23 @@ def _whole_table(scanner: Scanner, block: _Block, rows: _Rows) -> Floats:
         raise scanner.error(
             f"the table of node {block.node!r} sums to one over its fastest index; in this format the node is the "
             "slowest and its last parent the fastest. Write one row for each state of the parents: ( states ) values;",
-            block.at,
+            block.position,
         )
     return table
 
 
-def _table_of_rows(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) -> Floats:
+def _table_of_rows(scanner: Scanner, draft: Draft, block: _ProbabilityBlock, rows: _TableRows) -> Floats:
     """The table from its rows and, where there is one, its default."""
     count, card = math.prod(block.shape[:-1]), block.shape[-1]
     given = rows.places
     if len(given) != len(rows.index):
-        row, at = next((row, at) for row, at in zip(rows.index, rows.at, strict=True) if given[row] != at)
-        raise scanner.error(f"node {block.node!r} has the row ({_label(draft, block, row)}) twice", at)
+        row, position = next(
+            (row, position) for row, position in zip(rows.index, rows.positions, strict=True) if given[row] != position
+        )
+        raise scanner.error(f"node {block.node!r} has the row ({_label(draft, block, row)}) twice", position)
     if len(given) < count and rows.default is None:
         row = next(row for row in range(count) if row not in given)
-        raise scanner.error(f"node {block.node!r} has no row ({_label(draft, block, row)})", block.at)
+        raise scanner.error(f"node {block.node!r} has no row ({_label(draft, block, row)})", block.position)
     table = np.empty((count, card))
     if rows.default is not None:
         table[:] = rows.default
@@ -425,7 +432,7 @@ def _table_of_rows(scanner: Scanner, draft: Draft, block: _Block, rows: _Rows) -
     return table.reshape(block.shape)
 
 
-def _label(draft: Draft, block: _Block, row: int) -> str:
+def _label(draft: Draft, block: _ProbabilityBlock, row: int) -> str:
     return row_label([draft.variable(parent) for parent in block.parents], row)
 
 
@@ -438,16 +445,16 @@ def render(network: TableNetwork) -> str:
     """The network as text; every float is its shortest exact decimal, so that reading gives the same bits."""
     from suffice.formats.labels import as_text
 
-    found = as_text(network, "BIF")
-    parts = [f"network {_word(found.name or NAMELESS)} {{\n"]
-    parts += [f"  property {_property(text)} ;\n" for text in found.about]
+    written = as_text(network, "BIF")
+    parts = [f"network {_word(written.name or NAMELESS)} {{\n"]
+    parts += [f"  property {_property(text)} ;\n" for text in written.about]
     parts.append("}\n")
-    for node in found.nodes:
+    for node in written.nodes:
         states = ", ".join(map(_word, node.states))
         parts.append(f"variable {_word(node.name)} {{\n  type discrete [ {len(node.states)} ] {{ {states} }};\n")
         parts += [f"  property {_property(text)} ;\n" for text in node.about]
         parts.append("}\n")
-    for node in found.nodes:
+    for node in written.nodes:
         parts += _block_lines(node)
     return "".join(parts)
 

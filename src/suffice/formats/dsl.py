@@ -38,15 +38,15 @@ def load(source: streams.Source) -> TableNetwork:
 
 
 @dataclass
-class _Block:
+class _AttributeBlock:
     """What stands between braces: the spans of attributes, and blocks by key."""
 
     values: dict[str, tuple[int, int]] = field(default_factory=dict)
-    blocks: dict[str, _Block] = field(default_factory=dict)
+    blocks: dict[str, _AttributeBlock] = field(default_factory=dict)
 
-    def block(self, key: str) -> _Block:
+    def block(self, key: str) -> _AttributeBlock:
         """The block of that key, empty if there is none."""
-        return self.blocks.get(key, _Block())
+        return self.blocks.get(key, _AttributeBlock())
 
 
 @dataclass
@@ -54,8 +54,8 @@ class _Node:
     """A node: its identifier, its place and its block."""
 
     name: str
-    at: int
-    block: _Block
+    position: int
+    block: _AttributeBlock
 
 
 def parse(text: str, name: str = "<text>") -> TableNetwork:
@@ -74,7 +74,7 @@ def parse(text: str, name: str = "<text>") -> TableNetwork:
     for node in nodes:
         if "ID" in node.block.block("HEADER").values:
             node.name = _text(scanner, node.block.block("HEADER").values["ID"])
-        draft.declare(node.name, _listed(scanner, node, "NAMESTATES"), node.at)
+        draft.declare(node.name, _listed(scanner, node, "NAMESTATES"), node.position)
     for node in nodes:
         _read_table(scanner, draft, node)
     return draft.finish(
@@ -86,12 +86,12 @@ def parse(text: str, name: str = "<text>") -> TableNetwork:
     )
 
 
-def _read_block(scanner: Scanner, nodes: list[_Node], depth: int) -> _Block:
+def _read_block(scanner: Scanner, nodes: list[_Node], depth: int) -> _AttributeBlock:
     """Attributes and blocks up to the closing brace; nodes are gathered wherever they stand."""
     opening = scanner.expect("{")
     if depth > MOST_DEPTH:
         raise scanner.error(f"blocks inside blocks, more than {MOST_DEPTH} deep", opening.start)
-    block = _Block()
+    block = _AttributeBlock()
     while not scanner.accept("}"):
         key = scanner.take()
         if key.kind != "word":
@@ -112,10 +112,10 @@ def _read_block(scanner: Scanner, nodes: list[_Node], depth: int) -> _Block:
     return block
 
 
-def _keep(scanner: Scanner, found: dict[str, _Kept], key: Token, value: _Kept) -> None:
-    if key.text in found:
+def _keep(scanner: Scanner, kept: dict[str, _Kept], key: Token, value: _Kept) -> None:
+    if key.text in kept:
         raise scanner.error(f"the attribute {key.text!r} is given twice", key.start)
-    found[key.text] = value
+    kept[key.text] = value
 
 
 def _value_span(scanner: Scanner) -> tuple[int, int]:
@@ -148,7 +148,7 @@ def _listed(scanner: Scanner, node: _Node, key: str) -> list[str]:
     """The words or strings of a list in brackets, with commas between them."""
     block = node.block if key == "PARENTS" else node.block.block("DEFINITION")
     if key not in block.values:
-        raise scanner.error(f"node {node.name!r} has no {key!r}", node.at)
+        raise scanner.error(f"node {node.name!r} has no {key!r}", node.position)
     tokens = _tokens(scanner, block.values[key])
     inner = [token for token in tokens[1:-1] if not token.is_mark(",")]
     bracketed = len(tokens) > 1 and tokens[0].is_mark("(") and tokens[-1].is_mark(")")
@@ -164,19 +164,21 @@ def _read_table(scanner: Scanner, draft: Draft, node: _Node) -> None:
     if kind == "CPT":
         span = node.block.block("DEFINITION").values.get("PROBABILITIES")
         if span is None:
-            raise scanner.error(f"node {node.name!r} has no 'PROBABILITIES'", node.at)
+            raise scanner.error(f"node {node.name!r} has no 'PROBABILITIES'", node.position)
         start, end = span
         if end - start < 2 or scanner.text[start] != "(" or not scanner.text[start:end].rstrip().endswith(")"):
             raise scanner.error(f"'PROBABILITIES' of node {node.name!r} is no list in brackets", start)
         scanner.position = start + 1
-        draft.fill(node.name, parents, scanner.floats(*scanner.number_span(")")), node.at)
+        draft.fill(node.name, parents, scanner.floats(*scanner.number_span(")")), node.position)
     elif kind == "TRUTHTABLE":
-        draft.choose(node.name, parents, _listed(scanner, node, "RESULTINGSTATES"), node.at)
+        draft.choose(node.name, parents, _listed(scanner, node, "RESULTINGSTATES"), node.position)
     else:
-        raise scanner.error(f"node {node.name!r} is of type {kind!r}; only CPT and TRUTHTABLE can be read", node.at)
+        raise scanner.error(
+            f"node {node.name!r} is of type {kind!r}; only CPT and TRUTHTABLE can be read", node.position
+        )
 
 
-def _attributes(scanner: Scanner, block: _Block, *left_out: str) -> tuple[str, ...]:
+def _attributes(scanner: Scanner, block: _AttributeBlock, *left_out: str) -> tuple[str, ...]:
     return tuple(
         f"{key} = {scanner.text[start:end].strip()}"
         for key, (start, end) in block.values.items()

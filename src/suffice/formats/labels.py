@@ -64,11 +64,11 @@ def as_text(network: Any, format_name: str, refuse: Refuse | None = None) -> Tex
 
 def _properties(texts: Iterable[str], refuse: Refuse | None) -> tuple[str, ...]:
     """Texts beside the model, without blanks around them."""
-    found = tuple(text.strip() for text in texts)
-    for text in found:
+    stripped = tuple(text.strip() for text in texts)
+    for text in stripped:
         if reason := _unwritable(text) or (refuse(text) if refuse else None):
             raise OptionError(f"A property is {text!r}, {reason}. Remove it, or choose another format.")
-    return found
+    return stripped
 
 
 def check_network(network: Any, format_name: str) -> None:
@@ -93,7 +93,7 @@ def checked_rows(network: TableNetwork, node: Hashable) -> Floats:
 
 
 def _texts(labels: Iterable[Hashable], what: str, refuse: Refuse | None) -> tuple[str, ...]:
-    found: dict[str, Hashable] = {}
+    labels_by_text: dict[str, Hashable] = {}
     for label in labels:
         kind = state_key(label)[0]
         if kind not in ("str", "bool", "number"):
@@ -102,10 +102,12 @@ def _texts(labels: Iterable[Hashable], what: str, refuse: Refuse | None) -> tupl
         reason = _unwritable(text) or (refuse(text) if refuse else None)
         if reason:
             raise OptionError(f"Among {what} is {label!r}, {reason}. Rename it, or choose another format.")
-        if text in found:
-            raise OptionError(f"Among {what}, {found[text]!r} and {label!r} are the same text. Rename one of them.")
-        found[text] = label
-    return tuple(found)
+        if text in labels_by_text:
+            raise OptionError(
+                f"Among {what}, {labels_by_text[text]!r} and {label!r} are the same text. Rename one of them."
+            )
+        labels_by_text[text] = label
+    return tuple(labels_by_text)
 
 
 def _unwritable(text: str) -> str | None:

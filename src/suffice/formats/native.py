@@ -72,8 +72,8 @@ def _format_of(path: FilePath) -> Format:
     # Other packages are asked only where no ending of this one fits: to look for them takes longer than most files.
     for endings in (FORMATS.own, FORMATS.names):
         for ending in sorted(endings(), key=len, reverse=True):
-            if name.endswith(ending) and (found := FORMATS.find(ending)) is not None:
-                return found
+            if name.endswith(ending) and (known := FORMATS.find(ending)) is not None:
+                return known
     raise OptionError(f"{os.fspath(path)!r} has no known ending; known: {', '.join(FORMATS.names())}.")
 
 
@@ -84,10 +84,10 @@ def _stored() -> Format:
     from suffice import storage
 
     def load(path: FilePath) -> Any:
-        found = storage.load(path)
-        if storage.exported_class(type(found).__name__) is not type(found):
-            raise FileFormatError(f"{os.fspath(path)!r} holds a {type(found).__name__}, not a model or a summary.")
-        return found
+        model = storage.load(path)
+        if storage.exported_class(type(model).__name__) is not type(model):
+            raise FileFormatError(f"{os.fspath(path)!r} holds a {type(model).__name__}, not a model or a summary.")
+        return model
 
     return Format(load, storage.save)
 
@@ -160,8 +160,8 @@ def _uai() -> Format:
     from suffice.formats import uai
 
     def load(path: FilePath) -> Any:
-        found = uai.load(path)
-        return from_table_network(found) if isinstance(found, TableNetwork) else found
+        network = uai.load(path)
+        return from_table_network(network) if isinstance(network, TableNetwork) else network
 
     def save(path: FilePath, model: Any) -> None:
         from suffice.models.markov.declaration import MarkovNetwork

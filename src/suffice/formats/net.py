@@ -52,10 +52,10 @@ def save(path: streams.FilePath, network: TableNetwork) -> None:
 
 
 @dataclass
-class _Block:
+class _NetBlock:
     """What stands between braces: attributes as tokens, and the span of ``data``."""
 
-    at: int
+    position: int
     attributes: dict[str, list[Token]] = field(default_factory=dict)
     data: tuple[int, int] | None = None
 
@@ -77,7 +77,7 @@ def parse(text: str, name: str = "<text>") -> TableNetwork:
     draft = Draft(scanner)
     about: dict[str, Any] = {"network": (), "variables": {}, "tables": {}}
     names: dict[str, str] = {}
-    potentials: list[tuple[list[Token], _Block]] = []
+    potentials: list[tuple[list[Token], _NetBlock]] = []
     while (token := scanner.take()).kind != "end":
         if token.kind == "word" and token.text == "discrete":
             token = scanner.take()
@@ -99,9 +99,9 @@ def parse(text: str, name: str = "<text>") -> TableNetwork:
     return draft.finish(about)
 
 
-def _read_block(scanner: Scanner, at: int) -> _Block:
+def _read_block(scanner: Scanner, position: int) -> _NetBlock:
     """Attributes up to the closing brace."""
-    block = _Block(at)
+    block = _NetBlock(position)
     scanner.expect("{")
     while not scanner.accept("}"):
         key = scanner.take()
@@ -166,20 +166,24 @@ def _listed(scanner: Scanner, tokens: list[Token], what: str) -> list[str]:
     return [token.text for token in inner]
 
 
-def _read_potential(scanner: Scanner, draft: Draft, names: dict[str, str], header: list[Token], block: _Block) -> str:
-    marks = [place for place, token in enumerate(header) if token.kind == "mark"]
+def _read_potential(
+    scanner: Scanner, draft: Draft, names: dict[str, str], header: list[Token], block: _NetBlock
+) -> str:
+    marks = [number for number, token in enumerate(header) if token.kind == "mark"]
     if not header or marks != ([1] if header[1:] else []) or (header[1:] and header[1].text != "|"):
-        found = shortened(scanner.raw(header))
-        raise scanner.error(f"found the header '( {found} )'; expected '( node )' or '( node | parents )'", block.at)
+        shown = shortened(scanner.raw(header))
+        raise scanner.error(
+            f"found the header '( {shown} )'; expected '( node )' or '( node | parents )'", block.position
+        )
     if unknown := next((token for token in header if token.kind != "mark" and token.text not in names), None):
         raise scanner.error(f"there is no node {unknown.text!r}; known: {listing(names)}", unknown.start)
     node, *parents = (names[token.text] for token in header if token.kind != "mark")
     if block.data is None:
         reason = "an expression ('model_data') and no 'data'" if "model_data" in block.attributes else "no 'data'"
-        raise scanner.error(f"the potential of node {node!r} has {reason}; only tables can be read", block.at)
+        raise scanner.error(f"the potential of node {node!r} has {reason}; only tables can be read", block.position)
     start, end = block.data
     parts = scanner.text[start:end].translate(_BLANKS).split()
-    draft.fill(node, parents, scanner.convert(parts, [block.data]), block.at)
+    draft.fill(node, parents, scanner.convert(parts, [block.data]), block.position)
     return node
 
 
@@ -190,16 +194,16 @@ def _read_potential(scanner: Scanner, draft: Draft, names: dict[str, str], heade
 
 def render(network: TableNetwork) -> str:
     """The network as text; every float is its shortest exact decimal, so that reading gives the same bits."""
-    found = as_text(network, "HUGIN NET")
-    names = _identifiers(found)
-    title = [f"  name = {quoted(found.name)};\n"] if found.name else []
-    parts = ["net\n{\n", *title, *_attributes(found.about, "name"), "}\n"]
-    for node in found.nodes:
+    written = as_text(network, "HUGIN NET")
+    names = _identifiers(written)
+    title = [f"  name = {quoted(written.name)};\n"] if written.name else []
+    parts = ["net\n{\n", *title, *_attributes(written.about, "name"), "}\n"]
+    for node in written.nodes:
         parts.append(f"node {names[node.name]}\n{{\n  states = ( {' '.join(map(quoted, node.states))} );\n")
         if names[node.name] != node.name:
             parts.append(f"  {ORIGINAL} = {quoted(node.name)};\n")
         parts += [*_attributes(node.about, "states", ORIGINAL), "}\n"]
-    for node in found.nodes:
+    for node in written.nodes:
         given = f" | {' '.join(names[parent] for parent in node.parents)}" if node.parents else ""
         parts.append(f"potential ( {names[node.name]}{given} )\n{{\n  data = {_nested(node)};\n")
         parts += [*_attributes(node.about_table, "data"), "}\n"]
@@ -209,14 +213,14 @@ def render(network: TableNetwork) -> str:
 def _identifiers(network: TextNetwork) -> dict[str, str]:
     """Name -> identifier: the name itself where it is one, else one made from it that no other node has."""
     taken = {node.name for node in network.nodes if _IDENTIFIER.fullmatch(node.name)}
-    found = {name: name for name in taken}
+    identifiers = {name: name for name in taken}
     for node in network.nodes:
-        if node.name not in found:
+        if node.name not in identifiers:
             stem = "N_" + re.sub(r"[^A-Za-z0-9]", "_", node.name)
             choices = itertools.chain([stem], (f"{stem}_{number}" for number in itertools.count(2)))
-            found[node.name] = next(choice for choice in choices if choice not in taken)
-            taken.add(found[node.name])
-    return found
+            identifiers[node.name] = next(choice for choice in choices if choice not in taken)
+            taken.add(identifiers[node.name])
+    return identifiers
 
 
 def _attributes(texts: tuple[str, ...], *reserved: str) -> list[str]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import FileFormatError, listing
-from suffice.records import record
+from suffice.records import record, set_fields
 
 Floats = NDArray[np.float64]
 
@@ -64,8 +64,8 @@ class TableNetwork:
         properties: dict[str, Any] | None = None,
     ) -> None:
         """See the class."""
-        found = {} if properties is None else properties
-        self.__dict__.update(domain=domain, parents=parents, tables=tables, notes=notes, properties=found)
+        beside = {} if properties is None else properties
+        set_fields(self, domain=domain, parents=parents, tables=tables, notes=notes, properties=beside)
 
 
 @record(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class FactorNetwork:
 class Places(Protocol):
     """A file that can say where something in it stands."""
 
-    def error(self, message: str, at: int) -> FileFormatError:
+    def error(self, message: str, position: int) -> FileFormatError:
         """The error for what stands at a place, with the name of the file, the line and the column."""
 
 
@@ -94,7 +94,7 @@ class Places(Protocol):
 class _Definition:
     parents: tuple[Hashable, ...]
     table: Floats
-    at: int
+    position: int
     rows_at: Mapping[int, int]
 
 
@@ -134,23 +134,25 @@ class Draft:
         self._places = places
         self._variables: dict[Hashable, Variable] = {}
         self._codes: dict[Hashable, dict[Hashable, int]] = {}
-        self._at: dict[Hashable, int] = {}
+        self._positions: dict[Hashable, int] = {}
         self._definitions: dict[Hashable, _Definition] = {}
         self._cells = 0
 
-    def declare(self, name: Hashable, states: Sequence[Hashable], at: int) -> None:
+    def declare(self, name: Hashable, states: Sequence[Hashable], position: int) -> None:
         """Add a variable with its states in order."""
         if name in self._variables:
-            raise self._places.error(f"variable {name!r} is declared twice; names must differ", at)
+            raise self._places.error(f"variable {name!r} is declared twice; names must differ", position)
         codes = {state: code for code, state in enumerate(states)}
         if not states:
-            raise self._places.error(f"variable {name!r} has no states; at least one is needed", at)
+            raise self._places.error(f"variable {name!r} has no states; at least one is needed", position)
         if len(codes) != len(states):
             twice = next(state for code, state in enumerate(states) if codes[state] != code)
-            raise self._places.error(f"variable {name!r} declares the state {twice!r} twice; states must differ", at)
+            raise self._places.error(
+                f"variable {name!r} declares the state {twice!r} twice; states must differ", position
+            )
         self._variables[name] = Variable.discrete(name, states)
         self._codes[name] = codes
-        self._at[name] = at
+        self._positions[name] = position
 
     def __contains__(self, name: Hashable) -> bool:
         """Whether the variable is declared."""
@@ -164,31 +166,37 @@ class Draft:
         """State -> position, of a declared variable."""
         return self._codes[name]
 
-    def family(self, node: Hashable, parents: Sequence[Hashable], at: int) -> tuple[int, ...]:
+    def family(self, node: Hashable, parents: Sequence[Hashable], position: int) -> tuple[int, ...]:
         """Shape of the table of a node, once it is sure that such a table may be made."""
         if node not in self._variables:
             known = listing(self._variables)
-            raise self._places.error(f"there is a table for {node!r}, which is no variable here; known: {known}", at)
+            raise self._places.error(
+                f"there is a table for {node!r}, which is no variable here; known: {known}", position
+            )
         if node in self._definitions:
-            raise self._places.error(f"node {node!r} has two tables; expected one", at)
+            raise self._places.error(f"node {node!r} has two tables; expected one", position)
         if len(parents) >= MOST_AXES:
-            raise self._places.error(f"node {node!r} has {len(parents)} parents; at most {MOST_AXES - 1} are read", at)
-        for place, parent in enumerate(parents):
+            raise self._places.error(
+                f"node {node!r} has {len(parents)} parents; at most {MOST_AXES - 1} are read", position
+            )
+        for number, parent in enumerate(parents):
             if parent not in self._variables:
                 known = listing(self._variables)
                 raise self._places.error(
-                    f"node {node!r} has the parent {parent!r}, which is no variable here; known: {known}", at
+                    f"node {node!r} has the parent {parent!r}, which is no variable here; known: {known}", position
                 )
-            if parent == node or parent in parents[:place]:
+            if parent == node or parent in parents[:number]:
                 again = "itself as a parent" if parent == node else f"the parent {parent!r} twice"
-                raise self._places.error(f"node {node!r} has {again}", at)
-        return self._sized(node, tuple(self._variables[name].card for name in (*parents, node)), at)
+                raise self._places.error(f"node {node!r} has {again}", position)
+        return self._sized(node, tuple(self._variables[name].card for name in (*parents, node)), position)
 
-    def _sized(self, node: Hashable, shape: tuple[int, ...], at: int) -> tuple[int, ...]:
+    def _sized(self, node: Hashable, shape: tuple[int, ...], position: int) -> tuple[int, ...]:
         self._cells += math.prod(shape)
         if self._cells > MOST_CELLS:
             size = math.prod(shape)
-            raise self._places.error(f"the table of node {node!r} has {size} cells; a file may have {MOST_CELLS}", at)
+            raise self._places.error(
+                f"the table of node {node!r} has {size} cells; a file may have {MOST_CELLS}", position
+            )
         return shape
 
     def define(
@@ -196,40 +204,40 @@ class Draft:
         node: Hashable,
         parents: Sequence[Hashable],
         table: Floats,
-        at: int,
+        position: int,
         *,
         rows_at: Mapping[int, int] | None = None,
     ) -> None:
         """Set the table of a node: an array of the shape that `family` gave; `rows_at` has places of rows."""
-        self._definitions[node] = _Definition(tuple(parents), table, at, rows_at or {})
+        self._definitions[node] = _Definition(tuple(parents), table, position, rows_at or {})
 
-    def fill(self, node: Hashable, parents: Sequence[Hashable], values: Floats, at: int) -> None:
+    def fill(self, node: Hashable, parents: Sequence[Hashable], values: Floats, position: int) -> None:
         """Set the table of a node from flat values in the order of memory: parents as declared, then the node."""
-        shape = self.family(node, parents, at)
+        shape = self.family(node, parents, position)
         if values.size != math.prod(shape):
             times = " x ".join(map(str, shape))
             raise self._places.error(
                 f"the table of node {node!r} has {values.size} values; expected {math.prod(shape)} ({times} for "
                 f"{listing((*parents, node))})",
-                at,
+                position,
             )
-        self.define(node, parents, values.reshape(shape), at)
+        self.define(node, parents, values.reshape(shape), position)
 
-    def choose(self, node: Hashable, parents: Sequence[Hashable], states: Sequence[Hashable], at: int) -> None:
+    def choose(self, node: Hashable, parents: Sequence[Hashable], states: Sequence[Hashable], position: int) -> None:
         """Set the table of a node that is a function of its parents, from its state in each row."""
-        shape = self.family(node, parents, at)
+        shape = self.family(node, parents, position)
         codes = self._codes[node]
         if len(states) != math.prod(shape[:-1]):
             raise self._places.error(
                 f"node {node!r} has {len(states)} resulting states; expected {math.prod(shape[:-1])}, one for each row",
-                at,
+                position,
             )
         if unknown := [state for state in states if state not in codes]:
             known = listing(codes)
-            raise self._places.error(f"node {node!r} has the resulting state {unknown[0]!r}; known: {known}", at)
+            raise self._places.error(f"node {node!r} has the resulting state {unknown[0]!r}; known: {known}", position)
         table = np.zeros((len(states), shape[-1]))
         table[np.arange(len(states)), [codes[state] for state in states]] = 1.0
-        self.define(node, parents, table.reshape(shape), at)
+        self.define(node, parents, table.reshape(shape), position)
 
     def finish(self, properties: Mapping[str, Any] | None = None) -> TableNetwork:
         """The network, once every node has a proper table and there is no cycle."""
@@ -237,11 +245,11 @@ class Draft:
             raise self._places.error("no variable is declared", 0)
         for name in self._variables:
             if name not in self._definitions:
-                raise self._places.error(f"node {name!r} has no table", self._at[name])
+                raise self._places.error(f"node {name!r} has no table", self._positions[name])
         parents = {name: self._definitions[name].parents for name in self._variables}
         if cycle := find_cycle(parents):
             arrows = " -> ".join(map(repr, cycle))
-            raise self._places.error(f"the parents form a cycle: {arrows}", self._definitions[cycle[0]].at)
+            raise self._places.error(f"the parents form a cycle: {arrows}", self._definitions[cycle[0]].position)
         tables, notes = self._normalised()
         return TableNetwork(Domain(self._variables.values()), parents, tables, notes, self._kept(properties or {}))
 
@@ -249,8 +257,8 @@ class Draft:
         """The parts that say something, nodes in the order of the variables."""
         kept: dict[str, Any] = {"name": properties.get("name", ""), "network": tuple(properties.get("network", ()))}
         for part in ("variables", "tables"):
-            found = properties.get(part, {})
-            kept[part] = {node: tuple(found[node]) for node in self._variables if found.get(node)}
+            texts = properties.get(part, {})
+            kept[part] = {node: tuple(texts[node]) for node in self._variables if texts.get(node)}
         return {key: value for key, value in kept.items() if value}
 
     def _normalised(self) -> tuple[dict[Hashable, Floats], tuple[str, ...]]:
@@ -291,16 +299,16 @@ class Draft:
         if fault := faulty_row(rows):
             row, reason = fault
             definition = self._definitions[node]
-            at = definition.rows_at.get(row, definition.at)
-            raise self._places.error(f"{row_name(node, self._parents(node), row)} {reason}", at)
+            position = definition.rows_at.get(row, definition.position)
+            raise self._places.error(f"{row_name(node, self._parents(node), row)} {reason}", position)
 
 
 def find_cycle(parents: Mapping[Hashable, Sequence[Hashable]]) -> list[Hashable]:
     """One directed cycle, from a node along the arrows back to it, or an empty list."""
-    waiting = {node: len(found) for node, found in parents.items()}
+    waiting = {node: len(above) for node, above in parents.items()}
     children: dict[Hashable, list[Hashable]] = {node: [] for node in parents}
-    for node, found in parents.items():
-        for parent in found:
+    for node, above in parents.items():
+        for parent in above:
             children[parent].append(node)
     ready = [node for node, count in waiting.items() if not count]
     while ready:

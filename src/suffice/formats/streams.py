@@ -58,9 +58,9 @@ def _unpacked(data: bytes, name: str) -> bytes:
                 data = packed.read(MOST_BYTES + 1)
         except (EOFError, OSError, zlib.error) as error:
             raise FileFormatError(f"{name}: the gzipped content is damaged or cut short: {error}.") from error
-    found = _bounded(data, name)
-    assert isinstance(found, bytes)
-    return found
+    unpacked = _bounded(data, name)
+    assert isinstance(unpacked, bytes)
+    return unpacked
 
 
 def decoded(content: Content) -> tuple[str, tuple[str, ...]]:

@@ -71,9 +71,9 @@ def numbers(values: Floats) -> str:
     return " ".join(map(repr, values.tolist()))
 
 
-def place_in(text: str, at: int) -> tuple[int, int]:
+def place_in(text: str, offset: int) -> tuple[int, int]:
     """Line and column of an offset, both from 1."""
-    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 @functools.cache
@@ -102,27 +102,27 @@ class Scanner:
         self.position = 0
         self._token = _token_pattern(marks)
         self._ahead_of, self._ahead = -1, Token("end", "", 0, 0)
-        found = [COMMENTS[start] for start in comments if start in text]
-        if found:
-            patterns = "|".join((f'"{_INNER}"?', *found))
+        comment_patterns = [COMMENTS[start] for start in comments if start in text]
+        if comment_patterns:
+            patterns = "|".join((f'"{_INNER}"?', *comment_patterns))
             self.text = re.sub(patterns, self._blanked, self.text, flags=re.DOTALL)
 
     def _blanked(self, match: re.Match[str]) -> str:
-        found = match[0]
-        if found.startswith('"'):
-            return found
-        if found.startswith("/*") and (len(found) < 4 or not found.endswith("*/")):
+        text = match[0]
+        if text.startswith('"'):
+            return text
+        if text.startswith("/*") and (len(text) < 4 or not text.endswith("*/")):
             raise self.error("the comment that starts here does not end; expected '*/'", match.start())
-        return re.sub(r"[^\n]", " ", found)
+        return re.sub(r"[^\n]", " ", text)
 
-    def error(self, message: str, at: int) -> FileFormatError:
+    def error(self, message: str, position: int) -> FileFormatError:
         """The error for what stands at an offset."""
-        line, column = place_in(self.text, at)
+        line, column = place_in(self.text, position)
         return FileFormatError(f"{self.name}, line {line}, column {column}: {message}.")
 
-    def wrong(self, found: Token, expected: str) -> FileFormatError:
+    def wrong(self, token: Token, expected: str) -> FileFormatError:
         """The error for a token that should have been another."""
-        return self.error(f"found {found}; expected {expected}", found.start)
+        return self.error(f"found {token}; expected {expected}", token.start)
 
     def peek(self) -> Token:
         """The next token, without moving."""
@@ -132,12 +132,12 @@ class Scanner:
         assert match is not None  # Every character is a blank, a quote, a mark or part of a word.
         kind = cast(Kind, match.lastgroup)
         start, end = match.span(kind)
-        found = match[kind]
+        text = match[kind]
         if kind == "string":
             if not match["close"]:
                 raise self.error("the string that starts here does not end; expected '\"'", start)
-            found = re.sub(_ESCAPE, r"\1", found[1:-1])
-        self._ahead_of, self._ahead = self.position, Token(kind, found, start, end)
+            text = re.sub(_ESCAPE, r"\1", text[1:-1])
+        self._ahead_of, self._ahead = self.position, Token(kind, text, start, end)
         return self._ahead
 
     def take(self) -> Token:
@@ -206,8 +206,8 @@ class Scanner:
         if values is not None:
             return values
         pattern = re.compile(_PARTS)
-        found = itertools.chain.from_iterable(pattern.finditer(self.text, *span) for span in spans)
-        match = next(itertools.islice(found, first_wrong(parts), None))
+        matches = itertools.chain.from_iterable(pattern.finditer(self.text, *span) for span in spans)
+        match = next(itertools.islice(matches, first_wrong(parts), None))
         raise self.error(f"found {shortened(match[0])!r}; expected a number", match.start())
 
 
@@ -224,4 +224,4 @@ def as_floats(parts: list[str]) -> Floats | None:
 
 def first_wrong(parts: list[str]) -> int:
     """The position of the first word that is no decimal number."""
-    return next(place for place, part in enumerate(parts) if not re.fullmatch(_NUMBER, part))
+    return next(number for number, part in enumerate(parts) if not re.fullmatch(_NUMBER, part))

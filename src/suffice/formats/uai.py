@@ -59,10 +59,10 @@ class _Words:
         self.words = self._scanner.text.split()
         self.next = 0
 
-    def error(self, message: str, at: int) -> FileFormatError:
+    def error(self, message: str, position: int) -> FileFormatError:
         """The error for a word, by its number."""
-        found = next(itertools.islice(_WORD.finditer(self._scanner.text), at, None), None)
-        return self._scanner.error(message, found.start() if found else len(self._scanner.text))
+        word = next(itertools.islice(_WORD.finditer(self._scanner.text), position, None), None)
+        return self._scanner.error(message, word.start() if word else len(self._scanner.text))
 
     @property
     def left(self) -> int:
@@ -93,8 +93,8 @@ class _Words:
         words = self.words[start : self.next]
         values = as_floats(words)
         if values is None:
-            place = first_wrong(words)
-            raise self.error(f"found {shortened(words[place])!r}; expected a number", start + place)
+            wrong = first_wrong(words)
+            raise self.error(f"found {shortened(words[wrong])!r}; expected a number", start + wrong)
         return values
 
     def finish(self) -> None:
@@ -124,20 +124,20 @@ def _read_scopes(words: _Words, count: int) -> list[tuple[int, list[int]]]:
     """For each table the place of its scope, and the scope."""
     scopes = []
     for table in range(words.whole("the number of tables", most=words.left - 1)):
-        at = words.next
+        position = words.next
         size = words.whole(f"the number of variables of table {table}", most=MOST_AXES)
         scope = [words.whole(f"a variable of table {table}", most=count - 1) for _ in range(size)]
         if len(set(scope)) != size:
-            raise words.error(f"table {table} has a variable twice: {scope}", at)
-        scopes.append((at, scope))
+            raise words.error(f"table {table} has a variable twice: {scope}", position)
+        scopes.append((position, scope))
     return scopes
 
 
 def _read_table(words: _Words, what: str, size: int) -> Floats:
-    at = words.next
-    found = words.whole(f"the number of values of {what}")
-    if found != size:
-        raise words.error(f"{what} has {found} values; its variables have {size} states together", at)
+    position = words.next
+    given = words.whole(f"the number of values of {what}")
+    if given != size:
+        raise words.error(f"{what} has {given} values; its variables have {size} states together", position)
     return words.floats(size, what)
 
 
@@ -145,13 +145,13 @@ def _bayes(words: _Words, cards: list[int], first: int, scopes: list[tuple[int, 
     draft = Draft(words)
     for variable, card in enumerate(cards):
         draft.declare(variable, range(card), first + variable)
-    for table, (at, scope) in enumerate(scopes):
+    for table, (position, scope) in enumerate(scopes):
         if not scope:
-            raise words.error(f"table {table} has no variable; the last one is the node", at)
+            raise words.error(f"table {table} has no variable; the last one is the node", position)
         *parents, node = scope
-        shape = draft.family(node, parents, at)
+        shape = draft.family(node, parents, position)
         values = _read_table(words, f"the table of node {node}", math.prod(shape))
-        draft.define(node, parents, values.reshape(shape), at)
+        draft.define(node, parents, values.reshape(shape), position)
     words.finish()
     return draft.finish()
 
@@ -161,13 +161,13 @@ def _markov(words: _Words, cards: list[int], first: int, scopes: list[tuple[int,
         variable = cards.index(0)
         raise words.error(f"variable {variable} has no states; at least one is needed", first + variable)
     factors = []
-    for table, (at, scope) in enumerate(scopes):
+    for table, (position, scope) in enumerate(scopes):
         shape = tuple(cards[variable] for variable in scope)
         values = _read_table(words, f"table {table}", math.prod(shape))
         bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
         if len(bad):
             value = float(values[bad[0]])
-            raise words.error(f"table {table} of {scope} holds {value!r}; expected 0 or more, finite", at)
+            raise words.error(f"table {table} of {scope} holds {value!r}; expected 0 or more, finite", position)
         factors.append((tuple(scope), values.reshape(shape)))
     words.finish()
     domain = Domain(Variable.discrete(variable, range(card)) for variable, card in enumerate(cards))
@@ -190,24 +190,24 @@ def parse_evidence(
             words.finish()
     evidence: dict[Hashable, Hashable] = {}
     for _ in range(words.whole("the number of observed variables", most=(words.left - 1) // 2)):
-        at = words.next
+        position = words.next
         variable, state = words.whole("a variable"), words.whole("a state")
-        found = (variable, state) if network is None else _named(words, network.domain, variable, state)
-        if found[0] in evidence:
-            raise words.error(f"variable {variable} is observed twice", at)
-        evidence[found[0]] = found[1]
+        known = (variable, state) if network is None else _named(words, network.domain, variable, state)
+        if known[0] in evidence:
+            raise words.error(f"variable {variable} is observed twice", position)
+        evidence[known[0]] = known[1]
     words.finish()
     return evidence
 
 
 def _named(words: _Words, domain: Domain, variable: int, state: int) -> tuple[Hashable, Hashable]:
-    at = words.next - 2
+    position = words.next - 2
     if variable >= len(domain):
-        raise words.error(f"found variable {variable}; the network has {len(domain)}", at)
-    found = domain.variables[variable]
-    if state >= found.card:
-        raise words.error(f"found state {state} of variable {variable}, which has {found.card}", at + 1)
-    return found.name, found.states[state]
+        raise words.error(f"found variable {variable}; the network has {len(domain)}", position)
+    named = domain.variables[variable]
+    if state >= named.card:
+        raise words.error(f"found state {state} of variable {variable}, which has {named.card}", position + 1)
+    return named.name, named.states[state]
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -24,22 +24,25 @@ def parse(text: str | bytes, name: str = "<text>") -> TableNetwork:
     document = XmlDocument(text, name)
     root = document.root
     if root.tag != "smile":
-        raise document.error(f"found <{root.tag}>; expected <smile>, the root of an XDSL file", root.at)
+        raise document.error(f"found <{root.tag}>; expected <smile>, the root of an XDSL file", root.position)
     if root.all("dynamic"):
-        raise document.error("the network has time slices (<dynamic>), which cannot be read", root.all("dynamic")[0].at)
+        raise document.error(
+            "the network has time slices (<dynamic>), which cannot be read", root.all("dynamic")[0].position
+        )
     nodes = document.one(root, "nodes", "the file").children
     draft = Draft(document)
     names = [_declare(document, draft, node) for node in nodes]
     by_agrum = any(app.startswith("aGrUM") for app in _authors(root))
-    for found, node in zip(names, nodes, strict=True):
-        _define(document, draft, found, node, first_is_fastest=by_agrum)
+    for node_name, node in zip(names, nodes, strict=True):
+        _define(document, draft, node_name, node, first_is_fastest=by_agrum)
     titles = _titles(root)
     return draft.finish(
         {
             "name": root.attributes.get("id", ""),
             "network": [text for element in root.all("properties") for text in _properties(element)],
             "variables": {
-                found: _properties(node, titles.get(found)) for found, node in zip(names, nodes, strict=True)
+                node_name: _properties(node, titles.get(node_name))
+                for node_name, node in zip(names, nodes, strict=True)
             },
         }
     )
@@ -48,13 +51,15 @@ def parse(text: str | bytes, name: str = "<text>") -> TableNetwork:
 def _declare(document: XmlDocument, draft: Draft, node: Element) -> str:
     name = node.attributes.get("id")
     if name is None:
-        raise document.error(f"<{node.tag}> has no attribute 'id'", node.at)
+        raise document.error(f"<{node.tag}> has no attribute 'id'", node.position)
     if node.tag not in ("cpt", "deterministic"):
-        raise document.error(f"node {name!r} is <{node.tag}>; only <cpt> and <deterministic> can be read", node.at)
+        raise document.error(
+            f"node {name!r} is <{node.tag}>; only <cpt> and <deterministic> can be read", node.position
+        )
     states = [state.attributes.get("id") for state in node.all("state")]
     if None in states:
-        raise document.error(f"a state of node {name!r} has no attribute 'id'", node.at)
-    draft.declare(name, states, node.at)
+        raise document.error(f"a state of node {name!r} has no attribute 'id'", node.position)
+    draft.declare(name, states, node.position)
     return name
 
 
@@ -63,10 +68,10 @@ def _define(document: XmlDocument, draft: Draft, name: str, node: Element, *, fi
     parents = parents[::-1] if first_is_fastest else parents
     if node.tag == "cpt":
         table = document.one(node, "probabilities", f"node {name!r}")
-        draft.fill(name, parents, document.floats(table), node.at)
+        draft.fill(name, parents, document.floats(table), node.position)
     else:
         states = document.one(node, "resultingstates", f"node {name!r}").text.split()
-        draft.choose(name, parents, states, node.at)
+        draft.choose(name, parents, states, node.position)
 
 
 def _properties(element: Element, title: str | None = None) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def parse(text: str | bytes, name: str = "<text>") -> TableNetwork:
     document = XmlDocument(text, name)
     root = document.root
     if root.tag != "BIF":
-        raise document.error(f"found <{root.tag}>; expected <BIF>, the root of an XMLBIF file", root.at)
+        raise document.error(f"found <{root.tag}>; expected <BIF>, the root of an XMLBIF file", root.position)
     network = document.one(root, "NETWORK", "the file")
     draft = Draft(document)
     variables, definitions = network.all("VARIABLE"), network.all("DEFINITION")
@@ -56,8 +56,8 @@ def _read_variable(document: XmlDocument, draft: Draft, element: Element) -> str
     name = document.one(element, "NAME", "a variable").text
     kind = element.attributes.get("TYPE", "nature")
     if kind != "nature":
-        raise document.error(f"variable {name!r} is of type {kind!r}; only 'nature' can be read", element.at)
-    draft.declare(name, [outcome.text for outcome in element.all("OUTCOME")], element.at)
+        raise document.error(f"variable {name!r} is of type {kind!r}; only 'nature' can be read", element.position)
+    draft.declare(name, [outcome.text for outcome in element.all("OUTCOME")], element.position)
     return name
 
 
@@ -65,22 +65,22 @@ def _read_definition(document: XmlDocument, draft: Draft, element: Element) -> s
     node = document.one(element, "FOR", "a definition").text
     parents = [given.text for given in element.all("GIVEN")]
     table = document.one(element, "TABLE", f"the definition of node {node!r}")
-    draft.fill(node, parents, document.floats(table), element.at)
+    draft.fill(node, parents, document.floats(table), element.position)
     return node
 
 
 def render(network: TableNetwork) -> str:
     """The network as text; every float is its shortest exact decimal, so that reading gives the same bits."""
-    found = as_text(network, "XMLBIF", _refused)
+    written = as_text(network, "XMLBIF", _refused)
     parts = ['<?xml version="1.0" encoding="UTF-8"?>\n<BIF VERSION="0.3">\n<NETWORK>\n']
-    parts.append(_line("NAME", found.name or NAMELESS))
-    parts += [_line("PROPERTY", text) for text in found.about]
-    for node in found.nodes:
+    parts.append(_line("NAME", written.name or NAMELESS))
+    parts += [_line("PROPERTY", text) for text in written.about]
+    for node in written.nodes:
         parts.append('<VARIABLE TYPE="nature">\n' + _line("NAME", node.name, 1))
         parts += [_line("OUTCOME", state, 1) for state in node.states]
         parts += [_line("PROPERTY", text, 1) for text in node.about]
         parts.append("</VARIABLE>\n")
-    for node in found.nodes:
+    for node in written.nodes:
         parts.append("<DEFINITION>\n" + _line("FOR", node.name, 1))
         parts += [_line("GIVEN", parent, 1) for parent in node.parents]
         parts.append(_line("TABLE", "\n".join(map(numbers, node.table)), 1))

@@ -24,7 +24,7 @@ class Element:
 
     tag: str
     attributes: dict[str, str]
-    at: int
+    position: int
     children: list[Element] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
 
@@ -59,26 +59,26 @@ class XmlDocument:
         self._attributes = 0
         self.root = self._parse(data)
 
-    def error(self, message: str, at: int) -> FileFormatError:
+    def error(self, message: str, position: int) -> FileFormatError:
         """The error for an element, by its number."""
-        line, column = self._places[at] if at < len(self._places) else (1, 1)
+        line, column = self._places[position] if position < len(self._places) else (1, 1)
         return FileFormatError(f"{self.name}, line {line}, column {column}: {message}.")
 
     def one(self, parent: Element, tag: str, what: str) -> Element:
         """The only child with that tag."""
-        found = parent.all(tag)
-        if len(found) != 1:
-            raise self.error(f"{what} has {len(found)} elements <{tag}>; expected one", parent.at)
-        return found[0]
+        elements = parent.all(tag)
+        if len(elements) != 1:
+            raise self.error(f"{what} has {len(elements)} elements <{tag}>; expected one", parent.position)
+        return elements[0]
 
     def floats(self, element: Element) -> Floats:
         """The numbers in an element, separated by blanks."""
         parts = element.text.split()
         values = as_floats(parts)
         if values is None:
-            place = first_wrong(parts)
-            shown = shortened(parts[place])
-            raise self.error(f"value {place + 1} of <{element.tag}> is {shown!r}; expected a number", element.at)
+            wrong = first_wrong(parts)
+            shown = shortened(parts[wrong])
+            raise self.error(f"value {wrong + 1} of <{element.tag}> is {shown!r}; expected a number", element.position)
         return values
 
     def _parse(self, data: str | bytes) -> Element:
@@ -109,7 +109,7 @@ class XmlDocument:
             self._places.append((parser.CurrentLineNumber, parser.CurrentColumnNumber + 1))
             if len(self._stack) > MOST_DEPTH or len(self._places) > MOST_ELEMENTS:
                 limit = f"{MOST_DEPTH} deep and {MOST_ELEMENTS} in number"
-                raise self.error(f"too many elements; they may be up to {limit}", element.at)
+                raise self.error(f"too many elements; they may be up to {limit}", element.position)
             self._stack[-1].children.append(element)
             self._stack.append(element)
 

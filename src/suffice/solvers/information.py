@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.errors import EstimateError, SufficeError
+from suffice.records import set_fields
 
 #: Pivots of the scaled Schur complement below this are not trusted: the square of a collinearity of 1e-6.
 LEAST_PIVOT = 1e-11
@@ -235,21 +236,26 @@ class Information:
 class LaterInformation(Information):
     """An information of known size that is made when it is first asked for. Copies and files hold it made."""
 
+    _make: Callable[[], Information] | None
+    _made: Information | None
+    _size: int
+
     def __init__(self, make: Callable[[], Information], size: int) -> None:
         """Keep what makes it, and with it all that this needs, until then."""
-        self.__dict__.update(_make=make, _size=size, _found=None)
+        set_fields(self, _make=make, _size=size, _made=None)
 
     @property
     def made(self) -> Information:
         """The information itself."""
-        found: Information | None = self.__dict__["_found"]
-        if found is None:
-            make = self.__dict__["_make"]
+        made = self._made
+        if made is None:
+            make = self._make
             # Another thread may have made it meanwhile.
-            found = self.__dict__["_found"] if make is None else make()
-            self.__dict__.update(_found=found)
-            self.__dict__.update(_make=None)
-        return found
+            made = self._made if make is None else make()
+            assert made is not None
+            set_fields(self, _made=made)
+            set_fields(self, _make=None)
+        return made
 
     @property
     def body(self) -> Floats:
@@ -274,7 +280,7 @@ class LaterInformation(Information):
     @property
     def size(self) -> int:
         """Number of coefficients."""
-        return int(self.__dict__["_size"])
+        return self._size
 
     def times(self, factor: float) -> Information:
         """Every entry times a factor, when it is made."""

@@ -26,20 +26,20 @@ def assemble(
     start: int,
     weights: Floats | None,
 ) -> Batch:
-    """The batch of some rows of settled columns; `start` is the number of its first row."""
+    """The batch of some rows of resolved columns; `start` is the number of its first row."""
     discrete, real = by_kind(domain)
     size = rows.stop - rows.start
     codes = np.empty((len(discrete), size), code_dtype(max((domain[name].card for name in discrete), default=0)))
-    for at, name in enumerate(discrete):
-        translations[name].write(rows, codes[at])
+    for row, name in enumerate(discrete):
+        translations[name].write(rows, codes[row])
     reals = np.empty((len(real), size))
     # Block by block, so that a matrix stored by rows is read once and not once for each column.
     for block in blocks(size if real else 0):
-        place = slice(rows.start + block.start, rows.start + block.stop)
-        for at, name in enumerate(real):
-            reals[at, block] = columns[name].floats(place)
-    for at, name in enumerate(real):
-        check_numbers(domain[name], reals[at], start)
+        span = slice(rows.start + block.start, rows.start + block.stop)
+        for row, name in enumerate(real):
+            reals[row, block] = columns[name].floats(span)
+    for row, name in enumerate(real):
+        check_numbers(domain[name], reals[row], start)
     return Batch(domain, discrete, codes, real, reals, weights, size, start)
 
 

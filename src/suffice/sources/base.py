@@ -89,8 +89,8 @@ class Source(ABC):
         self.passes = 0
         #: Whether the rows have weights.
         self.weighted = False
-        #: Columns of floats that are read as whole numbers; see `narrow`.
-        self.whole: frozenset[Hashable] = frozenset()
+        #: Columns of floats that are read as whole numbers; see `infer_integers`.
+        self.integer_columns: frozenset[Hashable] = frozenset()
         check_names(self.columns)
 
     @property
@@ -130,19 +130,19 @@ class Source(ABC):
         """
         wanted = self.columns if names is None else tuple(names)
         self.check_columns((*wanted, *declared))
-        said = [declared.get(name) for name in wanted]
+        given = [declared.get(name) for name in wanted]
         return Domain.of(
-            [v if v is not None and v.states else self._settled(n, v) for n, v in zip(wanted, said, strict=True)]
+            [v if v is not None and v.states else self._resolved(n, v) for n, v in zip(wanted, given, strict=True)]
         )
 
-    def _settled(self, name: Hashable, declared: Variable | None) -> Variable:
+    def _resolved(self, name: Hashable, declared: Variable | None) -> Variable:
         """As declared, but a discrete variable declared without states takes the categories that the column brings."""
         if declared is not None and (declared.kind != "discrete" or declared.states or declared.origin != "seen"):
             return declared
         inferred = self._infer(name)
         return inferred if declared is None or inferred.kind == "discrete" else declared
 
-    def narrow(self, domain: Domain, names: Iterable[Hashable]) -> Domain:
+    def infer_integers(self, domain: Domain, names: Iterable[Hashable]) -> Domain:
         """The domain in which float columns that hold whole numbers and gaps alone are columns of whole numbers.
 
         Many tables have no whole numbers with gaps and widen them to floats. `names` are the columns to look at: those
@@ -150,12 +150,12 @@ class Source(ABC):
         that can be read only once and of Spark, by whose types whole numbers may have gaps.
         """
         floats = [name for name in names if domain[name].kind == "real" or self._infer(name).kind == "real"]
-        self.whole |= self._whole_numbers(floats)
-        if not self.whole:
+        self.integer_columns |= self._integer_columns(floats)
+        if not self.integer_columns:
             return domain
-        return Domain(Variable(v.name, "discrete") if v.name in self.whole else v for v in domain.variables)
+        return Domain(Variable(v.name, "discrete") if v.name in self.integer_columns else v for v in domain.variables)
 
-    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """Those of some float columns that hold whole numbers and gaps alone."""
         return frozenset()
 
@@ -201,7 +201,7 @@ def check_names(names: tuple[Hashable, ...]) -> None:
     if not names:
         raise DataError("The data have no columns; give at least one.")
     if len(set(names)) != len(names):
-        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
         raise DataError(f"Two columns are named {twice!r}; rename one of them, so that columns can be found by name.")
 
 

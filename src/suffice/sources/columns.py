@@ -48,17 +48,17 @@ class Coded:
     @cached_property
     def occurs(self) -> NDArray[np.bool_]:
         """Whether each label has a row (labels,)."""
-        found = np.zeros(len(self.labels) + 1, dtype=np.bool_)
+        occurs = np.zeros(len(self.labels) + 1, dtype=np.bool_)
         for block in blocks(len(self.indices)):
             # Most labels turn up in the first block; a few that do not are looked for one by one.
-            missing = np.flatnonzero(~found[:-1])
+            missing = np.flatnonzero(~occurs[:-1])
             if len(missing) == 0:
                 break
             if len(missing) > _FEW_LABELS:
-                found[self.indices[block]] = True
+                occurs[self.indices[block]] = True
             for label in missing[:_FEW_LABELS]:
-                found[label] |= (self.indices[block] == label).any()
-        return found[:-1]
+                occurs[label] |= (self.indices[block] == label).any()
+        return occurs[:-1]
 
 
 class Column(ABC):
@@ -141,12 +141,12 @@ class WholeNumbers:
 
 def holds_whole_numbers(column: Column) -> bool:
     """Whether a column of numbers holds whole numbers and gaps alone; most other columns are told by a few rows."""
-    found = WholeNumbers()
+    whole = WholeNumbers()
     for block in blocks(len(column)):
-        found.read(column.floats(block))
-        if not found.undecided:
+        whole.read(column.floats(block))
+        if not whole.undecided:
             break
-    return found.found
+    return whole.found
 
 
 def with_whole_labels(coded: Coded) -> Coded:

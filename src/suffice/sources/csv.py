@@ -46,7 +46,7 @@ class CsvSource(StreamSource):
         """Read the names of the columns from the first file."""
         self._files = list(files)
         self._types: dict[Hashable, TextType] = {}
-        self._settled_names: set[Hashable] = set()
+        self._resolved_names: set[Hashable] = set()
         self._rows: int | None = None
         super().__init__(_header(self._files[0]))
 
@@ -63,41 +63,41 @@ class CsvSource(StreamSource):
         """As for any source; columns that are not declared are read to the end, unless they begin with text."""
         wanted = self.columns if names is None else tuple(names)
         self.check_columns((*wanted, *declared))
-        self._settle_types(name for name in wanted if name not in declared)
+        self._resolve_types(name for name in wanted if name not in declared)
         return super().infer(wanted, declared)
 
-    def _settled(self, name: Hashable, declared: Variable | None) -> Variable:
+    def _resolved(self, name: Hashable, declared: Variable | None) -> Variable:
         """As declared: a CSV file brings no categories."""
         return self._infer(name) if declared is None else declared
 
-    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """Of columns that hold numbers to the end."""
-        self._settle_types(names)
-        return super()._whole_numbers([name for name in names if self._types[name] == "number"])
+        self._resolve_types(names)
+        return super()._integer_columns([name for name in names if self._types[name] == "number"])
 
     def _infer(self, name: Hashable) -> Variable:
         return Variable(name, "real" if self._type(name) in ("number", "empty") else "discrete")
 
     def _type(self, name: Hashable) -> TextType:
-        """The type of a column as far as it is known: by its first block unless it has been settled."""
+        """The type of a column as far as it is known: by its first block unless it has been resolved."""
         if name not in self._types:
             unknown = [column for column in self.columns if column not in self._types]
             self._types |= _read_types(self._files, unknown, frozenset({"whole", "truth", "number", "text"}))[0]
         return self._types[name]
 
-    def _settle_types(self, names: Iterable[Hashable]) -> None:
+    def _resolve_types(self, names: Iterable[Hashable]) -> None:
         """Take the types of some columns from all of their fields; what has begun as text stays text."""
-        left = [name for name in names if name not in self._settled_names and self._types.get(name) != "text"]
+        left = [name for name in names if name not in self._resolved_names and self._types.get(name) != "text"]
         if left:
             types, blocks = _read_types(self._files, left, frozenset({"text"}))
             self._types |= types
-            self._settled_names.update(left)
+            self._resolved_names.update(left)
             self.passes += blocks > 1
 
     def batches(self, domain: Domain) -> Iterator[Batch]:
-        """As for any source; types are settled first, since batches that are handed out cannot be taken back."""
+        """As for any source; types are resolved first, since batches that are handed out cannot be taken back."""
         self.check_columns(domain)
-        self._settle_types(_typed_by_text(domain))
+        self._resolve_types(_typed_by_text(domain))
         return super().batches(domain)
 
     def reduce(
@@ -112,7 +112,7 @@ class CsvSource(StreamSource):
         try:
             return super().reduce(task, domain, threads=threads, progress=progress)
         except MisfitError:
-            self._settle_types(_typed_by_text(domain))
+            self._resolve_types(_typed_by_text(domain))
         return super().reduce(task, domain, threads=threads, progress=progress)
 
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
@@ -164,26 +164,26 @@ class CsvColumn(ArrowColumn):
         """Every distinct text is read once."""
         coded = super().code()
         labels: list[Any] = []
-        for at, text in enumerate(map(str, coded.labels)):
+        for index, text in enumerate(map(str, coded.labels)):
             try:
                 label = self._read(text)
             except ValueError:
                 raise DataError(
                     f"Column {self.name!r} holds a whole number of {len(text.strip())} digits (row "
-                    f"{self._row(coded, at)}); expected at most {sys.get_int_max_str_digits()} digits. Correct the "
+                    f"{self._row(coded, index)}); expected at most {sys.get_int_max_str_digits()} digits. Correct the "
                     "value, or declare the states of the column as text in states=."
                 ) from None
             if label is MISFIT:
                 raise MisfitError(
-                    f"Column {self.name!r} holds {text!r} (row {self._row(coded, at)}), which the column did not hold "
-                    "when its type was found. Read the files once they are no longer written to."
+                    f"Column {self.name!r} holds {text!r} (row {self._row(coded, index)}), which the column did not "
+                    "hold when its type was found. Read the files once they are no longer written to."
                 )
             labels.append(label)
         return Coded(coded.indices, labels)
 
-    def _row(self, coded: Coded, at: int) -> int:
+    def _row(self, coded: Coded, index: int) -> int:
         """The first row that holds a label."""
-        return self.start + int(np.argmax(coded.indices == at))
+        return self.start + int(np.argmax(coded.indices == index))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -232,18 +232,18 @@ def _read_types(
     files: Sequence[str], names: Sequence[Hashable], final: frozenset[TextType]
 ) -> tuple[dict[Hashable, TextType], int]:
     """The type of each column, and the blocks read: until all types are final, or to the end."""
-    found: dict[Hashable, TextType] = dict.fromkeys(names, "empty")
+    types: dict[Hashable, TextType] = dict.fromkeys(names, "empty")
     blocks = 0
     for path in files:
-        left = [name for name in names if found[name] not in final]
+        left = [name for name in names if types[name] not in final]
         for batch in _batches(path, texts=left, numbers=()) if left else ():
             blocks += 1
             for name in left:
-                found[name] = common_type(found[name], type_of(batch.column(name).dictionary))
-            left = [name for name in left if found[name] not in final]
+                types[name] = common_type(types[name], type_of(batch.column(name).dictionary))
+            left = [name for name in left if types[name] not in final]
             if not left:
                 break
-    return found, blocks
+    return types, blocks
 
 
 def _check_numbers(path: str, numbers: Sequence[Hashable], start: int) -> None:
@@ -254,6 +254,6 @@ def _check_numbers(path: str, numbers: Sequence[Hashable], start: int) -> None:
             column = ArrowColumn(name, batch.column(name), row)
             coded = column.code()
             wrong = [not (str(text) in GAPS or is_number(str(text))) for text in coded.labels]
-            for at in np.flatnonzero(wrong):
-                raise column.not_a_number(coded.labels[int(at)], int(np.argmax(coded.indices == at)))
+            for index in np.flatnonzero(wrong):
+                raise column.not_a_number(coded.labels[int(index)], int(np.argmax(coded.indices == index)))
         row += batch.num_rows

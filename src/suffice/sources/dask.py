@@ -18,7 +18,7 @@ from suffice.sources.reduction import add_in_order
 def partition_source(frame: Any, weight: Hashable | None, whole: frozenset[Hashable] = frozenset()) -> MemorySource:
     """One partition, a pandas DataFrame, as a table in memory; `whole` names the floats read as whole numbers."""
     source = MemorySource(frame.columns.tolist(), lambda name: pandas_column(name, frame[name]), len(frame))
-    source.whole = whole
+    source.integer_columns = whole
     if weight is not None:
         source.weigh_by(weight)
     return source
@@ -69,17 +69,17 @@ class DaskSource(Source):
             return Variable(name, "discrete")
         return pandas_column(name, meta).infer()
 
-    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """By computing one partition after the other, until each column has shown a value that is not whole."""
-        found = {name: WholeNumbers() for name in names}
+        whole = {name: WholeNumbers() for name in names}
         for partition in self._frame[list(names)].to_delayed() if names else ():
-            left = [name for name in names if found[name].undecided]
+            left = [name for name in names if whole[name].undecided]
             if not left:
                 break
             frame = partition.compute()
             for name in left:
-                found[name].read(pandas_column(name, frame[name]).floats(slice(0, len(frame))))
-        return frozenset(name for name in names if found[name].found)
+                whole[name].read(pandas_column(name, frame[name]).floats(slice(0, len(frame))))
+        return frozenset(name for name in names if whole[name].found)
 
     def _partitions(self, domain: Domain) -> list[Any]:
         weight = () if self._weight is None else (self._weight,)
@@ -95,7 +95,9 @@ class DaskSource(Source):
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         for partition in self._partitions(domain):
-            yield from partition_source(partition.compute(), self._weight, self.whole)._pieces(domain, threads)
+            yield from partition_source(partition.compute(), self._weight, self.integer_columns)._pieces(
+                domain, threads
+            )
 
     def reduce(
         self,
@@ -113,12 +115,15 @@ class DaskSource(Source):
         for name in domain:
             self.check_columns([name])
         self.passes += 1
-        here = partial(answer_partition, task=task, domain=domain, weight=self._weight, whole=self.whole)
+        here = partial(answer_partition, task=task, domain=domain, weight=self._weight, whole=self.integer_columns)
         answer = dask.delayed(here)
         level = [answer(partition) for partition in self._partitions(domain)]
         add = dask.delayed(_add)
         while len(level) > 1:
-            pairs = [add(*level[at : at + 2]) if at + 1 < len(level) else level[at] for at in range(0, len(level), 2)]
+            pairs = [
+                add(*level[first : first + 2]) if first + 1 < len(level) else level[first]
+                for first in range(0, len(level), 2)
+            ]
             level = pairs
         result: Answer = level[0].compute()
         if progress is not None:

@@ -35,20 +35,20 @@ def find_files(given: Iterable[str | Path]) -> tuple[str, list[str]]:
         raise DataError(
             f"The files are of different formats: {listing(files)}. Give Parquet files or CSV files, not both."
         )
-    (found,) = formats
-    assert found is not None
-    return found, files
+    (format_,) = formats
+    assert format_ is not None
+    return format_, files
 
 
 def _expand(path: str) -> list[str]:
-    place = Path(path)
+    folder = Path(path)
     known = " or ".join(ending for endings in ENDINGS.values() for ending in endings)
-    if place.is_dir():
-        files = sorted(str(file) for file in place.iterdir() if format_of(file.name) and file.name[0] not in "._")
+    if folder.is_dir():
+        files = sorted(str(file) for file in folder.iterdir() if format_of(file.name) and file.name[0] not in "._")
         if not files:
             raise DataError(f"The folder {path!r} holds no file that ends in {known}.")
         return files
-    if place.is_file():
+    if folder.is_file():
         files = [path]
     elif glob.has_magic(path):
         files = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())
@@ -70,5 +70,5 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, EOFError) as error:
-        said = str(error).rstrip(".")
-        raise DataError(f"Cannot read the file {path!r}: {said}. It may be damaged or of another format.") from error
+        reason = str(error).rstrip(".")
+        raise DataError(f"Cannot read the file {path!r}: {reason}. It may be damaged or of another format.") from error

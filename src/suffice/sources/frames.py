@@ -73,8 +73,8 @@ class PandasValues(Column):
         """By pandas' hash table."""
         import pandas as pd
 
-        found, distinct = pd.factorize(self.series)
-        return _from_signed(found, list(distinct))
+        codes, distinct = pd.factorize(self.series)
+        return _from_signed(codes, list(distinct))
 
     def floats(self, rows: slice) -> Floats:
         """None of these types are numbers."""
@@ -91,8 +91,8 @@ class PandasCategory(PandasValues):
 
     @cached_property
     def _labels(self) -> list[Any]:
-        found: list[Any] = self._values.categories.tolist()
-        return found
+        labels: list[Any] = self._values.categories.tolist()
+        return labels
 
     @property
     def ordered(self) -> bool:
@@ -117,13 +117,13 @@ class PandasCategory(PandasValues):
         return codes.view(np.uint8) if codes.dtype.char == "b" and variable.lists(self._labels) else None
 
 
-def _from_signed(found: NDArray[Any], labels: list[Any]) -> Coded:
+def _from_signed(codes: NDArray[Any], labels: list[Any]) -> Coded:
     """Codes in which -1 is a gap."""
     dtype = code_dtype(len(labels))
-    if len(found) == 0 or found.min() >= 0:
+    if len(codes) == 0 or codes.min() >= 0:
         # Without a gap signed and unsigned codes of one width are the same bytes.
-        return Coded(found.view(dtype) if found.itemsize == np.dtype(dtype).itemsize else found.astype(dtype), labels)
-    return Coded(np.where(found < 0, len(labels), found).astype(dtype), labels)
+        return Coded(codes.view(dtype) if codes.itemsize == np.dtype(dtype).itemsize else codes.astype(dtype), labels)
+    return Coded(np.where(codes < 0, len(labels), codes).astype(dtype), labels)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class PolarsCategory(Column):
             names = dict(zip(distinct.to_physical().to_list(), distinct.cast(pl.String).to_list(), strict=True))
         # Whole numbers are coded over their range, so that some codes between have no row.
         used = numbers.occurs
-        return Coded(numbers.indices, [names[at] if used[k] else None for k, at in enumerate(numbers.labels)])
+        return Coded(numbers.indices, [names[code] if used[k] else None for k, code in enumerate(numbers.labels)])
 
     def floats(self, rows: slice) -> Floats:
         """Categories are text."""

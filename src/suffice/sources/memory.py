@@ -18,7 +18,7 @@ from suffice.sources.assembly import assemble
 from suffice.sources.base import Batch, Piece, Source, by_kind
 from suffice.sources.columns import BLOCK_ROWS, Coded, Codes, Column, blocks, holds_whole_numbers, with_whole_labels
 from suffice.sources.reduction import map_in_order
-from suffice.sources.states import Translation, settle
+from suffice.sources.states import Translation, resolve_states
 from suffice.sources.weights import check_length, check_weights
 
 Floats = NDArray[np.float64]
@@ -55,10 +55,10 @@ class MemorySource(Source):
 
     def column(self, name: Hashable) -> Column:
         """The column of a name."""
-        found = self._made.get(name)
-        if found is None:
-            found = self._made[name] = self._make(name)
-        return found
+        column = self._made.get(name)
+        if column is None:
+            column = self._made[name] = self._make(name)
+        return column
 
     def _infer(self, name: Hashable) -> Variable:
         return self.column(name).infer()
@@ -66,9 +66,9 @@ class MemorySource(Source):
     def _code(self, name: Hashable) -> Coded:
         if name not in self._coded:
             self._coded[name] = self.column(name).code()
-        return with_whole_labels(self._coded[name]) if name in self.whole else self._coded[name]
+        return with_whole_labels(self._coded[name]) if name in self.integer_columns else self._coded[name]
 
-    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         return frozenset(name for name in names if holds_whole_numbers(self.column(name)))
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
@@ -79,16 +79,16 @@ class MemorySource(Source):
             return
         # Coding one column after the other is as fast as threads while there is little to code.
         small = self._rows < base.BATCH_ROWS
-        found = map(self._code, discrete) if small else map_in_order(self._code, discrete, threads)
-        coded = dict(zip(discrete, found, strict=True))
-        settled = Domain(settle(v, coded[v.name]) if v.name in coded else v for v in domain.variables)
-        translations = {name: Translation(settled[name], coded[name]) for name in discrete}
+        forms = map(self._code, discrete) if small else map_in_order(self._code, discrete, threads)
+        coded = dict(zip(discrete, forms, strict=True))
+        resolved = Domain(resolve_states(v, coded[v.name]) if v.name in coded else v for v in domain.variables)
+        translations = {name: Translation(resolved[name], coded[name]) for name in discrete}
         columns = {name: self.column(name) for name in real}
         if self._rows == 0:
-            yield lambda: Batch.empty(settled)
+            yield lambda: Batch.empty(resolved)
         for rows in blocks(self._rows, base.BATCH_ROWS):
             weights = None if self._weights is None else self._weights[rows]
-            yield partial(assemble, columns, settled, translations, rows=rows, start=rows.start, weights=weights)
+            yield partial(assemble, columns, resolved, translations, rows=rows, start=rows.start, weights=weights)
 
     def _codes_of(self, domain: Domain) -> Codes | None:
         """The codes (variables, rows) of columns that hold nothing but codes; None where some column has to be coded.
@@ -97,12 +97,12 @@ class MemorySource(Source):
         """
         columns: list[Any] = []
         for variable in domain.variables:
-            columns.append(None if self.whole else self.column(variable.name).as_codes(variable))
+            columns.append(None if self.integer_columns else self.column(variable.name).as_codes(variable))
             if columns[-1] is None:
                 return None
-        found: Codes = np.concatenate(columns).reshape(len(columns), self._rows)
-        fits = all(map(operator.lt, found.max(axis=1).tolist(), domain.shape(domain.names)))
-        return found if fits else None
+        codes: Codes = np.concatenate(columns).reshape(len(columns), self._rows)
+        fits = all(map(operator.lt, codes.max(axis=1).tolist(), domain.shape(domain.names)))
+        return codes if fits else None
 
 
 def columns_source(columns: Mapping[Hashable, Column]) -> MemorySource:
@@ -141,8 +141,8 @@ def matrix_source(matrix: NDArray[Any], names: Sequence[Hashable] | None) -> Mem
         )
     base.check_names(given)
     store = _Matrix(matrix)
-    places = {name: at for at, name in enumerate(given)}
-    return MemorySource(given, lambda name: store.column(name, places[name]), len(matrix))
+    numbers = {name: number for number, name in enumerate(given)}
+    return MemorySource(given, lambda name: store.column(name, numbers[name]), len(matrix))
 
 
 class _Matrix:
@@ -151,12 +151,12 @@ class _Matrix:
     def __init__(self, values: NDArray[Any]) -> None:
         self._values = values
 
-    def column(self, name: Hashable, at: int) -> Column:
+    def column(self, name: Hashable, number: int) -> Column:
         """The column at a place."""
         by_rows = self._values.shape[1] > 1 and not self._values.flags.f_contiguous and len(self._values) > BLOCK_ROWS
         if by_rows and self._values.dtype.kind in "biu":
-            return NumberColumn(name, self._turned[at])
-        return array_column(name, self._values[:, at])
+            return NumberColumn(name, self._turned[number])
+        return array_column(name, self._values[:, number])
 
     @cached_property
     def _turned(self) -> NDArray[Any]:

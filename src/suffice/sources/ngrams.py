@@ -23,6 +23,7 @@ from suffice.domain import Domain, Origin, Variable, is_gap, sort_states, state_
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.kernels.ngrams import Part, count_parts, count_windows, windows, with_ends
 from suffice.kernels.words import WordNumbers
+from suffice.records import copy_with
 from suffice.sources.sequences import Sequences, code_states
 from suffice.statistics import Counts, Summary
 from suffice.storage.unpacking import unpacked, unpacked_text
@@ -129,9 +130,7 @@ def are_texts(states: Iterable[Hashable]) -> bool:
 
 def _renamed(variable: Variable, name: Hashable) -> Variable:
     """The same states under another name, with the look-up table that is there already."""
-    found = object.__new__(Variable)
-    found.__dict__.update({**variable.__dict__, "name": name})
-    return found
+    return copy_with(variable, name=name)
 
 
 def count_sequences(sequences: Sequences, layout: Layout, weights: Any = None) -> Summary:

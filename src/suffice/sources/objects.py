@@ -50,10 +50,10 @@ class ObjectColumn(Column):
         """Types of the values, without those that only stand for gaps."""
         if self._is_text_array:
             return frozenset({str} if len(self) else ())
-        found = {kind for kind in set(map(type, self.values)) if kind.__name__ not in _GAP_TYPES}
-        if float in found and all(is_gap(value) for value in self.values if type(value) is float):
-            found.remove(float)
-        return frozenset(found)
+        types = {kind for kind in set(map(type, self.values)) if kind.__name__ not in _GAP_TYPES}
+        if float in types and all(is_gap(value) for value in self.values if type(value) is float):
+            types.remove(float)
+        return frozenset(types)
 
     def infer(self) -> Variable:
         """Numbers of which one is not whole by type are real; anything else is discrete."""
@@ -83,12 +83,12 @@ class ObjectColumn(Column):
         """One look at each distinct object: a table read from a file holds a few of them many times."""
         import pyarrow as pa
 
-        found = pa.array(_identities(objects)).dictionary_encode().indices.to_numpy()
+        codes = pa.array(_identities(objects)).dictionary_encode().indices.to_numpy()
         # Entries of the dictionary come in the order of rows, so that each first row of one raises the maximum.
-        firsts = np.flatnonzero(np.diff(np.maximum.accumulate(found), prepend=-1))
+        firsts = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
         distinct = ObjectColumn(self.name, objects[firsts], self.start)
         coded = distinct._code_by_value(firsts)
-        return Coded(np.take(coded.indices, found), coded.labels)
+        return Coded(np.take(coded.indices, codes), coded.labels)
 
     def _code_by_value(self, rows: NDArray[np.intp] | None = None) -> Coded:
         """By Python dictionaries; `rows` are the rows that the values come from, for messages."""
@@ -98,8 +98,8 @@ class ObjectColumn(Column):
         try:
             return _code_by_value(self.values) if alike else _code_by_key(self.values)
         except TypeError:
-            place = next(place for place, value in enumerate(self.values) if not _is_hashable(value))
-            row, value = self.start + (place if rows is None else int(rows[place])), self.values[place]
+            index = next(index for index, value in enumerate(self.values) if not _is_hashable(value))
+            row, value = self.start + (index if rows is None else int(rows[index])), self.values[index]
             raise DataError(
                 f"Column {self.name!r} holds {value!r} ({type(value).__name__}) (row {row}), which cannot be a state: "
                 "states must be hashable. Give text, numbers, dates or tuples."
@@ -158,26 +158,26 @@ def _code_by_value(values: Sequence[Any]) -> Coded:
     """By Python's own hash: only for types in which equal values are the same state."""
     distinct = dict.fromkeys(values)
     labels = [value for value in distinct if not is_gap(value)]
-    places = dict.fromkeys(distinct, len(labels)) | {label: place for place, label in enumerate(labels)}
-    indices = np.fromiter(map(places.__getitem__, values), code_dtype(len(labels)), len(values))
+    codes = dict.fromkeys(distinct, len(labels)) | {label: code for code, label in enumerate(labels)}
+    indices = np.fromiter(map(codes.__getitem__, values), code_dtype(len(labels)), len(values))
     return Coded(indices, [as_python(label) for label in labels])
 
 
 def _code_by_key(values: Sequence[Any]) -> Coded:
     """One value after the other, told apart by type: ``"1"``, ``1`` and ``True`` differ."""
-    places: dict[Hashable, int] = {}
+    codes: dict[Hashable, int] = {}
     labels: list[Hashable] = []
-    found = np.empty(len(values), np.int64)
+    signed = np.empty(len(values), np.int64)
     for row, value in enumerate(values):
         if is_gap(value):
-            found[row] = -1
+            signed[row] = -1
             continue
         key = state_key(value)
-        if key not in places:
-            places[key] = len(labels)
+        if key not in codes:
+            codes[key] = len(labels)
             labels.append(as_python(value))
-        found[row] = places[key]
-    indices = np.where(found < 0, len(labels), found).astype(code_dtype(len(labels)))
+        signed[row] = codes[key]
+    indices = np.where(signed < 0, len(labels), signed).astype(code_dtype(len(labels)))
     return Coded(indices, labels)
 
 

@@ -84,8 +84,8 @@ def _open(data: Any, names: tuple[Hashable, ...] | None) -> Source:
 
 
 def _open_files(paths: Sequence[str | Path]) -> Source:
-    found, files = find_files(paths)
-    if found == "parquet":
+    format_, files = find_files(paths)
+    if format_ == "parquet":
         from suffice.sources.parquet import ParquetSource
 
         return ParquetSource(files)
@@ -103,9 +103,11 @@ def _open_list(data: Sequence[Any], names: tuple[Hashable, ...] | None) -> Sourc
         return columns_source({key: array_column(key, [row.get(key) for row in data]) for key in keys})
     if len(data) and all(isinstance(row, list | tuple | np.ndarray) for row in data):
         width = len(data[0])
-        for at, row in enumerate(data):
+        for number, row in enumerate(data):
             if len(row) != width:
-                raise DataError(f"Row {at} has {len(row)} values and row 0 has {width}; all rows must be equally long.")
+                raise DataError(
+                    f"Row {number} has {len(row)} values and row 0 has {width}; all rows must be equally long."
+                )
         given = tuple(range(width)) if names is None else names
         if len(given) != width:
             raise DataError(f"columns= has {len(given)} names for rows of {width} values; name every column.")
@@ -154,9 +156,9 @@ def _open_pandas(pd: Any, data: Any, names: tuple[Hashable, ...] | None) -> Sour
     if isinstance(data, pd.DataFrame):
         from suffice.sources.frames import PandasCategory, pandas_column
 
-        found = data.columns.tolist()
-        base.check_names(tuple(found))
-        places = {name: at for at, name in enumerate(found)}
+        labels = data.columns.tolist()
+        base.check_names(tuple(labels))
+        numbers = {name: number for number, name in enumerate(labels)}
 
         kept = _kept_categories(pd, data)
 
@@ -165,9 +167,9 @@ def _open_pandas(pd: Any, data: Any, names: tuple[Hashable, ...] | None) -> Sour
                 return PandasCategory(name, kept[name])
             # A string can only be the name of a column; of other names pandas may make something else.
             plain = type(name) is str and data.columns.nlevels == 1
-            return pandas_column(name, data[name] if plain else data.iloc[:, places[name]])
+            return pandas_column(name, data[name] if plain else data.iloc[:, numbers[name]])
 
-        return MemorySource(found, column, len(data))
+        return MemorySource(labels, column, len(data))
     if isinstance(data, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
         return _one_column("x" if getattr(data, "name", None) is None else data.name, data, names)
     return None
@@ -182,7 +184,7 @@ def _kept_categories(pd: Any, data: Any) -> dict[Hashable, Any]:
     if read is None:
         return {}
     kinds = enumerate(zip(data.columns.tolist(), data.dtypes, strict=True))
-    return {name: read(at) for at, (name, kind) in kinds if isinstance(kind, pd.CategoricalDtype)}
+    return {name: read(number) for number, (name, kind) in kinds if isinstance(kind, pd.CategoricalDtype)}
 
 
 def _open_polars(pl: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:

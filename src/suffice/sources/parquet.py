@@ -43,8 +43,8 @@ class ParquetSource(StreamSource):
         import pyarrow.types as types
 
         footers = zip(self._files, self._footers, strict=True)
-        found = {path: schema.field(name).type for path, (schema, _) in footers if name in schema.names}
-        return {path: type_ for path, type_ in found.items() if not types.is_null(type_)} or found
+        types_of = {path: schema.field(name).type for path, (schema, _) in footers if name in schema.names}
+        return {path: type_ for path, type_ in types_of.items() if not types.is_null(type_)} or types_of
 
     def _infer(self, name: Hashable) -> Variable:
         """By the types in all files, so that their order does not matter.
@@ -54,10 +54,10 @@ class ParquetSource(StreamSource):
         """
         import pyarrow.types as types
 
-        found = self._types(name)
-        kinds = {path: kind_of(name, type_) for path, type_ in found.items()}
+        by_file = self._types(name)
+        kinds = {path: kind_of(name, type_) for path, type_ in by_file.items()}
         floats = [path for path, kind in kinds.items() if kind == "real"]
-        if 0 < len(floats) < len(found) and all(types.is_integer(found[p]) for p in found if p not in floats):
+        if 0 < len(floats) < len(by_file) and all(types.is_integer(by_file[p]) for p in by_file if p not in floats):
             if not self._all_whole(name, floats):
                 return Variable(name, "real")
             self._whole.add(name)
@@ -65,7 +65,7 @@ class ParquetSource(StreamSource):
             with reading(path):
                 for batch in _open(path).iter_batches(1, columns=[name]):
                     return category(name, batch.column(name).dictionary.to_pylist())
-        return Variable(name, "real" if len(floats) == len(found) else "discrete")
+        return Variable(name, "real" if len(floats) == len(by_file) else "discrete")
 
     def _all_whole(self, name: Hashable, files: Sequence[str]) -> bool:
         """Whether the floats of a column are whole numbers of 64 bits or gaps; reads the column."""
@@ -115,7 +115,7 @@ def _batches(path: str, names: Sequence[Hashable]) -> Iterator[Any]:
         raise base.missing_columns(missing, schema.names, repr(path))
     texts = [n for n in names if types.is_string(schema.field(n).type) or types.is_large_string(schema.field(n).type)]
     with _open(path, texts) as file, reading(path):
-        for groups in _spans([file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]):
+        for groups in _spans([file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]):
             if len(groups) > 1:
                 yield file.read_row_groups(groups, columns=list(names))
             else:

@@ -185,7 +185,7 @@ def _held(source: Source, names: Iterable[Hashable]) -> dict[Hashable, Column]:
     parts: dict[Hashable, list[NDArray[Any]]] = {name: [] for name in wanted}
     for columns in source.columns_in_parts(domain):
         for name in wanted:
-            parts[name].append(_part(columns[name], domain[name], name in source.whole))
+            parts[name].append(_part(columns[name], domain[name], name in source.integer_columns))
     found: dict[Hashable, Column] = {}
     for name in wanted:
         values = concatenated(parts[name]) if parts[name] else np.zeros(0, object)

@@ -29,7 +29,7 @@ from suffice.sources.sequence_tables import (
     type_of_columns,
     values_of,
 )
-from suffice.sources.states import places, settle
+from suffice.sources.states import places, resolve_states
 
 __all__ = ["Sequences", "code_states", "flat_values", "is_table", "open_sequences", "table_columns"]
 
@@ -172,7 +172,7 @@ def code_states(
     coded = column.code()
     if values.dtype.kind == "f" and holds_whole_numbers(column):
         coded = with_whole_labels(coded)
-    settled = settle(variable, coded)
+    settled = resolve_states(variable, coded)
     return _translated(settled, coded), settled.states
 
 

@@ -37,7 +37,7 @@ def places(variable: Variable, labels: Sequence[Hashable]) -> Places:
     return np.fromiter(map(place, labels), np.int64)
 
 
-def settle(variable: Variable, coded: Coded, start: int = 0) -> Variable:
+def resolve_states(variable: Variable, coded: Coded, start: int = 0) -> Variable:
     """The variable with every state that the rows hold.
 
     Declared states are closed: another value is an error that names its row (counted from `start`). States seen are
@@ -55,7 +55,7 @@ def settle(variable: Variable, coded: Coded, start: int = 0) -> Variable:
     if variable.origin == "declared":
         row = _first_row(coded, unknown)
         raise variable.unknown(coded.labels[int(coded.indices[row])], start + row)
-    new = [coded.labels[place] for place in np.flatnonzero(unknown).tolist()]
+    new = [coded.labels[label] for label in np.flatnonzero(unknown).tolist()]
     if variable.origin == "seen":
         return replace(variable, states=sort_states((*variable.states, *new)))
     distinct = {state_key(state): state for state in new}
@@ -78,7 +78,7 @@ def _first_row(coded: Coded, chosen: NDArray[np.bool_]) -> int:
 
 
 class Translation:
-    """Writes the codes of a settled variable for the rows of a column."""
+    """Writes the codes of a resolved variable for the rows of a column."""
 
     def __init__(self, variable: Variable, coded: Coded) -> None:
         """Look every label up once."""
@@ -86,9 +86,9 @@ class Translation:
         self._indices = coded.indices
         self._same = _in_order(variable, coded)
         if not self._same:
-            found = places(variable, coded.labels)
-            self._table = np.where(found < 0, self._gap, found).astype(code_dtype(self._gap))
-            self._same = len(found) == self._gap and np.array_equal(found, np.arange(self._gap))
+            codes = places(variable, coded.labels)
+            self._table = np.where(codes < 0, self._gap, codes).astype(code_dtype(self._gap))
+            self._same = len(codes) == self._gap and np.array_equal(codes, np.arange(self._gap))
 
     def write(self, rows: slice, out: Codes) -> None:
         """Codes of some rows into `out` (rows,)."""
@@ -110,13 +110,13 @@ class Growing:
         self._variables = {variable.name: variable for variable in domain.variables}
         self._lock = threading.Lock()
 
-    def settle(self, name: Hashable, coded: Coded, start: int) -> Variable:
+    def resolve(self, name: Hashable, coded: Coded, start: int) -> Variable:
         """The variable with every state known so far."""
         with self._lock:
             variable = self._variables[name]
-        settled = settle(variable, coded, start)
-        if settled is variable or variable.origin != "seen":
-            return settled
+        resolved = resolve_states(variable, coded, start)
+        if resolved is variable or variable.origin != "seen":
+            return resolved
         with self._lock:
-            self._variables[name] = settle(self._variables[name], coded, start)
+            self._variables[name] = resolve_states(self._variables[name], coded, start)
             return self._variables[name]

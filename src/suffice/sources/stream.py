@@ -70,19 +70,19 @@ class StreamSource(Source):
         self.passes += 1
         return (chunk.columns for chunk in self._chunks(domain, domain.names))
 
-    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """By reading the columns until each has shown a value that is not whole, mostly in the first chunk."""
-        found = {name: WholeNumbers() for name in names}
+        whole = {name: WholeNumbers() for name in names}
         chunks = 0
         for chunk in self._chunks(Domain(Variable(name, "real") for name in names), tuple(names)) if names else ():
             chunks += 1
-            left = [name for name in names if found[name].undecided]
+            left = [name for name in names if whole[name].undecided]
             for name in left:
-                found[name].read(chunk.columns[name].floats(slice(0, chunk.rows)))
-            if not any(found[name].undecided for name in left):
+                whole[name].read(chunk.columns[name].floats(slice(0, chunk.rows)))
+            if not any(whole[name].undecided for name in left):
                 break
         self.passes += chunks > 1
-        return frozenset(name for name in names if found[name].found)
+        return frozenset(name for name in names if whole[name].found)
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         growing = Growing(domain)
@@ -107,14 +107,14 @@ class StreamSource(Source):
     def _coded(self, chunk: Chunk, domain: Domain, growing: Growing, start: int) -> Batch:
         discrete, _ = by_kind(domain)
         coded = {name: chunk.columns[name].code() for name in discrete}
-        coded |= {name: with_whole_labels(coded[name]) for name in discrete if name in self.whole}
-        settled = Domain(
-            growing.settle(v.name, coded[v.name], start) if v.name in coded else v for v in domain.variables
+        coded |= {name: with_whole_labels(coded[name]) for name in discrete if name in self.integer_columns}
+        resolved = Domain(
+            growing.resolve(v.name, coded[v.name], start) if v.name in coded else v for v in domain.variables
         )
-        translations = {name: Translation(settled[name], coded[name]) for name in discrete}
+        translations = {name: Translation(resolved[name], coded[name]) for name in discrete}
         rows = slice(0, chunk.rows)
         weights = self._weights_of(chunk, start)
-        return assemble(chunk.columns, settled, translations, rows=rows, start=start, weights=weights)
+        return assemble(chunk.columns, resolved, translations, rows=rows, start=start, weights=weights)
 
     def _weights_of(self, chunk: Chunk, start: int) -> Floats | None:
         if self._weight_name is not None:
@@ -177,7 +177,7 @@ class ReaderSource(ArrowStream):
         self._seen: list[Any] = []
         self._spent = False
 
-    def _whole_numbers(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
+    def _integer_columns(self, names: Sequence[Hashable]) -> frozenset[Hashable]:
         """By type alone, as the rows can be read only once."""
         return frozenset()
 

@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.answers import DENSE_CELLS, MOST_AXES, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
+from suffice.answers import DENSE_CELLS, Answer, CountTable, MomentSums, PatternTable, TermSums, total_weight
 from suffice.checks import choice
-from suffice.domain import Domain
+from suffice.domain import MOST_AXES, Domain
 from suffice.double_double import pair
 from suffice.errors import DataError, MissingValueError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
@@ -64,9 +64,9 @@ def summarize_source(
         raise missing_columns([name for name in names if name not in domain], domain.names)
     needed = domain.select([name for name in domain.names if name in names]) if names else domain
     # Columns that no statistic asks for are not read; the summary still knows the whole domain.
-    found = source.reduce(task, needed, threads=threads, progress=progress)
-    whole = domain.merge(found.domain)
-    return Summary(whole, found.align(whole).answers, found.rows, found.weight)
+    summary = source.reduce(task, needed, threads=threads, progress=progress)
+    whole = domain.merge(summary.domain)
+    return Summary(whole, summary.align(whole).answers, summary.rows, summary.weight)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def tally(batch: Batch, statistics: Sequence[Statistic], missing: Missing = "rai
     counts = [key for key in statistics if type(key) is Counts]
     for statistic in statistics if batch.domain.numbers or len(counts) < len(statistics) else ():
         check_kinds(statistic, batch.domain)
-    rows = _Rows.of(batch)
+    rows = _WeightedRows.of(batch)
     if missing == "raise" and (rows.at_real or not rows.complete_codes):
         rows.refuse_gaps({name for key in statistics if type(key) is not Patterns for name in key.columns})
     if rows.size and len(counts) == len(statistics) and (together := _counts_together(rows, counts)) is not None:
@@ -134,7 +134,7 @@ def check_kinds(statistic: Statistic, domain: Domain) -> None:
             )
 
 
-class _Rows:
+class _WeightedRows:
     """The rows of a batch that carry weight, with what is known about their gaps."""
 
     def __init__(self, batch: Batch, kept: NDArray[np.intp] | None) -> None:
@@ -147,13 +147,13 @@ class _Rows:
         self.size = batch.rows if kept is None else len(kept)
         #: Discrete variables in order.
         self.names = batch.discrete
-        self.at_real = {name: at for at, name in enumerate(batch.real)}
+        self.at_real = {name: row for row, name in enumerate(batch.real)}
         self._gaps: dict[Hashable, NDArray[np.bool_] | None] = {}
         if batch.complete:
             self.complete_codes = True
 
     @classmethod
-    def of(cls, batch: Batch) -> _Rows:
+    def of(cls, batch: Batch) -> _WeightedRows:
         if batch.weights is None or batch.weights.all():
             return cls(batch, None)
         return cls(batch, np.flatnonzero(batch.weights))
@@ -166,27 +166,27 @@ class _Rows:
         """Which rows lack a value, or None where none does."""
         if name not in self._gaps:
             if name in self.at_code:
-                at, card = self.at_code[name], self.domain[name].card
-                found = self.codes[at] == card if self.size and self._highest[at] == card else None
+                row, card = self.at_code[name], self.domain[name].card
+                missing = self.codes[row] == card if self.size and self._highest[row] == card else None
             else:
                 values = self.reals[self.at_real[name]]
                 # A sum is NaN if a term is, and costs less than looking at each; overflow may make it NaN as well.
                 with np.errstate(over="ignore", invalid="ignore"):
                     suspect = math.isnan(values.sum())
-                found = np.isnan(values) if suspect and np.isnan(values).any() else None
-            self._gaps[name] = found
+                missing = np.isnan(values) if suspect and np.isnan(values).any() else None
+            self._gaps[name] = missing
         return self._gaps[name]
 
     @cached_property
     def at_code(self) -> dict[Hashable, int]:
         """Rows of `codes`, by variable."""
-        return {name: at for at, name in enumerate(self.names)}
+        return {name: row for row, name in enumerate(self.names)}
 
     @cached_property
     def _highest(self) -> list[int]:
         """The largest code of each discrete variable."""
-        found: list[int] = self.codes.max(axis=1).tolist()
-        return found
+        highest: list[int] = self.codes.max(axis=1).tolist()
+        return highest
 
     @cached_property
     def complete_codes(self) -> bool:
@@ -196,17 +196,17 @@ class _Rows:
 
     def complete(self, names: Sequence[Hashable]) -> NDArray[np.intp] | None:
         """The rows in which all of some variables have a value, or None for all rows."""
-        found = [gaps for gaps in map(self.gaps, names) if gaps is not None]
-        return np.flatnonzero(~np.logical_or.reduce(found)) if found else None
+        incomplete = [gaps for gaps in map(self.gaps, names) if gaps is not None]
+        return np.flatnonzero(~np.logical_or.reduce(incomplete)) if incomplete else None
 
     def refuse_gaps(self, names: set[Hashable]) -> None:
         """Raise for the first variable of the domain that has gaps."""
         for name in self.at_real if self.complete_codes else self.domain:
             gaps = self.gaps(name) if name in names else None
             if gaps is not None:
-                found, row = int(gaps.sum()), self.number(int(gaps.argmax()))
+                count, row = int(gaps.sum()), self.number(int(gaps.argmax()))
                 raise MissingValueError(
-                    f"Column {name!r} has {found} gap{'s' * (found > 1)} among the rows {self.number(0)} to "
+                    f"Column {name!r} has {count} gap{'s' * (count > 1)} among the rows {self.number(0)} to "
                     f"{self.number(self.size - 1)}, the first in row {row}; a value is needed in every row. Fill the "
                     "gaps, or leave those rows out."
                 )
@@ -238,7 +238,7 @@ def _plan(cards: tuple[int, ...], families: tuple[tuple[int, ...], ...], rows: i
 _planned = lru_cache(maxsize=64)(plan_counts)
 
 
-def _counts_together(rows: _Rows, statistics: Sequence[Counts]) -> FamilyCounts | None:
+def _counts_together(rows: _WeightedRows, statistics: Sequence[Counts]) -> FamilyCounts | None:
     """All tables in one array, where there are no gaps, no weights, and few cells; else None."""
     if rows.weights is not None or not rows.complete_codes:
         return None
@@ -255,7 +255,7 @@ def _counts_together(rows: _Rows, statistics: Sequence[Counts]) -> FamilyCounts 
     return FamilyCounts(asked, plan.shapes, cells.astype(np.float64))
 
 
-def _counts(rows: _Rows, statistics: Sequence[Counts]) -> dict[Statistic, Answer]:
+def _counts(rows: _WeightedRows, statistics: Sequence[Counts]) -> dict[Statistic, Answer]:
     """Dense tables together through one plan, those that would be larger than the rows warrant one by one.
 
     A variable with gaps is counted with one more state, which is then cut off.
@@ -271,15 +271,15 @@ def _counts(rows: _Rows, statistics: Sequence[Counts]) -> dict[Statistic, Answer
     if dense:
         plan = _plan(cards, tuple(dense.values()), rows.size)
         cells = count_cells(rows.codes, plan, rows.weights).astype(np.float64, copy=False)
-        for at, table in zip(dense, tables(plan, cells, whole=rows.weights is None), strict=True):
-            inside = table if cards is states else table[tuple([slice(states[place]) for place in dense[at]])]
-            found = CountTable(inside.shape, inside) if inside.size <= DENSE_CELLS else CountTable.of(inside)
-            answers[statistics[at]] = found
-    for at, places in others.items():
-        shape = tuple(states[place] for place in places)
-        cells, values = count_sparse(rows.codes, cards, places, rows.weights)
+        for number, table in zip(dense, tables(plan, cells, whole=rows.weights is None), strict=True):
+            inside = table if cards is states else table[tuple([slice(states[variable]) for variable in dense[number]])]
+            answer = CountTable(inside.shape, inside) if inside.size <= DENSE_CELLS else CountTable.of(inside)
+            answers[statistics[number]] = answer
+    for number, variables in others.items():
+        shape = tuple(states[variable] for variable in variables)
+        cells, values = count_sparse(rows.codes, cards, variables, rows.weights)
         kept = (cells < np.array(shape)).all(axis=1)
-        answers[statistics[at]] = CountTable.sparse(shape, cells[kept], values[kept])
+        answers[statistics[number]] = CountTable.sparse(shape, cells[kept], values[kept])
     return answers
 
 
@@ -291,11 +291,11 @@ def _families(
 
     `names` are the discrete variables in order, `cards` their cards; `most` is the number of cells of a dense table.
     """
-    at_code = {name: at for at, name in enumerate(names)}
-    found = [tuple([at_code[name] for name in family]) for family in asked]
-    fits = [len(places) <= MOST_AXES and math.prod([cards[at] for at in places]) <= most for places in found]
-    dense = {number: places for number, places in enumerate(found) if fits[number]}
-    return dense, {number: places for number, places in enumerate(found) if not fits[number]}
+    at_code = {name: row for row, name in enumerate(names)}
+    by_family = [tuple([at_code[name] for name in family]) for family in asked]
+    fits = [len(rows) <= MOST_AXES and math.prod([cards[row] for row in rows]) <= most for rows in by_family]
+    dense = {number: rows for number, rows in enumerate(by_family) if fits[number]}
+    return dense, {number: rows for number, rows in enumerate(by_family) if not fits[number]}
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -307,12 +307,12 @@ def _weight_pair(weights: Floats | None, size: int) -> Floats:
     return pair(float(size)) if weights is None else column_sums(weights[None])[:, 0]
 
 
-def _moments(rows: _Rows, statistic: Moments) -> MomentSums:
+def _moments(rows: _WeightedRows, statistic: Moments) -> MomentSums:
     values, weights, _ = rows.numbers(statistic)
     return MomentSums(*moment_sums(values, weights))
 
 
-def _moments_by(rows: _Rows, statistic: MomentsBy) -> MomentsByTable:
+def _moments_by(rows: _WeightedRows, statistic: MomentsBy) -> MomentsByTable:
     places = rows.code_places(statistic.by)
     values, weights, chosen = rows.numbers(statistic)
     codes = rows.codes if chosen is None else rows.codes[:, chosen]
@@ -320,10 +320,10 @@ def _moments_by(rows: _Rows, statistic: MomentsBy) -> MomentsByTable:
     return MomentsByTable(cells.astype(np.int32), *grouped_moment_sums(values, labels, len(cells), weights))
 
 
-def _sums(rows: _Rows, statistic: Sums) -> TermSums:
+def _sums(rows: _WeightedRows, statistic: Sums) -> TermSums:
     values, weights, chosen = rows.numbers(statistic)
     terms = np.empty((len(statistic.terms), values.shape[1]))
-    for at, (name, function) in enumerate(statistic.terms):
+    for term, (name, function) in enumerate(statistic.terms):
         column = values[statistic.variables.index(name)]
         compute, allowed, condition = FUNCTIONS[function]
         good = np.asarray(allowed(column))
@@ -335,8 +335,8 @@ def _sums(rows: _Rows, statistic: Sums) -> TermSums:
                 "Correct the value, or choose a family that allows it."
             )
         with np.errstate(over="ignore"):
-            terms[at] = compute(column)
-        finite = np.isfinite(terms[at])
+            terms[term] = compute(column)
+        finite = np.isfinite(terms[term])
         if not finite.all():
             row = int(np.argmin(finite))
             raise DataError(
@@ -359,24 +359,24 @@ def _sums(rows: _Rows, statistic: Sums) -> TermSums:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _patterns(rows: _Rows, statistic: Patterns) -> PatternTable:
+def _patterns(rows: _WeightedRows, statistic: Patterns) -> PatternTable:
     """Codes as int32 with -1 for a gap; with a real variable among them, all as float64 with NaN."""
     names = statistic.variables
     if all(name in rows.at_code for name in names):
         codes = np.ascontiguousarray(rows.codes[[rows.at_code[name] for name in names]])
-        found, weights = distinct_rows(codes, rows.weights)
+        distinct, weights = distinct_rows(codes, rows.weights)
         cards = np.array([rows.domain[name].card for name in names], dtype=np.int32)
-        found = found.astype(np.int32)
-        if not (found == cards).any():
-            return PatternTable(found, weights.astype(np.float64))
+        distinct = distinct.astype(np.int32)
+        if not (distinct == cards).any():
+            return PatternTable(distinct, weights.astype(np.float64))
         # Gaps come first among the rows of a table, and last among codes.
-        return PatternTable.of(np.where(found == cards, np.int32(-1), found), weights)
+        return PatternTable.of(np.where(distinct == cards, np.int32(-1), distinct), weights)
     values = np.empty((len(names), rows.size))
-    for at, name in enumerate(names):
+    for row, name in enumerate(names):
         if name in rows.at_real:
-            values[at] = rows.reals[rows.at_real[name]]
+            values[row] = rows.reals[rows.at_real[name]]
         else:
             codes = rows.codes[rows.at_code[name]]
-            values[at] = np.where(codes == rows.domain[name].card, np.nan, codes)
-    found, weights = distinct_rows(values, rows.weights)
-    return PatternTable(found, weights.astype(np.float64))
+            values[row] = np.where(codes == rows.domain[name].card, np.nan, codes)
+    distinct, weights = distinct_rows(values, rows.weights)
+    return PatternTable(distinct, weights.astype(np.float64))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from suffice.errors import FileFormatError
-from suffice.storage.encoding import Decoder, Encoder, Put, Take, put_inline, take_inline
+from suffice.storage.encoding import Put, Take, TreeDecoder, TreeEncoder, put_inline, take_inline
 
 #: Raised whenever an older version of the library could not read what this one writes.
 FORMAT_VERSION = 1
@@ -28,7 +28,7 @@ def loads(text: str) -> Any:
 
 def write_text(tree: Any, put: Put) -> str:
     """The JSON text of a tree, with the arrays where `put` puts them."""
-    content = Encoder(put).node(tree)
+    content = TreeEncoder(put).node(tree)
     values = ("suffice", FORMAT_VERSION, _library(), content)
     return _laid_out(dict(zip(HEADER, values, strict=True)), "") + "\n"
 
@@ -37,7 +37,7 @@ def read_text(text: str, take: Take) -> Any:
     """The tree of a JSON text, with the arrays that `take` finds."""
     document = parse(text)
     _check_header(document)
-    return Decoder(take).tree(document["content"])
+    return TreeDecoder(take).tree(document["content"])
 
 
 def parse(text: str) -> Any:

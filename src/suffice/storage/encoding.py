@@ -61,8 +61,8 @@ def exported_class(name: object) -> type[Any] | None:
     package: Any = sys.modules["suffice"]  # Looked up, not imported: what it exports stands above this module.
     if not isinstance(name, str):
         return None
-    found = getattr(package, name) if name in package._EXPORTS else CLASSES.find(name)
-    return found if isinstance(found, type) and callable(getattr(found, "from_plain", None)) else None
+    value = getattr(package, name) if name in package._EXPORTS else CLASSES.find(name)
+    return value if isinstance(value, type) and callable(getattr(value, "from_plain", None)) else None
 
 
 def _where(path: list[object]) -> str:
@@ -78,7 +78,7 @@ def _shape_fits(shape: tuple[int, ...]) -> bool:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-class Encoder:
+class TreeEncoder:
     """Turns a tree into JSON data; arrays go where `put` puts them."""
 
     def __init__(self, put: Put) -> None:
@@ -99,9 +99,9 @@ class Encoder:
         if kind is str:
             return value if _is_text(value) else {"$": "str", "utf-8": value.encode("utf-8", "surrogatepass").hex()}
         if kind is list:
-            return [self._child(place, item) for place, item in enumerate(value)]
+            return [self._child(index, item) for index, item in enumerate(value)]
         if kind is tuple:
-            return {"$": "tuple", "items": [self._child(place, item) for place, item in enumerate(value)]}
+            return {"$": "tuple", "items": [self._child(index, item) for index, item in enumerate(value)]}
         if kind is dict:
             return self._mapping(value)
         if kind is np.ndarray:
@@ -115,8 +115,8 @@ class Encoder:
         nodes = [self._child("member", item) for item in value]
         return sorted(nodes, key=lambda node: json.dumps(node, sort_keys=True))
 
-    def _child(self, place: object, value: Any) -> Any:
-        self._path.append(place)
+    def _child(self, key: object, value: Any) -> Any:
+        self._path.append(key)
         if len(self._path) > MAX_DEPTH:
             raise OptionError(
                 f"A value to save has containers nested more than {MAX_DEPTH} deep, or contains itself. Flatten it."
@@ -188,7 +188,7 @@ def put_inline(array: NDArray[Any]) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-class Decoder:
+class TreeDecoder:
     """Turns JSON data back into the tree; arrays come from where `take` finds them."""
 
     def __init__(self, take: Take) -> None:
@@ -211,13 +211,13 @@ class Decoder:
                 return self._tagged(node["$"], {key: part for key, part in node.items() if key != "$"})
             return {key: self._child(key, part) for key, part in node.items()}
         if kind is list:
-            return [self._child(place, part) for place, part in enumerate(node)]
+            return [self._child(index, part) for index, part in enumerate(node)]
         if kind is float and not math.isfinite(node):
             raise FileFormatError("a number beyond the range of a float64")
         return node
 
-    def _child(self, place: object, node: Any) -> Any:
-        self._path.append(place)
+    def _child(self, key: object, node: Any) -> Any:
+        self._path.append(key)
         if len(self._path) > MAX_DEPTH:
             raise FileFormatError(f"containers are nested more than {MAX_DEPTH} deep")
         value = self._tree(node)
@@ -226,7 +226,7 @@ class Decoder:
 
     def _tagged(self, tag: object, fields: dict[str, Any]) -> Any:
         if tag == "tuple":
-            return tuple(self._child(place, part) for place, part in enumerate(_listed(tag, fields, "items")))
+            return tuple(self._child(index, part) for index, part in enumerate(_listed(tag, fields, "items")))
         if tag == "frozenset":
             return self._set(_listed(tag, fields, "items"))
         if tag == "dict":
@@ -291,8 +291,8 @@ def _listed(tag: str, fields: dict[str, Any], key: str, *, more: bool = False) -
     """The list that a node must have under `key`, and nothing else unless `more`."""
     if type(fields.get(key)) is not list or (len(fields) != 1 and not more):
         raise FileFormatError(f"the tag {tag!r} needs a list {key!r}" + ("" if more else " and nothing else"))
-    found: list[Any] = fields[key]
-    return found
+    parts: list[Any] = fields[key]
+    return parts
 
 
 def _cause(error: Exception) -> str:

@@ -172,10 +172,10 @@ class Packer:
 
     def put(self, array: NDArray[Any]) -> dict[str, Any]:
         """Append an array; its node says where it starts, counted in float64."""
-        place = self.length
+        offset = self.length
         self.arrays.append(array)
         self.length += -(-array.nbytes // WORD)
-        return {"offset": place}
+        return {"offset": offset}
 
     def chunks(self) -> Iterator[NDArray[np.uint8]]:
         """The bytes of all arrays in order, little-endian, each filled up with zeros."""
@@ -273,11 +273,11 @@ class Unpacker:
         size = math.prod(shape) * dtype.itemsize
         if size > len(self._values) - self._place:
             raise FileFormatError(f"an array of shape {shape} and type {dtype.name} goes beyond the end of {ARRAYS}")
-        found = self._values[self._place : self._place + size]
-        if dtype.kind == "b" and (found > 1).any():
+        content = self._values[self._place : self._place + size]
+        if dtype.kind == "b" and (content > 1).any():
             raise FileFormatError("an array of type bool holds a byte that is neither 0 nor 1")
         self._place += -(-size // WORD) * WORD
-        return found.view(dtype.newbyteorder("<")).astype(dtype, copy=True).reshape(shape)
+        return content.view(dtype.newbyteorder("<")).astype(dtype, copy=True).reshape(shape)
 
     def finish(self) -> None:
         """Check that nothing is left over."""

@@ -72,9 +72,9 @@ def _read_decimal(value: str) -> Decimal:
 
     if not isinstance(value, str):
         raise TypeError("expected text")
-    found = Decimal(value)
-    _write_decimal(found)  # The same limit on the exponent.
-    return found
+    number = Decimal(value)
+    _write_decimal(number)  # The same limit on the exponent.
+    return number
 
 
 def _write_date(value: datetime.date) -> Parts:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.portrait import Interval, VariableDistribution
+from suffice.fitting.report import MatchedStatistics
 
 Floats = NDArray[np.float64]
 
@@ -88,15 +89,15 @@ def _frame(x: Scale, y: Scale, labels: tuple[str, str], title: str) -> list[str]
         'xmlns="http://www.w3.org/2000/svg">'
     ]
     for tick in y.ticks:
-        at = y.start + (tick - y.low) / (y.high - y.low) * (y.end - y.start)
-        parts.append(f'<line class="grid" x1="{left:.1f}" x2="{WIDE - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        pixel = y.start + (tick - y.low) / (y.high - y.low) * (y.end - y.start)
+        parts.append(f'<line class="grid" x1="{left:.1f}" x2="{WIDE - RIGHT}" y1="{pixel:.1f}" y2="{pixel:.1f}"/>')
         parts.append(
-            f'<text class="tick" x="{left - 8:.1f}" y="{at + 3.5:.1f}" text-anchor="end">{y.text(tick)}</text>'
+            f'<text class="tick" x="{left - 8:.1f}" y="{pixel + 3.5:.1f}" text-anchor="end">{y.text(tick)}</text>'
         )
     for tick in x.ticks:
-        at = x.start + (tick - x.low) / (x.high - x.low) * (x.end - x.start)
-        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HIGH - BOTTOM}"/>')
-        parts.append(_tick(at, HIGH - BOTTOM + 16, x.text(tick), WIDE - 4))
+        pixel = x.start + (tick - x.low) / (x.high - x.low) * (x.end - x.start)
+        parts.append(f'<line class="grid" x1="{pixel:.1f}" x2="{pixel:.1f}" y1="{TOP}" y2="{HIGH - BOTTOM}"/>')
+        parts.append(_tick(pixel, HIGH - BOTTOM + 16, x.text(tick), WIDE - 4))
     middle, turn = (left + WIDE - RIGHT) / 2, (TOP + HIGH - BOTTOM) / 2
     parts.append(f'<text class="axis" x="{middle}" y="{HIGH - 6}" text-anchor="middle">{html.escape(labels[0])}</text>')
     parts.append(
@@ -126,26 +127,15 @@ def line_chart(values: Sequence[float], labels: tuple[str, str], title: str, *, 
     return "".join([*parts, "</svg>"])
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Points of a chart of observed and expected statistics; `pull` and `errors` as in `MatchedStatistics`."""
-
-    names: Sequence[str]
-    observed: Floats
-    expected: Floats
-    pull: Floats | None = None
-    errors: Floats | None = None
-
-
-def diagonal_chart(pairs: Pairs, title: str) -> str:
+def diagonal_chart(matched: MatchedStatistics, title: str) -> str:
     """Observed statistics along, expected ones upwards; on the line they agree.
 
     A stroke leads from a point to where the prior puts it, and an upright one spans two standard errors to both sides.
     """
-    observed, expected = pairs.observed, pairs.expected
+    observed, expected = matched.observed, matched.expected
     none = np.zeros(len(observed))
-    ends_along = observed + (none if pairs.pull is None else pairs.pull)
-    reach = none if pairs.errors is None else 2 * pairs.errors
+    ends_along = observed + (none if matched.pull is None else matched.pull)
+    reach = none if matched.errors is None else 2 * matched.errors
     both = np.concatenate([observed, expected, ends_along, expected - reach, expected + reach])
     y = Scale.over(both, HIGH - BOTTOM, TOP)
     x = Scale.over(both, _left(y), WIDE - RIGHT)
@@ -154,19 +144,21 @@ def diagonal_chart(pairs: Pairs, title: str) -> str:
     line = f'x1="{x.at(ends[0]):.1f}" y1="{y.at(ends[0]):.1f}" x2="{x.at(ends[1]):.1f}" y2="{y.at(ends[1]):.1f}"'
     parts.append(f'<line class="diagonal" {line}/>')
     rows = (part.tolist() for part in (observed, expected, ends_along, reach))
-    for name, seen, told, pulled, far in zip(pairs.names, *rows, strict=True):
-        if not (math.isfinite(seen) and math.isfinite(told)):
+    for name, seen, fitted, pulled, far in zip(matched.names, *rows, strict=True):
+        if not (math.isfinite(seen) and math.isfinite(fitted)):
             continue
-        at, up = f"{x.at(seen):.1f}", f"{y.at(told):.1f}"
-        said = f"{name}: observed {seen:.6g}, expected {told:.6g}"
+        along, up = f"{x.at(seen):.1f}", f"{y.at(fitted):.1f}"
+        text = f"{name}: observed {seen:.6g}, expected {fitted:.6g}"
         if pulled != seen:
-            said += f", the prior adds {pulled - seen:.3g}"
-            parts.append(f'<line class="pull" x1="{at}" x2="{x.at(pulled):.1f}" y1="{up}" y2="{up}"/>')
+            text += f", the prior adds {pulled - seen:.3g}"
+            parts.append(f'<line class="pull" x1="{along}" x2="{x.at(pulled):.1f}" y1="{up}" y2="{up}"/>')
         if far > 0:
-            said += f", standard error {far / 2:.2g}"
-            spans = f'y1="{y.at(told - far):.1f}" y2="{y.at(told + far):.1f}"'
-            parts.append(f'<line class="error" x1="{at}" x2="{at}" {spans}/>')
-        parts.append(f'<circle class="point" cx="{at}" cy="{up}" r="3.4"><title>{html.escape(said)}</title></circle>')
+            text += f", standard error {far / 2:.2g}"
+            spans = f'y1="{y.at(fitted - far):.1f}" y2="{y.at(fitted + far):.1f}"'
+            parts.append(f'<line class="error" x1="{along}" x2="{along}" {spans}/>')
+        parts.append(
+            f'<circle class="point" cx="{along}" cy="{up}" r="3.4"><title>{html.escape(text)}</title></circle>'
+        )
     return "".join([*parts, "</svg>"])
 
 
@@ -176,19 +168,19 @@ def density_chart(variable: VariableDistribution) -> str:
     mean, deviation = variable.mean, variable.deviation
     heights = _heights(variable, DENSITY_POINTS)
     points = " ".join(
-        f"{wide * at / (DENSITY_POINTS - 1):.1f},{base - tall * height:.1f}" for at, height in enumerate(heights)
+        f"{wide * along / (DENSITY_POINTS - 1):.1f},{base - tall * height:.1f}" for along, height in enumerate(heights)
     )
     parts = len(variable.normals)
-    said = f"mean {mean:.5g}, standard deviation {deviation:.5g}" + (f", {parts} components" if parts > 1 else "")
+    caption = f"mean {mean:.5g}, standard deviation {deviation:.5g}" + (f", {parts} components" if parts > 1 else "")
     ticks = ""
     for z in (-1.5, 0.0, 1.5):
-        at, text = f"{wide * (z + 3) / 6:.1f}", f"{mean + z * deviation:.4g}"
-        ticks += f'<line class="grid" x1="{at}" x2="{at}" y1="6" y2="{base}"/>'
-        ticks += f'<text class="tick" x="{at}" y="{base + 13}" text-anchor="middle">{text}</text>'
+        along, text = f"{wide * (z + 3) / 6:.1f}", f"{mean + z * deviation:.4g}"
+        ticks += f'<line class="grid" x1="{along}" x2="{along}" y1="6" y2="{base}"/>'
+        ticks += f'<text class="tick" x="{along}" y="{base + 13}" text-anchor="middle">{text}</text>'
     return (
-        f'<svg class="bell" role="img" aria-label="{said}" viewBox="0 0 {wide:.0f} {base + 18:.0f}" '
+        f'<svg class="bell" role="img" aria-label="{caption}" viewBox="0 0 {wide:.0f} {base + 18:.0f}" '
         f'xmlns="http://www.w3.org/2000/svg">{ticks}<polyline class="line" points="{points}" fill="none"/></svg>'
-        f"<p>{said}</p>"
+        f"<p>{caption}</p>"
     )
 
 
@@ -204,8 +196,8 @@ def _heights(variable: VariableDistribution, n: int) -> list[float]:
     centres, widths = (means - variable.mean) / variable.deviation, np.maximum(spreads / variable.deviation, 0.01)
     away = (places[:, None] - centres) / widths
     density = np.exp(-0.5 * away**2) @ (weights / widths)
-    found: list[float] = (density / density.max()).tolist()
-    return found
+    heights: list[float] = (density / density.max()).tolist()
+    return heights
 
 
 def text_width(text: str) -> float:
@@ -217,9 +209,9 @@ def name_lines(name: str) -> list[str]:
     """A name on one or two lines, broken at a bar or after a comma; what is too long loses the middle of a line."""
     if text_width(name) <= NAME_ROOM:
         return [name]
-    bars = [at + 1 for at in range(len(name)) if name.startswith(" | ", at)]
-    breaks = [*bars, *(at + 2 for at in range(len(name)) if name.startswith(", ", at))]
-    pairs = [(name[:at].rstrip(), name[at:]) for at in breaks]
+    bars = [cut + 1 for cut in range(len(name)) if name.startswith(" | ", cut)]
+    breaks = [*bars, *(cut + 2 for cut in range(len(name)) if name.startswith(", ", cut))]
+    pairs = [(name[:cut].rstrip(), name[cut:]) for cut in breaks]
     fitting = [pair for pair in pairs if max(map(text_width, pair)) <= NAME_ROOM]
     if fitting:
         return list(fitting[0] if bars else min(fitting, key=lambda pair: max(map(text_width, pair))))
@@ -249,15 +241,15 @@ def interval_chart(intervals: Sequence[Interval], title: str) -> str:
         'xmlns="http://www.w3.org/2000/svg">'
     ]
     for tick in x.ticks:
-        at = x.at(tick)
-        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="6" y2="{high - 28:.0f}"/>')
-        parts.append(_tick(at, high - 12, x.text(tick), wide - 4))
+        pixel = x.at(tick)
+        parts.append(f'<line class="grid" x1="{pixel:.1f}" x2="{pixel:.1f}" y1="6" y2="{high - 28:.0f}"/>')
+        parts.append(_tick(pixel, high - 12, x.text(tick), wide - 4))
     for row, one in enumerate(intervals):
         y = 16 + step * row
         first = y + 4 - 6 * (len(lines[row]) - 1)
         text = "".join(
-            f'<tspan x="{name_room:.0f}" y="{first + 12 * at:.1f}">{html.escape(line)}</tspan>'
-            for at, line in enumerate(lines[row])
+            f'<tspan x="{name_room:.0f}" y="{first + 12 * number:.1f}">{html.escape(line)}</tspan>'
+            for number, line in enumerate(lines[row])
         )
         parts.append(
             f'<text class="label" text-anchor="end">{text}<title>{html.escape(one.name)}</title></text>'

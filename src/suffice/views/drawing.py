@@ -65,9 +65,9 @@ def _curve(route: Sequence[Point]) -> str:
     around = zip(points, points[2:], strict=False)
     slopes = [0.0, *((after[0] - before[0]) / (after[1] - before[1]) for before, after in around), 0.0]
     d = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    for at, ((x0, y0), (x1, y1)) in enumerate(pairwise(points)):
+    for piece, ((x0, y0), (x1, y1)) in enumerate(pairwise(points)):
         reach = (y1 - y0) * (0.5 if len(points) == 2 else 0.4)
-        first = f"{x0 + slopes[at] * reach:.1f} {y0 + reach:.1f}"
-        second = f"{x1 - slopes[at + 1] * reach:.1f} {y1 - reach:.1f}"
+        first = f"{x0 + slopes[piece] * reach:.1f} {y0 + reach:.1f}"
+        second = f"{x1 - slopes[piece + 1] * reach:.1f} {y1 - reach:.1f}"
         d += f" C{first} {second} {x1:.1f} {y1:.1f}"
     return d

@@ -46,17 +46,20 @@ def explorer_of(portrait: Portrait, *, most_cells: int = MOST_CELLS) -> Explorer
 def _exported(factors: Factors, plan: TreePlan) -> dict[str, Any]:
     """Variables by number, the nodes of the network first; every factor lies in one clique that holds its scope."""
     cards = factors.cards
-    number = {name: at for at, name in enumerate(cards)}
+    number = {name: index for index, name in enumerate(cards)}
     cliques = [tuple(number[name] for name in clique) for clique in plan.cliques]
     holders = [set(clique) for clique in cliques]
     tables = []
     for scope, table in factors.tables:
-        large = [at for at, size in enumerate(table.shape) if size > 1]
+        large = [index for index, size in enumerate(table.shape) if size > 1]
         top = float(table.max(initial=0.0)) or 1.0
         if not large:
             continue
-        names = [number[scope[at]] for at in large]
-        home = min((at for at, held in enumerate(holders) if held.issuperset(names)), key=lambda at: len(cliques[at]))
+        names = [number[scope[index]] for index in large]
+        home = min(
+            (index for index, held in enumerate(holders) if held.issuperset(names)),
+            key=lambda index: len(cliques[index]),
+        )
         tables.append({"clique": home, "scope": names, "values": (table.ravel() / top).tolist()})
     return {
         "nodes": len(factors.states),

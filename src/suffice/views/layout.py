@@ -90,8 +90,8 @@ def _in_layers(nodes: Sequence[Hashable], edges: Sequence[Edge]) -> Placement:
         rows[layer[node]].append(node)
     up: dict[Hashable, list[Hashable]] = {node: [] for node in nodes}
     chains = []
-    for at, (parent, child) in enumerate(edges):
-        between = [_Bend(at, depth) for depth in range(layer[parent] + 1, layer[child])]
+    for number, (parent, child) in enumerate(edges):
+        between = [_Bend(number, depth) for depth in range(layer[parent] + 1, layer[child])]
         for bend in between:
             rows[bend.depth].append(bend)
             up[bend] = []
@@ -141,8 +141,8 @@ def _with_few_crossings(rows: list[list[Hashable]], up: Links, down: Links) -> l
         links = up if downward else down
         for depth in range(1, len(rows)) if downward else range(len(rows) - 2, -1, -1):
             row, beside = rows[depth], rows[depth - 1 if downward else depth + 1]
-            where = {node: at for at, node in enumerate(beside)}
-            now = {node: at for at, node in enumerate(row)}
+            where = {node: rank for rank, node in enumerate(beside)}
+            now = {node: rank for rank, node in enumerate(row)}
             middle = {n: float(np.mean([where[m] for m in links[n]])) if links[n] else float(now[n]) for n in row}
             row.sort(key=lambda node: (middle[node], now[node]))
         _swap_neighbours(rows, up, down)
@@ -158,8 +158,8 @@ def _crossings(rows: Sequence[Sequence[Hashable]], up: Links) -> int:
     """How often edges between neighbouring layers cross."""
     total = 0
     for above, row in pairwise(rows):
-        where = {node: at for at, node in enumerate(above)}
-        ends = np.array([(where[m], at) for at, node in enumerate(row) for m in up[node]]).reshape(-1, 2)
+        where = {node: rank for rank, node in enumerate(above)}
+        ends = np.array([(where[m], rank) for rank, node in enumerate(row) for m in up[node]]).reshape(-1, 2)
         over = np.sign(ends[:, None, :] - ends[None, :, :])
         total += int((over[..., 0] * over[..., 1] < 0).sum()) // 2
     return total
@@ -170,15 +170,15 @@ def _swap_neighbours(rows: list[list[Hashable]], up: Links, down: Links) -> None
     for depth, row in enumerate(rows):
         beside = [(up, rows[depth - 1])] if depth else []
         beside += [(down, rows[depth + 1])] if depth + 1 < len(rows) else []
-        sides = [(links, {node: at for at, node in enumerate(other)}) for links, other in beside]
-        for at in range(len(row) - 1):
+        sides = [(links, {node: rank for rank, node in enumerate(other)}) for links, other in beside]
+        for rank in range(len(row) - 1):
             gain = 0
             for links, where in sides:
-                first = np.array([where[m] for m in links[row[at]]])
-                second = np.array([where[m] for m in links[row[at + 1]]])
+                first = np.array([where[m] for m in links[row[rank]]])
+                second = np.array([where[m] for m in links[row[rank + 1]]])
                 gain += int(np.sign(first[:, None] - second[None, :]).sum())
             if gain > 0:
-                row[at], row[at + 1] = row[at + 1], row[at]
+                row[rank], row[rank + 1] = row[rank + 1], row[rank]
 
 
 def _abscissae(rows: Sequence[Sequence[Hashable]], up: Links, down: Links) -> dict[Hashable, float]:
@@ -186,18 +186,18 @@ def _abscissae(rows: Sequence[Sequence[Hashable]], up: Links, down: Links) -> di
     x: dict[Hashable, float] = {}
     rooms = [np.array([_room(a, b) for a, b in pairwise(row)]) for row in rows]
     for row, room in zip(rows, rooms, strict=True):
-        at = np.concatenate([[0.0], np.cumsum(room)]) if row else np.zeros(0)
-        x |= dict(zip(row, at - (at[-1] / 2 if len(at) else 0.0), strict=True))
+        middles = np.concatenate([[0.0], np.cumsum(room)]) if row else np.zeros(0)
+        x |= dict(zip(row, middles - (middles[-1] / 2 if len(middles) else 0.0), strict=True))
     depths = list(range(len(rows)))
     for sweep in range(2 * SWEEPS):
         last = sweep >= 2 * SWEEPS - 2
         for depth in depths if sweep % 2 == 0 else reversed(depths):
-            row, wish, weight = rows[depth], [], []
+            row, target, weight = rows[depth], [], []
             for node in rows[depth]:
                 near = [*up[node], *down[node]] if last else (up if sweep % 2 == 0 else down)[node]
-                wish.append(float(np.mean([x[m] for m in near])) if near else x[node])
+                target.append(float(np.mean([x[m] for m in near])) if near else x[node])
                 weight.append((4.0 if isinstance(node, _Bend) else 1.0) if near else 0.2)
-            x |= dict(zip(row, spread_out(np.array(wish), np.array(weight), rooms[depth]).tolist(), strict=True))
+            x |= dict(zip(row, spread_out(np.array(target), np.array(weight), rooms[depth]).tolist(), strict=True))
     return x
 
 
@@ -206,14 +206,14 @@ def _room(left: Hashable, right: Hashable) -> float:
     return _half(left) + _half(right) + (0.0 if isinstance(left, _Bend) and isinstance(right, _Bend) else gap)
 
 
-def spread_out(wish: Floats, weight: Floats, room: Floats) -> Floats:
-    """The x (n,) nearest to a wish (n,) with ``x[k + 1] - x[k] >= room[k]``: weighted least squares.
+def spread_out(target: Floats, weight: Floats, room: Floats) -> Floats:
+    """The x (n,) nearest to a target (n,) with ``x[k + 1] - x[k] >= room[k]``: weighted least squares.
 
     Less the sums of the rooms it is an isotonic regression, which pooling adjacent violators solves.
     """
-    shift = np.concatenate([[0.0], np.cumsum(room)])[: len(wish)]
+    shift = np.concatenate([[0.0], np.cumsum(room)])[: len(target)]
     blocks: list[tuple[float, float, int]] = []
-    for value, mass in zip(wish - shift, weight, strict=True):
+    for value, mass in zip(target - shift, weight, strict=True):
         block = (float(value), float(mass), 1)
         while blocks and blocks[-1][0] >= block[0]:
             before, total, size = blocks.pop()
@@ -231,14 +231,14 @@ def _by_distance(nodes: Sequence[Hashable], edges: Sequence[Edge]) -> Placement:
         return Placement({}, {}, (), 0.0, 0.0, directed=False)
     widths = {node: box_width(node) for node in nodes}
     if len(nodes) > FEW and 2 * len(edges) > DENSE * len(nodes) * (len(nodes) - 1):
-        at = _on_a_circle(np.array(list(widths.values())))
+        points = _on_a_circle(np.array(list(widths.values())))
     else:
-        at = majorise(_distances(nodes, edges)) if len(nodes) > 1 else np.zeros((1, 2))
-    at *= _stretch(at, np.array(list(widths.values())))
+        points = majorise(_distances(nodes, edges)) if len(nodes) > 1 else np.zeros((1, 2))
+    points *= _stretch(points, np.array(list(widths.values())))
     halves = np.array([[width / 2, HEIGHT / 2] for width in widths.values()])
-    at -= (at - halves).min(axis=0)
-    places = {node: (float(x), float(y)) for node, (x, y) in zip(nodes, at, strict=True)}
-    far = (at + halves).max(axis=0)
+    points -= (points - halves).min(axis=0)
+    places = {node: (float(x), float(y)) for node, (x, y) in zip(nodes, points, strict=True)}
+    far = (points + halves).max(axis=0)
     routes = tuple((places[a], places[b]) for a, b in edges)
     return Placement(places, widths, routes, float(far[0]), float(far[1]), directed=False)
 
@@ -251,19 +251,19 @@ def _on_a_circle(widths: Floats) -> Floats:
 
 def _distances(nodes: Sequence[Hashable], edges: Sequence[Edge]) -> Floats:
     """Steps between all nodes (n, n); nodes that no path joins are a little further apart than any others."""
-    number = {node: at for at, node in enumerate(nodes)}
+    number = {node: row for row, node in enumerate(nodes)}
     near = neighbours_of(edges, nodes)
-    found = np.full((len(nodes), len(nodes)), np.inf)
-    for node, at in number.items():
-        found[at, at] = 0.0
+    steps = np.full((len(nodes), len(nodes)), np.inf)
+    for node, row in number.items():
+        steps[row, row] = 0.0
         reached: list[Hashable] = [node]
         for seen in reached:
             for other in sorted(near[seen], key=number.__getitem__):
-                if np.isinf(found[at, number[other]]):
-                    found[at, number[other]] = found[at, number[seen]] + 1
+                if np.isinf(steps[row, number[other]]):
+                    steps[row, number[other]] = steps[row, number[seen]] + 1
                     reached.append(other)
-    apart = found[np.isfinite(found)].max(initial=1.0) * 0.7 + 1.0
-    return np.where(np.isfinite(found), found, apart)
+    apart = steps[np.isfinite(steps)].max(initial=1.0) * 0.7 + 1.0
+    return np.where(np.isfinite(steps), steps, apart)
 
 
 def majorise(distances: Floats, *, steps: int = 200) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from suffice.errors import SufficeError
 from suffice.fitting.portrait import Graph, Grid, Interval, Portrait, VariableDistribution, or_none
 from suffice.fitting.report import MatchedStatistics, Report, largest_and_even
-from suffice.views.charts import Pairs, density_chart, diagonal_chart, interval_chart, line_chart
+from suffice.views.charts import density_chart, diagonal_chart, interval_chart, line_chart
 from suffice.views.drawing import draw_graph
 from suffice.views.explorer import Explorer, explorer_of
 from suffice.views.layout import place_graph
@@ -87,36 +87,36 @@ def _sections(report: Report, portrait: Portrait, explorer: Explorer) -> list[st
 
 
 def _section(identity: str, title: str, *parts: str, note: str = "") -> str:
-    said = f'<p class="note">{html.escape(note)}</p>' if note else ""
-    return f'<section id="{identity}"><h2>{html.escape(title)}</h2>{said}{"".join(parts)}</section>'
+    paragraph = f'<p class="note">{html.escape(note)}</p>' if note else ""
+    return f'<section id="{identity}"><h2>{html.escape(title)}</h2>{paragraph}{"".join(parts)}</section>'
 
 
 # -- what comes first ------------------------------------------------------------------------------------------------
 
 
 def _top(report: Report, graph: Graph | None) -> str:
-    said = f"{report.estimate} from {report.rows:,} rows"
+    origin = f"{report.estimate} from {report.rows:,} rows"
     shape = "" if graph is None else f" · {len(graph.nodes):,} nodes, {len(graph.edges):,} edges"
-    return f"<header><h1>{html.escape(report.model)}</h1><p>{html.escape(said + shape)}</p></header>"
+    return f"<header><h1>{html.escape(report.model)}</h1><p>{html.escape(origin + shape)}</p></header>"
 
 
 def _warnings(report: Report) -> str:
     """What a reader has to know before anything else."""
-    found = [text[:1].upper() + text[1:] for text in report.warnings]
+    texts = [text[:1].upper() + text[1:] for text in report.warnings]
     if report.certificate.exists is False:
         # One sentence says it, with what runs away; a warning to the same effect adds what was returned instead.
         beginning = "The maximum is not attained"
-        more = [text.partition(": ")[2] for text in found if text.startswith(beginning)]
-        found = [text for text in found if not text.startswith(beginning)]
+        more = [text.partition(": ")[2] for text in texts if text.startswith(beginning)]
+        texts = [text for text in texts if not text.startswith(beginning)]
         named = "; ".join(report.certificate.directions[:3]) or "the estimate lies on the edge"
-        found.insert(0, f"{beginning}: {named}. " + "".join(f"{text[:1].upper()}{text[1:]}." for text in more if text))
+        texts.insert(0, f"{beginning}: {named}. " + "".join(f"{text[:1].upper()}{text[1:]}." for text in more if text))
     if not report.converged:
-        found.insert(0, f"The fit has not converged: {report.stop_reason}.")
-    if not found:
+        texts.insert(0, f"The fit has not converged: {report.stop_reason}.")
+    if not texts:
         return '<aside class="fine" role="status">No warnings.</aside>'
-    items = "".join(f"<li>{html.escape(text)}</li>" for text in found)
-    word = "warning" if len(found) == 1 else "warnings"
-    head = f'<h2 id="warned">{len(found)} {word}</h2>'
+    items = "".join(f"<li>{html.escape(text)}</li>" for text in texts)
+    word = "warning" if len(texts) == 1 else "warnings"
+    head = f'<h2 id="warned">{len(texts)} {word}</h2>'
     return f'<aside class="warnings" aria-labelledby="warned">{head}<ul>{items}</ul></aside>'
 
 
@@ -154,10 +154,10 @@ def _graph(graph: Graph | None, linked: bool) -> str:
         return ""
     size = f"{len(graph.nodes):,} nodes and {len(graph.edges):,} edges"
     if len(graph.nodes) > MOST_NODES:
-        said = f"A graph of {size} is not drawn; the limit is {MOST_NODES} nodes."
-        return _section("graph", "Graph", note=said)
+        note = f"A graph of {size} is not drawn; the limit is {MOST_NODES} nodes."
+        return _section("graph", "Graph", note=note)
     placement = place_graph(graph)
-    number = {node: str(at) for at, node in enumerate(graph.nodes)}
+    number = {node: str(index) for index, node in enumerate(graph.nodes)}
     title = f"Graph of {size}"
     drawn = draw_graph(
         placement,
@@ -176,7 +176,7 @@ def _variables(variables: list[VariableDistribution], silence: str, explorer: Ex
     if not variables:
         return _section("laws", "Variables", note=silence) if silence else ""
     live = explorer.data is not None
-    cards = "".join(_card(at, one, live) for at, one in enumerate(variables))
+    cards = "".join(_card(index, one, live) for index, one in enumerate(variables))
     if not live:
         return _section("laws", "Variables", f'<div class="cards">{cards}</div>', note=explorer.reason)
     bar = (
@@ -192,15 +192,15 @@ def _variables(variables: list[VariableDistribution], silence: str, explorer: Ex
     return _section("laws", "Variables", inside, note=note)
 
 
-def _card(at: int, variable: VariableDistribution, live: bool) -> str:
+def _card(index: int, variable: VariableDistribution, live: bool) -> str:
     name = html.escape(str(variable.name))
     pairs = zip(variable.states, variable.probabilities, strict=True)
-    rows = "".join(_bar(at, variable.name, str(state), share, live) for state, share in pairs)
+    rows = "".join(_bar(index, variable.name, str(state), share, live) for state, share in pairs)
     inside = density_chart(variable) if variable.normals else rows
-    return f'<article class="card" id="v{at}" aria-label="{name}"><h3>{name}</h3>{inside}</article>'
+    return f'<article class="card" id="v{index}" aria-label="{name}"><h3>{name}</h3>{inside}</article>'
 
 
-def _bar(at: int, name: object, state: str, share: float, live: bool) -> str:
+def _bar(index: int, name: object, state: str, share: float, live: bool) -> str:
     text = html.escape(state)
     inside = (
         f'<span class="state" title="{text}">{text}</span><svg class="bar" aria-hidden="true" height="10">'
@@ -209,8 +209,8 @@ def _bar(at: int, name: object, state: str, share: float, live: bool) -> str:
     )
     if not live:
         return f'<div class="row">{inside}</div>'
-    said = html.escape(f"{name} = {state}: {100 * share:.1f} %")
-    mark = f'data-variable="{at}" data-probability="{share!r}" aria-pressed="false" aria-label="{said}"'
+    label = html.escape(f"{name} = {state}: {100 * share:.1f} %")
+    mark = f'data-variable="{index}" data-probability="{share!r}" aria-pressed="false" aria-label="{label}"'
     return f'<button type="button" class="row" {mark}>{inside}</button>'
 
 
@@ -284,13 +284,13 @@ def _convergence(report: Report) -> str:
     best = max(history)
     first = line_chart(history, ("iteration", "objective"), "Objective by iteration")
     apart = abs(history[-1] - report.objective) > 1e-6 * max(1.0, abs(report.objective))
-    said = "The objective of each iteration."
+    caption = "The objective of each iteration."
     if apart:
-        said = (
+        caption = (
             "The objective of each iteration, in the solver's own units and without constants; in those of the receipt "
             f"it ends at {_amount(report.objective)}."
         )
-    parts = [f"<figure>{first}<figcaption>{html.escape(said)}</figcaption></figure>"]
+    parts = [f"<figure>{first}<figcaption>{html.escape(caption)}</figcaption></figure>"]
     left = [best - value for value in history]
     if sum(value > 0 for value in left) >= 3:
         second = line_chart(left, ("iteration", "below the best"), "Distance to the best objective", log=True)
@@ -313,29 +313,27 @@ def _moments(report: Report, portrait: Portrait) -> str:
         return _section("certificate", "Certificate", table, note=str(error))
     if matched is None or not len(matched.names):
         return _section("certificate", "Certificate", table)
-    kept = largest_and_even(matched.gaps, MOST_POINTS)
-    rest = [None if part is None else part[kept] for part in (matched.pull, matched.errors)]
-    drawn = Pairs([matched.names[at] for at in kept], matched.observed[kept], matched.expected[kept], *rest)
-    chart = diagonal_chart(drawn, "Observed and expected statistics")
-    figure = f"<figure>{chart}<figcaption>{html.escape(_said_of(matched))}</figcaption></figure>"
+    chosen = matched.select(largest_and_even(matched.gaps, MOST_POINTS))
+    chart = diagonal_chart(chosen, "Observed and expected statistics")
+    figure = f"<figure>{chart}<figcaption>{html.escape(_caption_of(matched))}</figcaption></figure>"
     return _section(
         "certificate", "Observed and expected, and the certificate", f'<div class="figure-row">{figure}{table}</div>'
     )
 
 
-def _said_of(matched: MatchedStatistics) -> str:
+def _caption_of(matched: MatchedStatistics) -> str:
     """The caption of the chart of statistics."""
     gaps = np.abs(matched.gaps)
     worst, total = int(np.nanargmax(gaps)) if np.isfinite(gaps).any() else 0, matched.total or len(gaps)
     some = "" if total == len(gaps) else f", {len(gaps):,} of them kept"
     with_prior = "" if matched.pull is None else " once the prior is added"
-    said = (
+    caption = (
         f"{matched.about} {total:,} statistics{some}; the largest gap{with_prior} is {_tiny(float(gaps[worst]))}, of "
         f"{matched.names[worst]}. Points on the line are matched"
     )
     if matched.pull is not None:
-        return f"{said}; strokes show where the prior pulls them.".strip()
-    return f"{said}; a prior or a sampled engine moves them off it.".strip()
+        return f"{caption}; strokes show where the prior pulls them.".strip()
+    return f"{caption}; a prior or a sampled engine moves them off it.".strip()
 
 
 def _estimates(portrait: Portrait) -> str:
@@ -343,8 +341,8 @@ def _estimates(portrait: Portrait) -> str:
     intervals, noted = estimates.intervals, estimates.note
     if not intervals:
         return _section("estimates", "Estimates side by side", note=noted) if noted else ""
-    by_size = sorted(range(len(intervals)), key=lambda at: -_moved(intervals[at]))
-    shown = [intervals[at] for at in sorted(by_size[:MOST_INTERVALS])]
+    by_size = sorted(range(len(intervals)), key=lambda index: -_moved(intervals[index]))
+    shown = [intervals[index] for index in sorted(by_size[:MOST_INTERVALS])]
     kinds = {"mle": "maximum likelihood", "map": "MAP", "mean": "posterior mean"}
     has = [kind for kind in kinds if any(one.points[kind] is not None for one in shown)]
     legend = (

@@ -71,13 +71,13 @@ def table(model: Any, node: Any = None, *, ax: Any = None) -> Any:
         node: which table of a network.
         ax: the Axes to draw on.
     """
-    found = model if isinstance(model, Table) else _table_of(model.portrait(), node)
-    *outer, last = found.domain.variables
+    shown = model if isinstance(model, Table) else _table_of(model.portrait(), node)
+    *outer, last = shown.domain.variables
     rows = [
-        ", ".join(f"{v.name}={v.states[code]}" for v, code in zip(outer, place, strict=True))
-        for place in np.ndindex(*(v.card for v in outer))
+        ", ".join(f"{v.name}={v.states[code]}" for v, code in zip(outer, codes, strict=True))
+        for codes in np.ndindex(*(v.card for v in outer))
     ]
-    values = found.values.reshape(-1, last.card)
+    values = shown.values.reshape(-1, last.card)
     ax = _axes(ax, "table", figsize=(1.6 + 0.9 * last.card, 0.8 + 0.35 * len(values)))
     _heat(ax, values, rows if outer else [""], last.states, signed=bool((values < 0).any()))
     ax.set_xlabel(str(last.name))
@@ -87,10 +87,10 @@ def table(model: Any, node: Any = None, *, ax: Any = None) -> Any:
 def _table_of(portrait: Portrait, node: Any) -> Table:
     if node is None:
         raise OptionError(f"Say which table of the {portrait.title} to plot: plot.table(model, node).")
-    found = None if portrait.table is None else portrait.table(node)
-    if not isinstance(found, Table):
+    chosen = None if portrait.table is None else portrait.table(node)
+    if not isinstance(chosen, Table):
         raise OptionError(f"A {portrait.title} has no table {node!r} of states to plot.")
-    return found
+    return chosen
 
 
 def convergence(model: Any, *, log: bool = False, ax: Any = None) -> Any:
@@ -148,18 +148,20 @@ def posterior(model: Any, *, node: Hashable = None, level: float = 0.95, ax: Any
         level: the share of the posterior inside of the intervals.
         ax: the Axes to draw on.
     """
-    found = _estimates(model.portrait(), node, level)
-    ax = _axes(ax, "posterior", figsize=(6.4, 0.9 + 0.3 * len(found)))
-    at = np.arange(len(found))
-    ax.hlines(at, [one.low for one in found], [one.high for one in found], color=ACCENT, alpha=0.35, linewidth=6)
-    for kind, mark, colour, said in _KINDS:
-        points = [(v, y) for y, one in zip(at, found, strict=True) if (v := one.points[kind]) is not None]
+    intervals = _estimates(model.portrait(), node, level)
+    ax = _axes(ax, "posterior", figsize=(6.4, 0.9 + 0.3 * len(intervals)))
+    ranks = np.arange(len(intervals))
+    ax.hlines(
+        ranks, [one.low for one in intervals], [one.high for one in intervals], color=ACCENT, alpha=0.35, linewidth=6
+    )
+    for kind, mark, colour, label in _KINDS:
+        points = [(v, y) for y, one in zip(ranks, intervals, strict=True) if (v := one.points[kind]) is not None]
         if points:
             face = "none" if kind == "mle" else colour
             x, y = zip(*points, strict=True)
-            marks = {"marker": mark, "color": colour, "markerfacecolor": face, "label": said}
+            marks = {"marker": mark, "color": colour, "markerfacecolor": face, "label": label}
             ax.plot(x, y, linestyle="none", **marks)
-    ax.set_yticks(at, [one.name for one in found])
+    ax.set_yticks(ranks, [one.name for one in intervals])
     ax.invert_yaxis()
     ax.legend(fontsize=8)
     return ax
@@ -173,12 +175,12 @@ _KINDS = (
 
 
 def _estimates(portrait: Portrait, node: Hashable, level: float) -> tuple[Interval, ...]:
-    found = portrait.estimates(level, node).intervals
-    if not found:
+    intervals = portrait.estimates(level, node).intervals
+    if not intervals:
         raise EstimateError(
             f"This {portrait.title} has no posterior to plot. Fit it with a prior=, or name a node with a table."
         )
-    return found
+    return intervals
 
 
 def mle_vs_map(
@@ -217,22 +219,22 @@ def mle_vs_map(
     chosen = np.geomspace(1, known if data is not None else 10 * known, 24) if sizes is None else np.asarray(sizes)
     if data is not None:
         chosen = np.unique(np.clip(np.round(chosen), 1, known).astype(int))
-    found = []
+    intervals = []
     for size in chosen.tolist():
         if data is not None:
             seen = model.clone().fit(_beginning(data, int(size))).portrait()
         elif portrait.rescaled is not None:
             seen = portrait.rescaled(size)
-        found.append({one.name: one for one in seen.estimates(level, node).intervals}.get(parameter))
+        intervals.append({one.name: one for one in seen.estimates(level, node).intervals}.get(parameter))
     ax = _axes(ax, "mle_vs_map")
-    kept = [(size, one) for size, one in zip(chosen.tolist(), found, strict=True) if one is not None]
+    kept = [(size, one) for size, one in zip(chosen.tolist(), intervals, strict=True) if one is not None]
     x = [size for size, _ in kept]
     band = [one.low for _, one in kept], [one.high for _, one in kept]
     ax.fill_between(x, *band, color=ACCENT, alpha=0.15, label=f"{level:.0%} interval")
-    for kind, mark, colour, said in _KINDS:
+    for kind, mark, colour, label in _KINDS:
         values = [np.nan if (y := one.points[kind]) is None else y for _, one in kept]
         if not np.isnan(values).all():
-            ax.plot(x, values, color=colour, marker=mark, markersize=4, linewidth=1.2, label=said)
+            ax.plot(x, values, color=colour, marker=mark, markersize=4, linewidth=1.2, label=label)
     ax.set_xscale("log")
     ax.set_xlabel("rows")
     ax.set_ylabel(parameter)
@@ -259,8 +261,8 @@ def likelihood_surface(model: Any, *, points: int = 41, ax: Any = None) -> Any:
     top = likelihood.value(centre)
 
     def drop(point: Floats) -> float:
-        found = weight * (likelihood.value(point) - top)
-        return found if np.isfinite(found) else -np.inf
+        change = weight * (likelihood.value(point) - top)
+        return change if np.isfinite(change) else -np.inf
 
     grids = [_reach(drop, centre, axis, points) for axis in (0, 1)]
     surface = np.array([[drop(np.array([a, b])) for a in grids[0]] for b in grids[1]])
@@ -290,18 +292,18 @@ def _reach(drop: Callable[[Floats], float], centre: Floats, axis: int, points: i
 
 
 def _moved(point: Floats, axis: int, step: float) -> Floats:
-    found = point.copy()
-    found[axis] += step
-    return found
+    moved = point.copy()
+    moved[axis] += step
+    return moved
 
 
 def _two_parameters(portrait: Portrait) -> Likelihood:
     """The likelihood of a model with two statistics, and so with two parameters."""
     likelihood = portrait.likelihood()
     if likelihood is None or not likelihood.statistics == len(likelihood.names) == 2:
-        found = "none" if likelihood is None else likelihood.statistics
+        count = "none" if likelihood is None else likelihood.statistics
         raise OptionError(
-            f"A likelihood surface needs a model of two statistics; this {portrait.title} has {found}. Laws such "
+            f"A likelihood surface needs a model of two statistics; this {portrait.title} has {count}. Laws such "
             "as Normal and Gamma have two, and Markov networks with two features."
         )
     return likelihood
@@ -312,10 +314,10 @@ def precision(model: Any, *, partial: bool = False, ax: Any = None) -> Any:
     portrait: Portrait = model.portrait()
     if portrait.precision is None:
         raise NotFittedError(f"This {portrait.title} has no precision_. Fit a GaussianGraph first.")
-    found = portrait.precision(partial)
-    size = len(found.rows)
+    matrix = portrait.precision(partial)
+    size = len(matrix.rows)
     ax = _axes(ax, "precision", figsize=(1.6 + 0.55 * size, 1.2 + 0.55 * size))
-    _heat(ax, found.values, found.rows, found.columns, signed=True)
+    _heat(ax, matrix.values, matrix.rows, matrix.columns, signed=True)
     ax.set_title("partial correlations" if partial else "precision", fontsize=10)
     return ax
 
@@ -332,13 +334,13 @@ def states(model: Any, sequence: Any, *, truth: Sequence[Hashable] | None = None
     portrait: Portrait = model.portrait()
     if portrait.decoding is None:
         raise OptionError(f"A {portrait.title} has no hidden states to decode; a fitted HiddenMarkovModel has them.")
-    found = portrait.decoding(sequence)
-    names, path = found.states, found.path
-    number = {name: at for at, name in enumerate(names)}
+    decoded = portrait.decoding(sequence)
+    names, path = decoded.states, decoded.path
+    number = {name: code for code, name in enumerate(names)}
     if truth is not None and len(truth) != len(path):
         raise DataError(f"truth has {len(truth)} states, and the sequence {len(path)} steps.")
     ax = _axes(ax, "states", figsize=(9.0, 0.8 + 0.5 * len(names)))
-    ax.imshow(found.probabilities.T, aspect="auto", cmap="GnBu", vmin=0, vmax=1, interpolation="nearest")
+    ax.imshow(decoded.probabilities.T, aspect="auto", cmap="GnBu", vmin=0, vmax=1, interpolation="nearest")
     ax.plot(np.arange(len(path)), path, drawstyle="steps-mid", color=COLD, linewidth=1.4, label="most probable path")
     if truth is not None:
         ax.plot(
@@ -355,9 +357,9 @@ def transitions(model: Any, *, ax: Any = None) -> Any:
     portrait: Portrait = model.portrait()
     if portrait.transitions is None:
         raise OptionError(f"A fitted {portrait.title} has no transitions; chains, HMMs and chain CRFs have them.")
-    found = portrait.transitions()
-    ax = _axes(ax, "transitions", figsize=(1.6 + 0.7 * len(found.columns), 1.2 + 0.55 * len(found.rows)))
-    _heat(ax, found.values, found.rows, found.columns, signed=found.signed)
+    matrix = portrait.transitions()
+    ax = _axes(ax, "transitions", figsize=(1.6 + 0.7 * len(matrix.columns), 1.2 + 0.55 * len(matrix.rows)))
+    _heat(ax, matrix.values, matrix.rows, matrix.columns, signed=matrix.signed)
     ax.set_xlabel("to")
     ax.set_ylabel("from")
     return ax
@@ -375,13 +377,13 @@ def top_features(model: Any, n: int = 20, *, label: Hashable = None, ax: Any = N
     portrait: Portrait = model.portrait()
     if portrait.top_features is None:
         raise OptionError(f"A {portrait.title} has no weights of features by label; a fitted ChainCRF has them.")
-    found = sorted(portrait.top_features(n, label), key=lambda one: -one.weight)
-    names = [str(one.feature) if label is not None else f"{one.feature} → {one.label}" for one in found]
-    ax = _axes(ax, "top_features", figsize=(6.4, 0.9 + 0.26 * len(found)))
-    values = [one.weight for one in found]
-    ax.barh(range(len(found)), values, color=[ACCENT if value >= 0 else COLD for value in values])
+    weights = sorted(portrait.top_features(n, label), key=lambda one: -one.weight)
+    names = [str(one.feature) if label is not None else f"{one.feature} → {one.label}" for one in weights]
+    ax = _axes(ax, "top_features", figsize=(6.4, 0.9 + 0.26 * len(weights)))
+    values = [one.weight for one in weights]
+    ax.barh(range(len(weights)), values, color=[ACCENT if value >= 0 else COLD for value in values])
     ax.axvline(0.0, color=SOFT, linewidth=0.8)
-    ax.set_yticks(range(len(found)), names)
+    ax.set_yticks(range(len(weights)), names)
     ax.invert_yaxis()
     ax.set_xlabel("weight")
     ax.set_title("largest weights" if label is None else f"largest weights of {label}", fontsize=10)
@@ -405,6 +407,6 @@ def _heat(ax: Any, values: Floats, rows: Sequence[object], columns: Sequence[obj
     ax.set_yticks(range(len(rows)), [str(row) for row in rows])
     if values.size > MOST_WRITTEN:
         return
-    for (at, column), value in np.ndenumerate(values):
+    for (row, column), value in np.ndenumerate(values):
         dark = abs(value) > 0.6 * high
-        ax.text(column, at, f"{value:.3g}", ha="center", va="center", fontsize=8, color="white" if dark else INK)
+        ax.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=8, color="white" if dark else INK)

@@ -16,7 +16,7 @@ from suffice.engines.memory import default_limit, in_words
 from suffice.engines.rows import distinct_rows
 from suffice.errors import OptionError, listing
 from suffice.fitting.fit import Fit
-from suffice.fitting.summaries import settled_domain
+from suffice.fitting.summaries import resolved_domain
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.nodes.contract import NodeKind
@@ -180,7 +180,7 @@ def _domain_of_data(task: NetworkTask, data: Any, columns: Any) -> Domain:
 
     hidden = task.learning.hidden
     source = open_source(data, columns=columns)
-    domain = settled_domain(source, task.required(source.columns, None, "fit"))
+    domain = resolved_domain(source, task.required(source.columns, None, "fit"))
     for batch in source.batches(domain):
         domain = domain.merge(batch.domain)
     return Domain(hidden[name] if name in hidden else domain[name] for name in task.learning.parents)

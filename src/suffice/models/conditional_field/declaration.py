@@ -97,7 +97,7 @@ class ConditionalField(Estimator):
         """What there is to see of it: the weights, and what the fit makes equal."""
         from suffice.fitting.portrait import Estimates, VariableDistribution
 
-        if "_fit" not in self.__dict__:
+        if self._fit is None:
             return super().portrait()
         shares, labels = self.label_shares_, self.labels_
         given = [] if shares is None else [VariableDistribution("labels given", labels, tuple(shares.tolist()))]

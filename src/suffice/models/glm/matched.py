@@ -28,6 +28,7 @@ from suffice.models.glm.priors import ahead_of
 from suffice.models.glm.problem import totals
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
+from suffice.records import fields_of
 from suffice.solvers.penalties import pull_of
 
 Floats = NDArray[np.float64]
@@ -108,7 +109,7 @@ class MatchedRows:
         if self._in_memory:
             with contextlib.suppress(SufficeError):
                 self.pairs  # noqa: B018
-        return {**self.__dict__, "_make": None, "_fit": None}
+        return {**fields_of(self), "_make": None, "_fit": None}
 
     def to_plain(self) -> dict[str, Any] | None:
         """Plain data for a file."""

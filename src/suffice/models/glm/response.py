@@ -14,7 +14,7 @@ from suffice.errors import DataError, EstimateError, MissingValueError, listing
 from suffice.sources.arrays import NumberColumn
 from suffice.sources.columns import Column, code_dtype
 from suffice.sources.opening import any_column
-from suffice.sources.states import Translation, settle
+from suffice.sources.states import Translation, resolve_states
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def factor_codes(column: Column, declared: Variable | None) -> tuple[Variable, N
     if variable.kind != "discrete":
         variable = Variable(column.name, "discrete")
     coded = column.code()
-    settled = settle(variable, coded)
+    settled = resolve_states(variable, coded)
     codes = np.empty(len(column), code_dtype(settled.card))
     Translation(settled, coded).write(slice(0, len(column)), codes)
     if (codes == settled.card).any():

@@ -17,6 +17,7 @@ from suffice import double_double
 from suffice.answers import MomentSums
 from suffice.domain import Domain
 from suffice.grouped_answers import MomentsByTable
+from suffice.records import set_fields
 from suffice.statistics import Moments, MomentsBy
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,7 @@ class _Centred:
     @classmethod
     def of(cls, weight: Floats, mean: Floats, scatter: Floats, **more: Any) -> Any:
         made = object.__new__(cls)
-        made.__dict__.update(weight_pair=double_double.pair(weight), mean=mean, scatter=scatter, **more)
+        set_fields(made, weight_pair=double_double.pair(weight), mean=mean, scatter=scatter, **more)
         return made
 
     @cached_property

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.answers import MOST_AXES
-from suffice.domain import Domain, Variable
+from suffice.domain import MOST_AXES, Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.fitting.report import Report
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, UnitFree

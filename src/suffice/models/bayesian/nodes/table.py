@@ -19,7 +19,7 @@ from suffice.engines.memory import default_limit, in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, UnitFree
 from suffice.options import doubles
-from suffice.records import checked, record, replace
+from suffice.records import checked, record, replace, set_fields
 from suffice.table import Table
 
 if TYPE_CHECKING:
@@ -73,16 +73,8 @@ class TableNode(UnitFree):
         observed: Any = None,
     ) -> None:
         """Keep all at once, which is quicker than field by field in a frozen class."""
-        self.__dict__.update(
-            domain=domain,
-            rows=rows,
-            counts=counts,
-            default=default,
-            configurations=configurations,
-            alpha=alpha,
-            estimate=estimate,
-            observed=observed,
-        )
+        set_fields(self, domain=domain, rows=rows, counts=counts, default=default, configurations=configurations)
+        set_fields(self, alpha=alpha, estimate=estimate, observed=observed)
 
     def __repr__(self) -> str:
         """All but the standard errors, which hold the rows that were learned and all other nodes."""

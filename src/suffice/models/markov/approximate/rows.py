@@ -13,7 +13,7 @@ from suffice.answers import CountTable
 from suffice.domain import Domain, Variable
 from suffice.engines.gibbs import MOST_STATES, GibbsSampler
 from suffice.errors import DataError, MissingValueError, OptionError, SizeError, listing
-from suffice.fitting.summaries import settled_domain
+from suffice.fitting.summaries import resolved_domain
 from suffice.models.markov.contingency import joint_counts
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.structure import Term
@@ -113,7 +113,7 @@ def read_rows(
     source: Source, wanted: Mapping[Hashable, Variable | None], nodes: Sequence[Hashable]
 ) -> tuple[Domain, Rows, int]:
     """All rows of a source, their domain, and their number; gaps are an error."""
-    domain = settled_domain(source, wanted)
+    domain = resolved_domain(source, wanted)
     wrong = [variable.name for variable in domain.variables if variable.kind != "discrete"]
     if wrong:
         raise OptionError(f"{listing(wrong)} hold numbers; a Markov network needs states. Declare them in states=.")
