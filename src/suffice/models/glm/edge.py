@@ -27,7 +27,7 @@ from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.problem import Problem
 from suffice.models.glm.separation import MOST_NUMBERS, dense_rows
-from suffice.models.glm.solve import Result, solve, told_to_stop
+from suffice.models.glm.solve import Result, Search, solve, told_to_stop
 from suffice.solvers.irls import Last
 
 Floats = NDArray[np.float64]
@@ -167,8 +167,8 @@ def solve_rest(problem: Problem, start: Floats, control: Control, *, edged: bool
     """IRLS of the rows that separation leaves, and where it is on the edge."""
     rows = edge_rows(problem) if edged else None
     if rows is None:
-        return solve(problem, start, control, solver="irls"), None
-    found = solve_edged(rows, start, control, lambda given: solve(problem, start, given, solver="irls"))
+        return solve(Search(problem, start, control), "irls"), None
+    found = solve_edged(rows, start, control, lambda given: solve(Search(problem, start, given), "irls"))
     return found, on_edge(rows, found.beta)
 
 

@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from suffice.checks import choice
 from suffice.domain import Variable
-from suffice.errors import FileFormatError, OptionError, listing
+from suffice.errors import FileFormatError, OptionError
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties, read_prior
 from suffice.models.glm.registry import FAMILIES, declared, link_of
 from suffice.models.glm.response_family import ResponseFamily
-from suffice.models.glm.solve import SOLVERS
+from suffice.models.glm.solve import solver_names
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "covariance": ("expected", "observed", "robust"),
     "unknown": ("raise", "pool"),
     "collinear": ("raise", "drop"),
-    "solver": ("auto", *SOLVERS),
 }
 #: Options that do not change what is fitted.
 ANY_TIME = frozenset({"callback", "progress", "checkpoint", "max_iter", "max_seconds", "tolerance", "start"})
@@ -101,9 +101,8 @@ class FitOptions:
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that make no sense, whatever the data."""
     said, states, dispersion = declared(options["family"]), options["states"], options["dispersion"]
-    for name, allowed in CHOICES.items():
-        if options[name] not in allowed:
-            raise OptionError(f"{name} is {options[name]!r}; expected one of {listing(allowed)}.")
+    for name, allowed in (*CHOICES.items(), ("solver", solver_names())):
+        choice(options[name], name, allowed)
     if not isinstance(options["fit_intercept"], bool):
         raise OptionError(f"fit_intercept is {options['fit_intercept']!r}; expected True or False.")
     if states is not None:

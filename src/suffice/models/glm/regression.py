@@ -25,7 +25,7 @@ from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Problem, average
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.separation import Separation, sentences
-from suffice.models.glm.solve import Result, choose, joined, solve
+from suffice.models.glm.solve import Result, Search, choose, joined, solve
 
 Floats = NDArray[np.float64]
 #: A regression of the same rows with other options.
@@ -214,16 +214,16 @@ class IteratedRegression(Regression):
         if self.keeper is not None:
             self.keeper.fresh()
             problem = replace(problem, record=self.keeper.note)
-        return solve(
+        search = Search(
             problem,
             start,
             self.control if control is None else control,
-            solver=solver,
-            laplace=self.penalties.laplace,
-            keep=given["keep_iterates"],
-            seed=given["random_state"],
-            warm=warm and self.warm,
+            self.penalties.laplace,
+            given["keep_iterates"],
+            given["random_state"],
+            warm and self.warm,
         )
+        return solve(search, solver)
 
     @property
     def inside(self) -> bool:
