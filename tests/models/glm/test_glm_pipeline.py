@@ -275,3 +275,49 @@ def test_any_exponential_family_of_one_natural_parameter() -> None:
     np.testing.assert_allclose(np.cos(drawn).mean(), model.predict([[2.0]])[0], atol=0.02)
     assert model.matched_statistics() is not None
     assert "deviance" not in str(model.summary())
+
+
+SEPARATED = (X[:, 0] > 0.0).astype(int)
+ON_EDGE = np.array([0, 0, 0, 1, 2, 2, 3, 5])
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "y"),
+    [
+        (sf.GLM("poisson"), X, COUNTS),
+        (sf.GLM("gaussian"), X, X[:, 0] + RNG.normal(size=80)),
+        (sf.GLM("gaussian"), X, 2.0 * X[:, 0]),
+        (sf.GLM("gaussian", collinear="drop"), np.column_stack([X, X[:, 0]]), X[:, 1] + RNG.normal(size=80)),
+        (sf.GLM("gamma", link="log", prior=sf.Normal(variance=2.0)), X, np.exp(X[:, 0] + RNG.normal(size=80))),
+        (sf.GLM("negative_binomial"), X, RNG.negative_binomial(2, 0.4, size=80)),
+        (sf.GLM("binomial", prior=sf.Laplace(scale=0.5)), X, (COUNTS > 1).astype(int)),
+        (sf.GLM("binomial"), X, SEPARATED),
+        (sf.GLM("poisson", link="identity"), np.arange(8.0)[:, None], ON_EDGE),
+        (sf.GLM("multinomial"), X, LABELS),
+        (sf.GLM("multinomial"), X, np.where(SEPARATED == 1, "c", LABELS)),
+        (sf.GLM("ordinal"), X, np.digitize(X[:, 1] + RNG.normal(size=80), [-0.5, 0.5])),
+        (sf.GLM("ordinal"), X, np.digitize(X[:, 0], [-0.5, 0.5])),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_the_judge_needs_nothing_of_the_search(model: Any, rows: Any, y: Any) -> None:
+    model.fit(rows, y)
+    task = model._task()
+    data = task.read(Inputs(rows, {"y": y}), None, "fit")
+    judged = task.problem(data, None).judge(model.fitted_)
+    assert judged.certificate.exists == model.report_.certificate.exists
+    assert judged.certificate.directions == model.report_.certificate.directions
+    assert judged.certificate.moment_gap == pytest.approx(model.report_.certificate.moment_gap, abs=1e-9)
+    assert judged.log_likelihood == pytest.approx(model.report_.log_likelihood, rel=1e-12)
+    assert judged.objective == pytest.approx(model.report_.objective, rel=1e-12)
+
+
+def test_errors_of_two_labels_by_softmax_are_those_of_all_rows() -> None:
+    rng = np.random.default_rng(8)
+    many = rng.normal(size=(100_000, 2))
+    y = (rng.random(100_000) < special.expit(many @ [0.5, -0.3])).astype(int)
+    binary = sf.GLM("binomial").fit(many, y)
+    softmax = sf.GLM("multinomial", reference=0).fit(many, y)
+    np.testing.assert_allclose(
+        np.asarray(softmax.standard_errors_)[:, 0], np.asarray(binary.standard_errors_), rtol=1e-6
+    )

@@ -15,7 +15,7 @@ from suffice.fitting.control import Control
 from suffice.models.glm.fitted import filled, public_blocks
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.problem import Average, Problem, deviance_of
+from suffice.models.glm.problem import Problem, deviance_of
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.solvers.information import LEAST_PIVOT, Information
@@ -97,7 +97,7 @@ def _observed(end: RowEnd) -> Floats:
     return end.data.design.public_matrix(whole)
 
 
-def null_deviance(end: RowEnd, average: Average) -> float:
+def null_deviance(end: RowEnd, mean: float) -> float:
     """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
     law = end.law
     layout = Layout(end.data.design.constant, 0)
@@ -107,7 +107,6 @@ def null_deviance(end: RowEnd, average: Average) -> float:
         return Block(block.dense[:, :0], block.y, block.weights, block.offset)
 
     problem = Problem(_Bare(rows, bare), layout, law)  # type: ignore[arg-type]
-    mean = float(average.total) / average.weight
     beta = np.zeros(layout.size)
     with np.errstate(all="ignore"):
         if end.data.design.constant:

@@ -25,7 +25,7 @@ from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.links import find_link
 from suffice.models.glm.priors import ahead_of
-from suffice.models.glm.problem import totals
+from suffice.models.glm.problem import deviance_of
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.solvers.penalties import pull_of
@@ -232,7 +232,7 @@ def _moves(layout: Any, part: Block, direction: Floats | None) -> NDArray[np.boo
 
 def _check_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> None:
     """The rows are those of the fit, or that is an error: arrays and files may have been written to."""
-    found = totals(data.blocks, fitted.design.layout, fitted.row_law(), beta).deviance
+    found = deviance_of(data.blocks, fitted.design.layout, fitted.row_law(), beta)
     if math.isnan(fitted.deviance):
         return
     if not abs(found - fitted.deviance) <= CHANGED * max(abs(fitted.deviance), 1e-300):

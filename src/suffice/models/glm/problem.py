@@ -32,7 +32,7 @@ from suffice.engines.linear_predictor import (
     slope_task,
     weighted_sum,
 )
-from suffice.models.glm.family import Totals
+from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw
 from suffice.solvers.information import Information
@@ -210,15 +210,12 @@ def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -
 def deviance_of(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -> float:
     """The deviance alone, which costs a part of `totals`."""
 
-    def task(block: Block) -> Average:
-        found = 0.0
-        for part in layout.parts(block):
-            eta = linear_predictor(layout, part, beta)
-            found += weighted_sum(law.family.deviances(law.link, eta, part.y), part.weights)
-        return Average(0.0, found)
+    def task(block: Block) -> float:
+        etas = ((linear_predictor(layout, part, beta), part) for part in layout.parts(block))
+        return sum(weighted_sum(law.family.deviances(law.link, eta, part.y), part.weights) for eta, part in etas)
 
     with np.errstate(all="ignore"):
-        return max(float(rows.reduce(task).total), 0.0)  # In this order, as what is not known stays so.
+        return max(float(rows.reduce(task)), 0.0)  # In this order, as what is not known stays so.
 
 
 def _totals_of(law: RowLaw, eta: Floats, part: Block) -> Totals:
@@ -227,37 +224,56 @@ def _totals_of(law: RowLaw, eta: Floats, part: Block) -> Totals:
         value, deviance, mean, variance = family.figures(law.link, eta, y)
         away = (y - mean) ** 2
         pearson = np.where(away > 0.0, away / variance, 0.0)
-    log_y = weighted_sum(np.log(y), weights) if family.support == "positive numbers" else 0.0
     return Totals(
         float(len(y)) if weights is None else math.fsum(weights),
         max(weighted_sum(deviance, weights), 0.0),
         weighted_sum(pearson, weights),
-        weighted_sum(family.base(y), weights),
-        log_y,
         weighted_sum(value, weights),
     )
 
 
 @dataclass(frozen=True)
-class Average:
-    """Weight and weighted sum of the response."""
+class ResponseSums:
+    """What the response alone says, whatever the coefficients: its weight, its sum, its largest size.
+
+    `base` is the part of the log-likelihood at phi = 1 that no mean enters, `log_y` the sum of log y where the family
+    needs it.
+    """
 
     weight: float
     total: Any
+    largest: float
+    base: float = 0.0
+    log_y: float = 0.0
 
-    def __add__(self, other: Average) -> Average:
+    @property
+    def mean(self) -> float:
+        """The mean of the response, or of its first column."""
+        return float(np.ravel(self.total)[0]) / self.weight
+
+    def __add__(self, other: ResponseSums) -> ResponseSums:
         """Both sets of rows."""
-        return Average(self.weight + other.weight, self.total + other.total)
+        return ResponseSums(
+            self.weight + other.weight,
+            self.total + other.total,
+            max(self.largest, other.largest),
+            self.base + other.base,
+            self.log_y + other.log_y,
+        )
 
 
-def average(rows: Rows | StreamRows) -> Average:
-    """Weight and sum of y; of labels (codes) and of vectors as well."""
+def response_sums(rows: Rows | StreamRows, family: Family | None = None) -> ResponseSums:
+    """Those of all rows, in one pass; of labels (codes) and of vectors without what a family adds."""
 
-    def task(block: Block) -> Average:
-        weights = np.ones(block.rows) if block.weights is None else block.weights
-        return Average(float(weights.sum()), weights @ block.y)
+    def task(block: Block) -> ResponseSums:
+        y, weights = block.y, np.ones(block.rows) if block.weights is None else block.weights
+        sums = ResponseSums(float(weights.sum()), weights @ y, float(np.abs(y).max(initial=0.0)))
+        if family is None:
+            return sums
+        log_y = weighted_sum(np.log(y), weights) if family.support == "positive numbers" else 0.0
+        return replace(sums, base=weighted_sum(family.base(y), weights), log_y=log_y)
 
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return rows.reduce(task)
 
 
@@ -270,11 +286,6 @@ class Largest:
     def __add__(self, other: Largest) -> Largest:
         """Both sets of rows."""
         return Largest(max(self.value, other.value))
-
-
-def largest_response(rows: Rows | StreamRows) -> float:
-    """The largest |y|."""
-    return rows.reduce(lambda block: Largest(float(np.abs(block.y).max(initial=0.0)))).value
 
 
 def largest_move(problem: Problem, direction: Floats) -> float:

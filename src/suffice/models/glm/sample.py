@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import Block, linear_predictor, weighted_sum
 from suffice.errors import ConvergenceWarning, EstimateError, SufficeError
 from suffice.fitting.control import Control, Outcome, State
-from suffice.models.glm.problem import Average, Problem
+from suffice.models.glm.problem import Problem
 from suffice.solvers.gradient import lbfgs
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, SHORT, Last, irls
@@ -145,16 +145,16 @@ def _fit_of_some(sample: Problem, start: Floats, every: int) -> tuple[_Some, boo
 def _lost(sample: Problem, before: Floats, now: Floats) -> float:
     """The factor by which the information about the linear predictors of all rows together falls between two points."""
 
-    def task(block: Block) -> Average:
-        sums = [0.0, 0.0]
+    def task(block: Block) -> Floats:
+        sums = np.zeros(2)
         for part in sample.layout.parts(block):
             for at, beta in enumerate((now, before)):
                 eta = linear_predictor(sample.layout, part, sample.whole(beta))
                 sums[at] += weighted_sum(sample.law(eta, part.y)[2], part.weights)
-        return Average(*sums)
+        return sums
 
-    found = sample.rows.reduce(task)
-    return found.total / found.weight if found.weight > 0.0 else math.inf
+    left, first = sample.rows.reduce(task).tolist()
+    return first / left if left > 0.0 else math.inf
 
 
 def _whitened_ascent(problem: Problem, some: _Some, control: Control) -> Near:

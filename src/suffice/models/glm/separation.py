@@ -38,6 +38,8 @@ MOST_NUMBERS = 3_000_000
 RAY = 1e-5
 #: Directions that move rows by less than this share leave them in place; roundings of each column allowed then.
 FLAT_SHARE, ROUNDINGS = 1e-10, 8.0
+#: Share of the largest move of a direction up to which a row stays in place.
+IN_PLACE = 1e-7
 #: Columns up to which a ray is tried.
 MOST_COLUMNS = 2_000
 
@@ -55,9 +57,9 @@ def find_separation(problem: Problem, kind: str, result: Result) -> Separation:
     step = newton_step(problem, result)
     if information.definite and share_of_slopes(problem, kind, result.beta, step) <= STILL:
         return Separation(True)
-    rows = problem.rows
-    if isinstance(rows, Rows) and rows.rows * problem.size * max(problem.outputs, 1) <= MOST_NUMBERS:
-        return _search(problem, kind, rows.block)
+    if is_small(problem, problem.outputs):
+        assert isinstance(problem.rows, Rows)
+        return _search(problem, kind, problem.rows.block)
     found = ray(problem, kind, step)
     # Both ways along each, as a flat direction has no sign; each scaled to move some row by 1.
     others = likely_rays(problem, information, result.beta) if found.exists is None else ()
@@ -89,7 +91,7 @@ def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, ori
         for part in layout.parts(block):
             move = np.abs(linear_predictor(layout, replace(part, offset=None), step, products))
             _, score, weight = problem.law(linear_predictor(layout, part, now, products), part.y)
-            if origin is not None:
+            if origin is not None and origin is not beta:
                 weight = problem.law(linear_predictor(layout, part, problem.whole(origin), products), part.y)[2]
             moves = (move > 0.0) & ~sides(part.y, kind)[1]
             if part.weights is not None:
@@ -175,6 +177,13 @@ def ray(problem: Problem, kind: str, step: Floats) -> Separation:
     flat = axes[int((values > FLAT_SHARE * values.max(initial=0.0)).sum()) :]
     columns = np.tile(column_sizes(problem), problem.width // problem.layout.size)
     direction = without_rounding(size * (flat.T @ (flat @ np.sign(step))), columns)
+    if not largest_move(problem, direction) > MOVED or not separates(problem, kind, direction):
+        return Separation(None)
+    return Separation(False, direction)
+
+
+def separates(problem: Problem, kind: str, direction: Floats) -> bool:
+    """Whether a direction moves some row, and none the wrong way by more than rounding."""
 
     def task(block: Block) -> Largest:
         worst = 0.0
@@ -186,11 +195,24 @@ def ray(problem: Problem, kind: str, step: Floats) -> Separation:
             worst = max(worst, float(share.max(initial=0.0)))
         return Largest(worst)
 
-    far = largest_move(problem, direction)
     # The null space is known to some roundings for each column.
-    if not far > MOVED or problem.rows.reduce(task).value > ROUNDINGS * problem.width * np.finfo(np.float64).eps:
-        return Separation(None)
-    return Separation(False, direction)
+    rounding = ROUNDINGS * problem.width * np.finfo(np.float64).eps
+    return largest_move(problem, direction) > 0.0 and bool(problem.rows.reduce(task).value <= rounding)
+
+
+def moved_by(problem: Problem, direction: Floats) -> Floats:
+    """How far a direction moves each linear predictor of rows in memory (n,) or (n, m), as a share of the largest."""
+    assert isinstance(problem.rows, Rows)
+    shaped = direction if problem.outputs == 1 else problem.shaped(direction)
+    parts = (replace(part, offset=None) for part in problem.layout.parts(problem.rows.block))
+    along = np.concatenate([linear_predictor(problem.layout, part, shaped) for part in parts])
+    return np.asarray(along / max(float(np.abs(along).max(initial=0.0)), 1e-300))
+
+
+def is_small(problem: Problem, constraints: int = 1) -> bool:
+    """Whether a linear programme decides: rows in memory, each with so many constraints."""
+    rows = problem.rows
+    return isinstance(rows, Rows) and rows.rows * problem.size * constraints <= MOST_NUMBERS
 
 
 def _constraints(problem: Problem, kind: str, part: Block) -> tuple[Floats, Bools]:

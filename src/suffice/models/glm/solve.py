@@ -14,10 +14,10 @@ from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family
-from suffice.models.glm.problem import Average, Problem, largest_move
+from suffice.models.glm.problem import Problem, ResponseSums, largest_move
 from suffice.models.glm.sample import later, near_the_top
 from suffice.solvers.coordinate_descent import proximal_newton
-from suffice.solvers.information import LEAST_ROOT, Information
+from suffice.solvers.information import LEAST_ROOT, Information, LaterInformation
 from suffice.solvers.irls import Last, irls
 from suffice.solvers.online import corrected_ascent
 from suffice.solvers.penalties import LaplacePenalty
@@ -49,6 +49,11 @@ class Result:
     later: Callable[[], Information] | None = None
     origin: Floats | None = None
     stands: float = 1.0
+
+    @property
+    def information(self) -> Information:
+        """That of all rows, made when it is first read where the solver has not made it."""
+        return self.last.information if self.later is None else LaterInformation(self.later, len(self.beta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +125,8 @@ def _irls(search: Search) -> Result:
     before, outcome = near.outcome, fitted.outcome
     state = replace(outcome.state, iteration=before.state.iteration + outcome.state.iteration)
     outcome = replace(outcome, state=state, history=before.history + outcome.history[1:])
-    return Result(state.parameters, outcome, fitted.last, fitted.iterates, f"{SOME_ROWS}, then IRLS")
+    last = Last(state.parameters, *problem.evaluate(state.parameters))
+    return Result(state.parameters, outcome, last, fitted.iterates, f"{SOME_ROWS}, then IRLS")
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,9 +269,9 @@ def joined(before: Result | None, now: Result) -> Result:
     return replace(now, outcome=outcome, iterates=before.iterates + now.iterates[1:])
 
 
-def refuse_large(average: Average, family: Family) -> None:
+def refuse_large(sums: ResponseSums, family: Family) -> None:
     """An error for a positive response whose squares are no numbers of double precision."""
-    mean = np.max(np.asarray(average.total)) / average.weight
+    mean = np.max(np.asarray(sums.total)) / sums.weight
     if family.name != "gaussian" and not mean < MOST_MEAN:
         raise EstimateError(
             f"The mean of the response is {float(mean):.3g}, whose square is too large for double precision. Correct "

@@ -25,8 +25,8 @@ from suffice.models.glm.fitted import GLMFitted, kept_places, public_blocks
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
-from suffice.models.glm.problem import Average, Problem, largest_response
-from suffice.models.glm.rank import checked_average, column_rank
+from suffice.models.glm.problem import Problem
+from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Factory, Regression
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.solve import refuse_response
@@ -53,6 +53,8 @@ class VectorRegression(Regression):
         self.rows = data.blocks
         self.outputs = self.rows.block.y.shape[1]
         self.control = Control()
+        self.sums = checked_sums(self.rows)
+        refuse_response(self.sums.largest)
 
     @abstractmethod
     def measure(self, fitted: GLMFitted) -> tuple[Certificate, float, float]:
@@ -109,7 +111,6 @@ class LeastSquares(VectorRegression):
     def solve(self, control: Control) -> Found[GLMFitted]:
         """One X'X for all columns of Y."""
         self.control = control
-        refuse_response(largest_response(self.rows))
         problems, dropped = self._problems()
         beta, information = _least_squares(problems)
         whole = np.column_stack([problems[0].whole(column) for column in beta.T])
@@ -121,9 +122,8 @@ class LeastSquares(VectorRegression):
         """One problem for each response, without columns that say the same as others."""
         block, design, law = self.rows.block, self.data.design, RowLaw(GaussianFamily(), Identity())
         columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
-        sums = checked_average(columns[0], GaussianFamily())
         problem = Problem(columns[0], design.layout, law)
-        rank = column_rank(problem, design, law, sums, self.options.given["collinear"])
+        rank = column_rank(problem, design, law, self.sums.mean, self.options.given["collinear"])
         self.notes = rank.notes
         problem = replace(problem, rooted=rank.rooted)
         if rank.dropped:
@@ -132,7 +132,7 @@ class LeastSquares(VectorRegression):
         return [replace(problem, rows=one) for one in columns], rank.dropped
 
     def _products(self, whole: Floats) -> Floats:
-        squares: Floats = self.rows.reduce(lambda part: _residual_products(part, self.data.design, whole)).total
+        squares: Floats = self.rows.reduce(lambda part: _residual_products(part, self.data.design, whole))
         return squares
 
     def residual_squares(self, fitted: GLMFitted) -> Floats:
@@ -372,9 +372,9 @@ def rows_of(block: Block, y: Floats) -> Rows:
     return Rows(replace(block, y=y))
 
 
-def _residual_products(block: Block, design: Design, beta: Floats) -> Average:
+def _residual_products(block: Block, design: Design, beta: Floats) -> Floats:
     total = np.zeros((beta.shape[1], beta.shape[1]))
     for part in design.layout.parts(block):
         left = part.y - linear_predictor(design.layout, part, beta)
         total += weighted(left, part.weights).T @ left
-    return Average(0.0, total)
+    return total
