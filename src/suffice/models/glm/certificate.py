@@ -130,7 +130,7 @@ def _estimate(problem: Problem, result: Result, known: Known, weight: float) -> 
     if information.size and not information.definite:
         return None  # A step along a flat direction is not known, and with it what is left.
     step = information.solve(gradient)
-    found = float(gradient @ step)
+    square = float(gradient @ step)
     if known.bent and problem.penalty is not None:
         # (I - b l l')^-1 = I^-1 + b I^-1 l l' I^-1 / (1 - b l' I^-1 l), with l the slope of the likelihood alone.
         own = problem.penalty.slope(problem.whole(result.beta))
@@ -138,14 +138,14 @@ def _estimate(problem: Problem, result: Result, known: Known, weight: float) -> 
         left = 1.0 - known.bent * float(slope @ information.solve(slope))
         if not left > 0.0:
             return None
-        found += known.bent * float(slope @ step) ** 2 / left
-    return 0.5 * max(0.0, found) / weight
+        square += known.bent * float(slope @ step) ** 2 / left
+    return 0.5 * max(0.0, square) / weight
 
 
 def bent_by_dispersion(family: Family, sums: Totals, phi: float) -> float:
     """One over minus the second derivative of the log-likelihood in the log of the dispersion, at its best."""
     step = 1e-4
-    ends = [family.log_likelihood(sums, phi * math.exp(at)) for at in (-step, 0.0, step)]
+    ends = [family.log_likelihood(sums, phi * math.exp(shift)) for shift in (-step, 0.0, step)]
     curve = (2.0 * ends[1] - ends[0] - ends[2]) / step**2
     return 1.0 / curve if curve > 0.0 else math.inf
 

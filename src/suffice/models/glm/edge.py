@@ -86,8 +86,8 @@ class EdgeRows:
     @property
     def inward(self) -> Floats:
         """Rows (e, k) that may be on the edge, with their sign."""
-        at = self.sign != 0.0
-        return np.asarray(self.sign[at, None] * self.matrix[at])
+        may_touch = self.sign != 0.0
+        return np.asarray(self.sign[may_touch, None] * self.matrix[may_touch])
 
     @property
     def weights(self) -> Floats:
@@ -168,8 +168,8 @@ def solve_rest(problem: Problem, start: Floats, control: Control, *, edged: bool
     rows = edge_rows(problem) if edged else None
     if rows is None:
         return solve(Search(problem, start, control), "irls"), None
-    found = solve_edged(rows, start, control, lambda given: solve(Search(problem, start, given), "irls"))
-    return found, on_edge(rows, found.beta)
+    result = solve_edged(rows, start, control, lambda given: solve(Search(problem, start, given), "irls"))
+    return result, on_edge(rows, result.beta)
 
 
 def to_the_edge(rows: EdgeRows, inside: Floats, near: Floats, control: Control) -> Outcome:

@@ -104,9 +104,9 @@ class Existence:
         if result.last.information.size != self.problem.size:
             return Separation(None)
         if self.pair in RISING:
-            found = find_separation(self.problem, self.kind, result)
-            if found.exists is not True or self.pair not in EDGED:
-                return found
+            separation = find_separation(self.problem, self.kind, result)
+            if separation.exists is not True or self.pair not in EDGED:
+                return separation
             return Separation(True if self._inside(result) else None)
         if not result.last.information.definite and not self._all_of_rank():
             return Separation(None)
@@ -186,12 +186,12 @@ class Existence:
 
         def task(block: Block) -> Largest | float:
             weights = np.ones(block.rows) if block.weights is None else block.weights
-            at = (np.maximum(block.y, 0.0) if min_over_rows else block.y) ** 2 if gaussian else 1.0 / block.y
-            own = (weights * at)[weights > 0.0]
+            deviance = (np.maximum(block.y, 0.0) if min_over_rows else block.y) ** 2 if gaussian else 1.0 / block.y
+            own = (weights * deviance)[weights > 0.0]
             return Largest(-float(own.min(initial=np.inf))) if min_over_rows else float(own.sum())
 
-        found = self.problem.rows.reduce(task)
-        return -found.value if isinstance(found, Largest) else float(found)
+        total = self.problem.rows.reduce(task)
+        return -total.value if isinstance(total, Largest) else float(total)
 
     def _limited(self, result: Result) -> Separation:
         """Rows fall to a limit: attained if the point found is better than what rows at theirs leave."""
@@ -230,8 +230,8 @@ class Existence:
         # Both are sums of squares of y: their difference is known to the rounding of these.
         if _is_less(deviance - within, _least_at_limits(rows, lost), float(weight @ y**2)):
             return Separation(True)
-        found = programme(_TO_ZERO[self.link.name] * rows, mean > 0.0)
-        return Separation(False, found.direction) if found.exists is False else Separation(None)
+        separation = programme(_TO_ZERO[self.link.name] * rows, mean > 0.0)
+        return Separation(False, separation.direction) if separation.exists is False else Separation(None)
 
     # -- edges -------------------------------------------------------------------------------------------------------
 

@@ -126,9 +126,9 @@ class PredictorSearch(IteratedRegression):
     def _flat(self, mean: float, zero: Floats) -> Floats | None:
         if not self.design.constant or not mean > 0.0:
             return None
-        found = zero.copy()
-        found[0] = float(self.link.eta(np.array([mean]))[0])
-        return found
+        flat = zero.copy()
+        flat[0] = float(self.link.eta(np.array([mean]))[0])
+        return flat
 
     # -- solve -------------------------------------------------------------------------------------------------------
 
@@ -209,8 +209,8 @@ class PredictorSearch(IteratedRegression):
         if self.dispersion is not None:
             return self.dispersion
         least = least_spread(self.family, self.sums)
-        found = refuse_spread("The deviance", sums.deviance) / sums.weight
-        return found if found > least else 0.0
+        spread = refuse_spread("The deviance", sums.deviance) / sums.weight
+        return spread if spread > least else 0.0
 
     def _by_squares(self, problem: Problem) -> tuple[Problem, Result] | None:
         """Least squares in closed form, for a Gaussian response of which no other solver is asked; else None."""
@@ -271,11 +271,11 @@ class PredictorSearch(IteratedRegression):
                 break
             # At the limit the search begins anew: the coefficients of Poisson counts may yet have a finite size.
             begin = first if family.size >= POISSON else family
-            found = best_size(self.rows, problem.layout, self.link, problem.whole(result.beta), begin)
-            if found.size == family.size:
+            better = best_size(self.rows, problem.layout, self.link, problem.whole(result.beta), begin)
+            if better.size == family.size:
                 break
-            moved = abs(math.log(found.size / family.size))
-            self.family = found
+            moved = abs(math.log(better.size / family.size))
+            self.family = better
             problem = replace(problem, law=self.law)
             result = self.step(problem, result.beta)
             if moved < 1e-10 or at_rounding(moved, before):
@@ -346,8 +346,8 @@ class PredictorSearch(IteratedRegression):
             return problem, replace(result, beta=none.beta, last=none.last, later=None)
         zero = np.zeros(problem.size)
         begin = zero if math.isfinite(reduced.objective(zero)[0]) else result.beta
-        found, self.edge = solve_rest(reduced, begin, self.control, edged=self._edged)
-        return reduced, found
+        rest, self.edge = solve_rest(reduced, begin, self.control, edged=self._edged)
+        return reduced, rest
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
@@ -416,7 +416,7 @@ class PredictorSearch(IteratedRegression):
                 f"There are {sums.weight:g} rows for {problem.size} coefficients, so that none are left for Pearson's "
                 "estimate of the dispersion. Leave columns out, give a prior, or set dispersion= to a number."
             )
-        found = refuse_spread("Pearson's statistic", sums.pearson) / left
-        if not found > 0.0:
+        dispersion = refuse_spread("Pearson's statistic", sums.pearson) / left
+        if not dispersion > 0.0:
             raise no_dispersion()
-        return found
+        return dispersion

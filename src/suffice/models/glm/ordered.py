@@ -84,7 +84,7 @@ class OrderedRegression(IteratedRegression):
             )
 
         counts = label_counts(self.data.blocks, len(classes))
-        empty = [classes[at] for at in np.flatnonzero(counts == 0.0).tolist()]
+        empty = [classes[label] for label in np.flatnonzero(counts == 0.0).tolist()]
         if empty:
             raise EstimateError(
                 f"No row has the label{'' if len(empty) == 1 else 's'} {listing(empty)} of the ordered labels "
@@ -104,7 +104,7 @@ class OrderedRegression(IteratedRegression):
         if not rank.dropped:
             return problem, ()
         # The constant of that design stands where the last threshold does.
-        places = tuple(len(self.data.ahead) - 1 + at for at in rank.dropped)
+        places = tuple(len(self.data.ahead) - 1 + column for column in rank.dropped)
         kept = np.setdiff1d(np.arange(problem.width), np.array(places))
         return problem.holding(kept, np.zeros(problem.width)), places
 
@@ -141,11 +141,11 @@ class OrderedRegression(IteratedRegression):
         information = result.last.information
         if len(information.body) != problem.size:
             return Separation(None)
-        found = find_ordered(problem, result)
-        if found.exists is None and not is_small(problem, 2):
+        separation = find_ordered(problem, result)
+        if separation.exists is None and not is_small(problem, 2):
             others = (_ray(problem, one) for one in likely_rays(problem, information, result.beta))
-            found = next((one for one in others if one.exists is False), found)
-        return found
+            separation = next((one for one in others if one.exists is False), separation)
+        return separation
 
     def _all_penalised(self) -> bool:
         held = np.zeros(self.data.parameters.size, dtype=np.bool_)
@@ -252,13 +252,13 @@ def find_ordered(problem: CumulativeProblem, result: Result) -> Separation:
     lower = np.column_stack((-edges[codes], matrix))[has_end[1]]
     constraints = np.concatenate((upper, lower))
     free = slice(None) if problem.kept is None else problem.kept
-    found = programme(constraints[:, free], np.zeros(len(constraints), dtype=np.bool_))
-    if found.direction is None or found.decided is None:
-        return found
+    programmed = programme(constraints[:, free], np.zeros(len(constraints), dtype=np.bool_))
+    if programmed.direction is None or programmed.decided is None:
+        return programmed
     direction = np.zeros(problem.width)
-    direction[free] = found.direction
+    direction[free] = programmed.direction
     decided = np.zeros((2, block.rows), dtype=np.bool_)
-    decided[has_end] = found.decided
+    decided[has_end] = programmed.decided
     return Separation(False, direction, decided)
 
 
@@ -280,7 +280,7 @@ def _share_of_slopes(problem: CumulativeProblem, beta: Floats, step: Floats) -> 
     whole, still = problem.whole(beta), np.concatenate(([0.0], step[:held], [0.0]))
 
     def task(block: Block) -> Largest:
-        found = 0.0
+        largest = 0.0
         for part in problem.layout.parts(block):
             ends = problem.ends(part, whole[:held], whole[held:])
             _, slopes, (upper, mixed, lower) = problem._cumulative(ends.upper, ends.lower)
@@ -295,8 +295,8 @@ def _share_of_slopes(problem: CumulativeProblem, beta: Floats, step: Floats) -> 
                 moves &= True if part.weights is None else part.weights > 0.0
                 size = np.abs(slope[moves])
                 share = np.divide(np.abs(change[moves]), size, out=np.full_like(size, np.inf), where=size > 0.0)
-                found = max(found, float(share.max(initial=0.0)))
-        return Largest(found)
+                largest = max(largest, float(share.max(initial=0.0)))
+        return Largest(largest)
 
     return problem.rows.reduce(task).value
 
@@ -325,8 +325,8 @@ def _moves(problem: CumulativeProblem, step: Floats) -> tuple[float, float]:
 
     def reach(block: Block) -> Largest:
         bare = [replace(part, offset=None) for part in problem.layout.parts(block)]
-        found = [float(np.abs(linear_predictor(problem.layout, part, beta)).max(initial=0.0)) for part in bare]
-        return Largest(max(found, default=0.0))
+        moves = [float(np.abs(linear_predictor(problem.layout, part, beta)).max(initial=0.0)) for part in bare]
+        return Largest(max(moves, default=0.0))
 
     far = problem.rows.reduce(reach).value + float(np.abs(theta).max(initial=0.0))
     return problem.rows.reduce(task).value, far

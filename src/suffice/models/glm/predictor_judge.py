@@ -93,10 +93,10 @@ class OnePredictor(PredictorSearch):
             left = edge.left / self.weight if self.pair in CONCAVE else None
             words = edge.words if exists is False else ()
             return Certificate(edge.gap, left, False, True, exists, words), 0.0, ""
-        found, rounding, flat = super().certificate(measured, fitted)
+        certificate, rounding, flat = super().certificate(measured, fitted)
         if self._size_runs(fitted.size):
-            return Certificate(found.moment_gap, exists=False, directions=(RUNNING_SIZE,)), rounding, flat
-        return found, rounding, flat
+            return Certificate(certificate.moment_gap, exists=False, directions=(RUNNING_SIZE,)), rounding, flat
+        return certificate, rounding, flat
 
     def known(self, measured: Ended, fitted: GLMFitted) -> Known:
         """Concavity, the best possible value, and a dispersion that is estimated along."""

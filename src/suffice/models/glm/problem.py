@@ -98,9 +98,9 @@ class Problem:
         """All coefficients, from those that a solver sees."""
         if self.kept is None or self.fixed is None:
             return beta
-        found = self.fixed.copy()
-        found[self.kept] = beta
-        return found
+        whole = self.fixed.copy()
+        whole[self.kept] = beta
+        return whole
 
     def on(self, block: Block) -> Problem:
         """The same problem on other rows."""
@@ -117,12 +117,12 @@ class Problem:
             exact = self.rows.reduce(self.roots(beta))
             return exact.value, exact.gradient, Information(exact.root.T @ exact.root, root=exact.root)
         if self.outputs > 1:
-            found = self.rows.reduce(several_task(self.layout, self.law, self.shaped(beta)))
-            assert found.body is not None
-            return found.value, found.gradient, Information(found.body)
-        found = self.rows.reduce(curvature_task(self.layout, self.law, beta))
-        assert found.body is not None
-        return found.value, found.gradient, Information(found.body, found.cross, found.levels)
+            sums = self.rows.reduce(several_task(self.layout, self.law, self.shaped(beta)))
+            assert sums.body is not None
+            return sums.value, sums.gradient, Information(sums.body)
+        sums = self.rows.reduce(curvature_task(self.layout, self.law, beta))
+        assert sums.body is not None
+        return sums.value, sums.gradient, Information(sums.body, sums.cross, sums.levels)
 
     @_outside
     def evaluate(self, beta: Floats) -> tuple[float, Floats, Information]:
@@ -145,8 +145,8 @@ class Problem:
     def objective(self, beta: Floats) -> tuple[float, Floats]:
         """Value and gradient alone: half the arithmetic or less."""
         beta = self.whole(beta)
-        found = self.rows.reduce(self.slopes(beta))
-        value, gradient = found.value / self.phi, found.gradient / self.phi
+        sums = self.rows.reduce(self.slopes(beta))
+        value, gradient = sums.value / self.phi, sums.gradient / self.phi
         if self.penalty is not None:
             value, gradient = value - self.penalty.value(beta), gradient - self.penalty.slope(beta)
         if self.record is not None:
@@ -162,9 +162,9 @@ class Problem:
             if self.kept is not None:
                 vector = np.zeros(self.width)
                 vector[self.kept] = given
-            found = self.rows.reduce(self.turned(beta, vector)).gradient / self.phi
-            found = found if self.penalty is None else found + self.penalty.product(vector)
-            return found if self.kept is None else found[self.kept]
+            product = self.rows.reduce(self.turned(beta, vector)).gradient / self.phi
+            product = product if self.penalty is None else product + self.penalty.product(vector)
+            return product if self.kept is None else product[self.kept]
 
         return times
 
@@ -188,7 +188,7 @@ class Problem:
             return several_product(self.layout, self.law, self.shaped(beta), self.shaped(vector))
         return information_product(self.layout, self.law, beta, vector)
 
-    def possible(self, whole: Floats, at: int) -> Floats:
+    def possible(self, whole: Floats, index: int) -> Floats:
         """All parameters, moved where the value of parameter `at` leaves no room for them."""
         return whole
 
@@ -200,8 +200,8 @@ def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -
     """Deviance, Pearson's statistic and the rest, at fitted coefficients."""
 
     def task(block: Block) -> Totals:
-        found = [_totals_of(law, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
-        return sum(found[1:], start=found[0])
+        parts = [_totals_of(law, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
+        return sum(parts[1:], start=parts[0])
 
     with np.errstate(all="ignore"):
         return rows.reduce(task)
@@ -292,14 +292,14 @@ def largest_move(problem: Problem, direction: Floats) -> float:
     """The largest |x' direction| of any row with weight, over all linear predictors."""
 
     def task(block: Block) -> Largest:
-        found = 0.0
+        largest = 0.0
         for part in problem.layout.parts(block):
             bare = replace(part, offset=None)
             shaped = direction if problem.outputs == 1 else problem.shaped(direction)
             move = np.abs(linear_predictor(problem.layout, bare, shaped))
             if part.weights is not None:
                 move = move[part.weights > 0.0]
-            found = max(found, float(move.max(initial=0.0)))
-        return Largest(found)
+            largest = max(largest, float(move.max(initial=0.0)))
+        return Largest(largest)
 
     return problem.rows.reduce(task).value

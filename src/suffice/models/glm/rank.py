@@ -70,7 +70,7 @@ def column_rank(problem: Problem, design: Design, law: RowLaw, mean: float, coll
     dropped = dependent_columns(flat, design, start, information)
     if not dropped:
         return ColumnRank(doubtful=doubtful, rooted=not (problem.layout.sparse or problem.layout.levels))
-    names = tuple(design.names[design.places[at]] for at in dropped)
+    names = tuple(design.names[design.places[column]] for column in dropped)
     if collinear != "drop":
         raise refuse_dependent(names, rows.rows, design.size)
     words = f"left out as combinations of other columns: {', '.join(names)}"

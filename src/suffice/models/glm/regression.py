@@ -318,7 +318,7 @@ class IteratedRegression(Regression):
 
     def certificate(self, measured: Ended, fitted: GLMFitted) -> tuple[Certificate, float, str]:
         """How far coefficients are from the optimum, the slope that rounding may cause, and why it is flat, if so."""
-        found = certify(
+        certificate = certify(
             measured.problem,
             measured.result,
             self.penalties,
@@ -326,8 +326,8 @@ class IteratedRegression(Regression):
             self.known(measured, fitted),
             weight=self.weight,
         )
-        flat = flat_verdict(measured.result, measured.separation, self.penalties, found)
-        return found, rounding_of(measured.result), flat
+        flat = flat_verdict(measured.result, measured.separation, self.penalties, certificate)
+        return certificate, rounding_of(measured.result), flat
 
     def known(self, measured: Ended, fitted: GLMFitted) -> Known:
         """What the certificate may rely on; no distribution of labels has a log-likelihood above 0."""

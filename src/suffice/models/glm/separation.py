@@ -60,10 +60,10 @@ def find_separation(problem: Problem, kind: str, result: Result) -> Separation:
     if is_small(problem, problem.outputs):
         assert isinstance(problem.rows, Rows)
         return _search(problem, kind, problem.rows.block)
-    found = ray(problem, kind, step)
+    by_step = ray(problem, kind, step)
     # Both ways along each, as a flat direction has no sign; each scaled to move some row by 1.
-    others = likely_rays(problem, information, result.beta) if found.exists is None else ()
-    return next((one for one in (ray(problem, kind, other) for other in others) if one.exists is False), found)
+    others = likely_rays(problem, information, result.beta) if by_step.exists is None else ()
+    return next((one for one in (ray(problem, kind, other) for other in others) if one.exists is False), by_step)
 
 
 def newton_step(problem: Problem, result: Result) -> Floats:
@@ -87,7 +87,7 @@ def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, ori
     layout, products, now = problem.layout, problem.products, problem.whole(beta)
 
     def task(block: Block) -> Largest:
-        found = 0.0
+        largest = 0.0
         for part in layout.parts(block):
             move = np.abs(linear_predictor(layout, replace(part, offset=None), step, products))
             _, score, weight = problem.law(linear_predictor(layout, part, now, products), part.y)
@@ -99,8 +99,8 @@ def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, ori
             slope = np.abs(score[moves])
             with np.errstate(over="ignore"):  # Rows far out have lost all slope.
                 share = np.divide(weight[moves], slope, out=np.full_like(slope, np.inf), where=slope > 0.0)
-                found = max(found, float((move[moves] * share).max(initial=0.0)))
-        return Largest(found)
+                largest = max(largest, float((move[moves] * share).max(initial=0.0)))
+        return Largest(largest)
 
     return problem.rows.reduce(task).value
 
@@ -115,47 +115,47 @@ def _search(problem: Problem, kind: str, block: Block) -> Separation:
     if kind == "labels":
         return _labels(matrix, block.y.astype(np.intp), kept, problem.outputs)
     signs, fixed = sides(block.y, kind)
-    found = programme(signs[kept, None] * matrix[kept], fixed[kept])
-    if found.decided is None:
-        return found
+    programmed = programme(signs[kept, None] * matrix[kept], fixed[kept])
+    if programmed.decided is None:
+        return programmed
     whole = np.zeros(block.rows, dtype=np.bool_)
-    whole[np.flatnonzero(kept)[found.decided]] = True
-    return replace(found, decided=whole)
+    whole[np.flatnonzero(kept)[programmed.decided]] = True
+    return replace(programmed, decided=whole)
 
 
 def dense_rows(problem: Problem, part: Block) -> Floats:
     """All columns of some rows in the engine's layout."""
     layout = problem.layout
-    found = [np.ones((part.rows, 1))] if layout.constant else []
-    found.append(part.dense)
+    blocks = [np.ones((part.rows, 1))] if layout.constant else []
+    blocks.append(part.dense)
     if layout.sparse:
-        found.append(part.sparse.toarray())
+        blocks.append(part.sparse.toarray())
     if part.codes is not None:
-        found.append(np.eye(layout.levels + 1)[part.codes][:, 1:])
-    return np.concatenate(found, axis=1)
+        blocks.append(np.eye(layout.levels + 1)[part.codes][:, 1:])
+    return np.concatenate(blocks, axis=1)
 
 
 def _labels(matrix: Floats, codes: NDArray[np.intp], kept: Bools, outputs: int) -> Separation:
     """Labels: a row of label c must not lose against any other label j."""
     labels = codes[kept]
     stacked = _against_others(matrix[kept], labels, outputs)
-    found = programme(stacked, np.zeros(len(stacked), dtype=np.bool_))
-    if found.decided is None:
-        return found
+    programmed = programme(stacked, np.zeros(len(stacked), dtype=np.bool_))
+    if programmed.decided is None:
+        return programmed
     # A row is decided once all other labels have lost; until then it still says something about those that have not.
-    lost = found.decided.reshape(outputs + 1, -1) | (labels[None, :] == np.arange(outputs + 1)[:, None])
+    lost = programmed.decided.reshape(outputs + 1, -1) | (labels[None, :] == np.arange(outputs + 1)[:, None])
     whole = np.zeros(len(codes), dtype=np.bool_)
     whole[np.flatnonzero(kept)[lost.all(axis=0)]] = True
-    return replace(found, decided=whole)
+    return replace(programmed, decided=whole)
 
 
 def _against_others(rows: Floats, labels: NDArray[np.intp], outputs: int) -> Floats:
     """``x (d_c - d_j)`` as rows, by other label j and then by row; 0 where j is the label c itself."""
-    k, at, own = rows.shape[1], np.arange(len(rows)), labels < outputs
+    k, numbers, own = rows.shape[1], np.arange(len(rows)), labels < outputs
     constraints = []
     for other in range(outputs + 1):
         part = np.zeros((len(rows), outputs, k))
-        part[at[own], labels[own]] += rows[own]
+        part[numbers[own], labels[own]] += rows[own]
         if other < outputs:
             part[:, other] -= rows
         part[labels == other] = 0.0
@@ -223,8 +223,8 @@ def _constraints(problem: Problem, kind: str, part: Block) -> tuple[Floats, Bool
     kept = slice(None) if part.weights is None else part.weights > 0.0
     matrix, y = matrix[kept], part.y[kept]
     if kind == "labels":
-        found = _against_others(matrix, y.astype(np.intp), problem.outputs)
-        return found, np.zeros(len(found), dtype=np.bool_)
+        against = _against_others(matrix, y.astype(np.intp), problem.outputs)
+        return against, np.zeros(len(against), dtype=np.bool_)
     signs, fixed = sides(y, kind)
     return signs[:, None] * matrix, fixed
 
@@ -272,11 +272,11 @@ def column_sizes(problem: Problem) -> Floats:
     """The size of each column (k,) where it is not 0: a mean of which few outliers do not make much."""
 
     def task(block: Block) -> _Roots:
-        found = _Roots(np.zeros(problem.layout.size), np.zeros(problem.layout.size))
+        sums = _Roots(np.zeros(problem.layout.size), np.zeros(problem.layout.size))
         for part in problem.layout.parts(block):
             rows = np.abs(dense_rows(problem, part))
-            found = found + _Roots(np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0).astype(np.float64))
-        return found
+            sums = sums + _Roots(np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0).astype(np.float64))
+        return sums
 
     sums = problem.rows.reduce(task)
     return np.asarray((sums.total / np.maximum(sums.count, 1.0)) ** 2)
@@ -288,15 +288,15 @@ def likely_rays(problem: Problem, information: Information, beta: Floats) -> Ite
     Both ways of least information and, where every row is decided, the coefficients themselves. Each moves the linear
     predictor that it moves most by 1: how long it is in coefficients depends on the units of the columns.
     """
-    found = [problem.whole(beta)]
+    rays = [problem.whole(beta)]
     if information.size == problem.size:
         values, vectors = information._eigen
         flat = np.zeros(problem.width)
         flat[slice(None) if problem.kept is None else problem.kept] = (
             vectors[:, int(np.argmin(values))] * information._scale
         )
-        found = [flat, -flat, *found]
-    for one in found:
+        rays = [flat, -flat, *rays]
+    for one in rays:
         far = largest_move(problem, one)
         if far > 0.0:
             yield one / far
@@ -305,10 +305,10 @@ def likely_rays(problem: Problem, information: Information, beta: Floats) -> Ite
 def sentences(design: Design | Parameters, direction: Floats, classes: Sequence[object] = ()) -> tuple[str, ...]:
     """What runs to infinity, by name; direction (k,) or (k, m) in the order of the names, 0 for all that stays."""
     columns = direction.reshape(design.size, -1)
-    found = []
-    for at, name in enumerate(design.names):
+    words = []
+    for number, name in enumerate(design.names):
         for label in range(columns.shape[1]):
-            if columns[at, label] != 0.0:
+            if columns[number, label] != 0.0:
                 of = f" of {classes[label]!r}" if len(classes) else ""
-                found.append(f"{name}{of} to {'+' if columns[at, label] > 0 else '-'}infinity")
-    return tuple(found)
+                words.append(f"{name}{of} to {'+' if columns[number, label] > 0 else '-'}infinity")
+    return tuple(words)

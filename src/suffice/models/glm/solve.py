@@ -303,9 +303,10 @@ def refuse_extremes(problem: Problem, design: Design, information: Information) 
     """An error for columns whose squares are no numbers of double precision: infinite, or 0 though a row is not."""
     own = information.diagonal()
     places = np.flatnonzero(~np.isfinite(own) | (own < np.finfo(np.float64).tiny))
-    far = [at for at in places if not np.isfinite(own[at]) or largest_move(problem, np.eye(len(own))[at]) > 0.0]
+    columns = np.eye(len(own))
+    far = [column for column in places if not np.isfinite(own[column]) or largest_move(problem, columns[column]) > 0.0]
     if far:
-        names = tuple(design.names[design.places[at]] for at in far)
+        names = tuple(design.names[design.places[column]] for column in far)
         raise EstimateError(
             f"The squares of the column{'' if len(far) == 1 else 's'} {listing(names)} are too large or too small for "
             "double precision. Give it in other units, so that its values are between 1e-150 and 1e150."
@@ -325,9 +326,9 @@ def dependent_columns(problem: Problem, design: Design, beta: Floats, informatio
         scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
         root = _pivots(matrix / np.outer(scale, scale))
         return tuple(np.flatnonzero(root < 1e-9).tolist())
-    found = problem.rows.reduce(root_task(layout, problem.law, beta)).root
-    lengths = np.sqrt((found**2).sum(axis=0))
-    scaled = found / np.where(lengths > 0.0, lengths, 1.0)
+    root_of_rows = problem.rows.reduce(root_task(layout, problem.law, beta)).root
+    lengths = np.sqrt((root_of_rows**2).sum(axis=0))
+    scaled = root_of_rows / np.where(lengths > 0.0, lengths, 1.0)
     diagonal = np.zeros(layout.size)
     triangle = np.linalg.qr(scaled, mode="r")
     diagonal[: len(triangle)] = np.abs(np.diagonal(triangle))
@@ -338,12 +339,13 @@ def dependent_columns(problem: Problem, design: Design, beta: Floats, informatio
 def _pivots(matrix: Floats) -> Floats:
     """Pivots of elimination in the given order (k,); a column that is used up counts as 0."""
     left = matrix.copy()
-    found = np.zeros(len(left))
-    for at in range(len(left)):
-        found[at] = left[at, at]
-        if left[at, at] > 1e-9:
-            left[at + 1 :, at + 1 :] -= np.outer(left[at + 1 :, at], left[at, at + 1 :]) / left[at, at]
-    return found
+    pivots = np.zeros(len(left))
+    for column in range(len(left)):
+        pivots[column] = left[column, column]
+        if left[column, column] > 1e-9:
+            below, right = left[column + 1 :, column], left[column, column + 1 :]
+            left[column + 1 :, column + 1 :] -= np.outer(below, right) / left[column, column]
+    return pivots
 
 
 def refuse_dependent(names: tuple[str, ...], rows: int, size: int) -> EstimateError:

@@ -133,11 +133,11 @@ def read_squares(problem: Problem) -> Squares | None:
 
 def solve_squares(squares: Squares) -> tuple[Result, float] | None:
     """The coefficients, with the information at dispersion 1, and the mean square that they leave: 0 if perfect."""
-    found = orthogonalised(squares.products)
-    if found.dependent[0, :-1].any():
+    orthogonal = orthogonalised(squares.products)
+    if orthogonal.dependent[0, :-1].any():
         return None
-    beta, root = found.weights[0], found.root[0]
-    left = 0.0 if found.dependent[0, -1] else float(double_double.rounded(found.squares)[0, -1])
+    beta, root = orthogonal.weights[0], orthogonal.root[0]
+    left = 0.0 if orthogonal.dependent[0, -1] else float(double_double.rounded(orthogonal.squares)[0, -1])
     last = Last(beta, -0.5 * left, np.zeros(len(beta)), Information(root.T @ root, root=root))
     outcome = Outcome(State(beta, last.value, 0.0), True, "closed form", ())
     return Result(beta, outcome, last, (), METHOD), left / squares.weight

@@ -77,7 +77,7 @@ class VectorRegression(Regression):
     def residual_squares(self, fitted: GLMFitted) -> Floats:
         """R'R (m, m) at the coefficients of a fitted value."""
 
-    def found(self, beta: Floats, covariance: Floats, information: Information, **more: Any) -> Found[GLMFitted]:
+    def found_at(self, beta: Floats, covariance: Floats, information: Information, **more: Any) -> Found[GLMFitted]:
         """The fitted value, of coefficients (k, m) in the engine's layout."""
         data, m = self.data, self.outputs
         dropped = more.get("dropped", ())
@@ -116,7 +116,7 @@ class LeastSquares(VectorRegression):
         whole = np.column_stack([problems[0].whole(column) for column in beta.T])
         covariance = self._products(whole) / self.data.weight
         _refuse_singular(covariance)
-        return self.found(whole, covariance, information, dropped=dropped)
+        return self.found_at(whole, covariance, information, dropped=dropped)
 
     def _problems(self) -> tuple[list[Problem], tuple[int, ...]]:
         """One problem for each response, without columns that say the same as others."""
@@ -189,7 +189,8 @@ class WishartRegression(PriorOnVectors):
         """The posterior, and its means."""
         self.control = control
         (prior, strength, mean), products, m = self._prior(), self.products, self.outputs
-        beta = np.column_stack([products.solve(strength, mean[:, at], 1.0, products.cross[:, at]) for at in range(m)])
+        sides = zip(mean.T, products.cross.T, strict=True)
+        beta = np.column_stack([products.solve(strength, centre, 1.0, right) for centre, right in sides])
         away = beta - mean
         scale = prior.inverse_scale_ + products.residual_squares(beta) + away.T @ (strength[:, None] * away)
         dof = float(prior.dof_) + products.weight - float((strength == 0.0).sum())
@@ -197,7 +198,7 @@ class WishartRegression(PriorOnVectors):
             raise EstimateError(f"The posterior mean of the covariance needs dof above {m + 1}; it is {dof:g}.")
         together, design = products.information.plus(strength), self.data.design
         posterior = (design.public(beta), design.public_matrix(together.inverse()), dof, scale)
-        return self.found(beta, scale / (dof - m - 1), together, posterior=posterior)
+        return self.found_at(beta, scale / (dof - m - 1), together, posterior=posterior)
 
     def measure(self, fitted: GLMFitted) -> tuple[Certificate, float, float]:
         """The posterior mean of the coefficients is their mode, whatever the covariance: the slope is 0 in all axes."""
@@ -254,7 +255,7 @@ class JointMode(PriorOnVectors):
         inverse = np.asarray(np.linalg.inv(self._information(covariance)), dtype=np.float64)
         own = public_blocks(self.data.design, inverse, m)
         precision = penalty.diagonal()
-        return self.found(beta, covariance, products.information, sandwich=own, precision=precision)
+        return self.found_at(beta, covariance, products.information, sandwich=own, precision=precision)
 
     def _covariance(self, beta: Floats) -> Floats:
         covariance = self.products.residual_squares(beta) / self.products.weight
@@ -298,26 +299,26 @@ class Products:
         zero = np.zeros(design.layout.size)
         self.layout = design.layout
         self.columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
-        found = [Problem(one, design.layout, law).curvature(zero) for one in self.columns]
-        self.information: Information = found[0][2]
-        self.cross = np.stack([gradient for _, gradient, _ in found], axis=1)
+        curvatures = [Problem(one, design.layout, law).curvature(zero) for one in self.columns]
+        self.information: Information = curvatures[0][2]
+        self.cross = np.stack([gradient for _, gradient, _ in curvatures], axis=1)
         self.squares, self.weight = _squares(block)
 
     def slopes(self, beta: Floats) -> Floats:
         """X'(Y - X beta) (k, m), from the rows themselves: differences of products would lose digits."""
         law = RowLaw(GaussianFamily(), Identity())
-        found = [
+        gradients = [
             Problem(one, self.layout, law).objective(np.ascontiguousarray(column))[1]
             for one, column in zip(self.columns, beta.T, strict=True)
         ]
-        return np.stack(found, axis=1)
+        return np.stack(gradients, axis=1)
 
     def residual_squares(self, beta: Floats) -> Floats:
         """(Y - X beta)'(Y - X beta) (m, m)."""
         fitted = np.stack([self.information.product(column) for column in beta.T], axis=1)
         half = beta.T @ self.cross
-        found = self.squares - half - half.T + beta.T @ fitted
-        return 0.5 * (found + found.T)
+        squares = self.squares - half - half.T + beta.T @ fitted
+        return 0.5 * (squares + squares.T)
 
     def solve(self, precision: Floats, mean: Floats, share: float, right: Floats) -> Floats:
         """(X'X + share P)^-1 (right + share P mean)."""
@@ -338,10 +339,10 @@ def _least_squares(problems: Sequence[Problem]) -> tuple[Floats, Information]:
     """Coefficients (k, m) of a problem for each response, which share X, and X'X."""
     beta = np.zeros((problems[0].size, len(problems)))
     information = Information(np.zeros((0, 0)))
-    for at, own in enumerate(problems):
+    for column, own in enumerate(problems):
         for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
-            _, gradient, information = own.evaluate(beta[:, at])
-            beta[:, at] += information.solve(gradient)
+            _, gradient, information = own.evaluate(beta[:, column])
+            beta[:, column] += information.solve(gradient)
     return beta, information
 
 
