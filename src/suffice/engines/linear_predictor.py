@@ -75,11 +75,11 @@ class Layout:
         assert part.factors is not None
         dense = np.zeros((part.rows, self.dense))
         dense[:, : self.reals] = part.dense
-        at = np.arange(part.rows)
+        numbers = np.arange(part.rows)
         first = self.reals
         for codes, levels in zip(part.factors.T, self.factors, strict=True):
             coded = codes > 0
-            dense[at[coded], first - 1 + codes[coded].astype(np.intp)] = 1.0
+            dense[numbers[coded], first - 1 + codes[coded].astype(np.intp)] = 1.0
             first += levels
         return replace(part, dense=dense, factors=None)
 
@@ -127,8 +127,8 @@ class Block:
         if self.rows <= size:
             yield self
             return
-        for at in range(0, self.rows, size):
-            yield self.part(slice(at, min(at + size, self.rows)))
+        for first in range(0, self.rows, size):
+            yield self.part(slice(first, min(first + size, self.rows)))
 
 
 @dataclass(frozen=True)
@@ -231,8 +231,8 @@ def wide_products(layout: Layout, block: Block, weights: Floats) -> tuple[Floats
     from scipy import sparse
 
     gram = WeightedGram(layout.dense, constant=layout.constant)
-    for at in range(0, block.rows, block_rows(layout.dense + 1)):
-        rows = slice(at, at + block_rows(layout.dense + 1))
+    for number in range(0, block.rows, block_rows(layout.dense + 1)):
+        rows = slice(number, number + block_rows(layout.dense + 1))
         gram.add(block.dense[rows], weights[rows])
     head = int(layout.constant) + layout.dense
     body = np.zeros((layout.body, layout.body))
@@ -292,8 +292,8 @@ def reduce_rows(block: Block, task: Callable[[Block], Answer], threads: int | No
         return with_one_blas_thread(lambda: task(block))
     answers: list[Any] = [None] * len(pieces)
 
-    def work(at: int, worker: int) -> None:
-        answers[at] = task(pieces[at])
+    def work(number: int, worker: int) -> None:
+        answers[number] = task(pieces[number])
 
     import scipy.linalg.blas  # noqa: F401  BLAS can be held to one thread once it is loaded.
 
@@ -314,7 +314,7 @@ def _sum(answers: Sequence[Any]) -> Any:
     """Pairs of neighbours first: the rounding does not grow with the number of pieces."""
     while len(answers) > 1:
         odd = answers[-1:] if len(answers) % 2 else []
-        answers = [answers[at] + answers[at + 1] for at in range(0, len(answers) - 1, 2)] + list(odd)
+        answers = [answers[number] + answers[number + 1] for number in range(0, len(answers) - 1, 2)] + list(odd)
     return answers[0]
 
 
@@ -339,11 +339,11 @@ def moments_task(layout: Layout) -> Callable[[Block], MomentSums]:
     """The task that finds the moments of all dense columns and the response, offsets taken off, in double-double."""
 
     def task(block: Block) -> MomentSums:
-        found = []
+        sums = []
         for part in layout.parts(block, PIECE_ROWS):
             y = part.y if part.offset is None else part.y - part.offset
-            found.append(MomentSums(*moment_sums(np.vstack([part.dense.T, y[None]]), part.weights)))
-        return sum(found[1:], start=found[0])
+            sums.append(MomentSums(*moment_sums(np.vstack([part.dense.T, y[None]]), part.weights)))
+        return sum(sums[1:], start=sums[0])
 
     return task
 

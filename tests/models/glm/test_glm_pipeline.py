@@ -12,13 +12,15 @@ import pytest
 from scipy import optimize, special, stats
 
 import suffice as sf
+from suffice.extend import Objective, Outcome, Solver, State, iterate, register_solver
 from suffice.families.exponential_family import ExponentialFamily
 from suffice.fitting.contract import Inputs
 from suffice.fitting.driver import run
 from suffice.models.glm import registry
 from suffice.models.glm.family import Family
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.solve import SOLVERS
+from suffice.models.glm.solve import solver_names
+from suffice.solvers.registry import unregister
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(80, 2))
@@ -134,7 +136,7 @@ def test_a_subclass_of_a_distribution_stands_for_its_family() -> None:
         sf.GLM(sf.Dirichlet([1.0, 2.0]))
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", [name for name in solver_names() if name not in ("auto", "owlqn")])
 def test_every_solver_by_its_name(solver: str) -> None:
     model = sf.GLM("poisson", solver=solver, max_iter=2_000, random_state=0).fit(X, COUNTS)
     np.testing.assert_allclose(
@@ -142,6 +144,54 @@ def test_every_solver_by_its_name(solver: str) -> None:
     )
     with pytest.raises(sf.OptionError, match="'irls', 'newton', 'lbfgs'"):
         sf.GLM("poisson", solver=solver + "?")
+
+
+def test_a_solver_of_somebody_else_fits_regressions() -> None:
+    def ascend(objective: Objective) -> Outcome:
+        """Steps along the slope, which the model gives in units of the curvature."""
+
+        def state(x: Any) -> State:
+            value, slope = objective.evaluate(x)
+            return State(x, value, float(np.abs(slope).max()), memory={"slope": slope})
+
+        return iterate(
+            lambda one: state(one.parameters + 0.5 * one.memory["slope"]), state(objective.start), objective.control
+        )
+
+    def twice(objective: Objective) -> Outcome:
+        """Newton's steps without a line search, by the information of the model."""
+        assert objective.information is not None
+        information = objective.information
+
+        def state(x: Any) -> State:
+            value, slope = objective.evaluate(x)
+            return State(x, value, float(np.abs(slope).max()), memory={"slope": slope})
+
+        def step(one: State) -> State:
+            return state(one.parameters + np.linalg.solve(information(one.parameters), one.memory["slope"]))
+
+        return iterate(step, state(objective.start), objective.control)
+
+    register_solver(Solver("half-steps", "ascent by half steps", ascend))
+    register_solver(Solver("bare-newton", "Newton without a search", twice, uses="information"))
+    try:
+        labels = np.digitize(X[:, 0] + RNG.normal(size=80), [-0.5, 0.5])
+        for family, y in (("poisson", COUNTS), ("multinomial", labels), ("ordinal", labels)):
+            best = sf.GLM(family).fit(X, y)
+            for name, method in (("half-steps", "ascent by half steps"), ("bare-newton", "Newton without a search")):
+                model = sf.GLM(family, solver=name, max_iter=5_000).fit(X, y)
+                assert model.converged_
+                assert model.report_.method == method
+                np.testing.assert_allclose(np.asarray(model.parameters_), np.asarray(best.parameters_), atol=1e-5)
+        with pytest.raises(sf.OptionError, match="has corners at 0: use solver='cd' or 'lbfgs', not 'half-steps'"):
+            sf.GLM("poisson", solver="half-steps", prior=sf.Laplace(scale=1.0)).fit(X, COUNTS)
+        with pytest.raises(sf.OptionError, match="solver='owlqn' is for a Laplace prior"):
+            sf.GLM("poisson", solver="owlqn").fit(X, COUNTS)
+    finally:
+        unregister("half-steps")
+        unregister("bare-newton")
+    with pytest.raises(sf.OptionError, match="solver is 'half-steps'"):
+        sf.GLM("poisson", solver="half-steps")
 
 
 def test_vectors_with_the_gaussian_name_are_saved_and_loaded(tmp_path: Any) -> None:
@@ -225,3 +275,49 @@ def test_any_exponential_family_of_one_natural_parameter() -> None:
     np.testing.assert_allclose(np.cos(drawn).mean(), model.predict([[2.0]])[0], atol=0.02)
     assert model.matched_statistics() is not None
     assert "deviance" not in str(model.summary())
+
+
+SEPARATED = (X[:, 0] > 0.0).astype(int)
+ON_EDGE = np.array([0, 0, 0, 1, 2, 2, 3, 5])
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "y"),
+    [
+        (sf.GLM("poisson"), X, COUNTS),
+        (sf.GLM("gaussian"), X, X[:, 0] + RNG.normal(size=80)),
+        (sf.GLM("gaussian"), X, 2.0 * X[:, 0]),
+        (sf.GLM("gaussian", collinear="drop"), np.column_stack([X, X[:, 0]]), X[:, 1] + RNG.normal(size=80)),
+        (sf.GLM("gamma", link="log", prior=sf.Normal(variance=2.0)), X, np.exp(X[:, 0] + RNG.normal(size=80))),
+        (sf.GLM("negative_binomial"), X, RNG.negative_binomial(2, 0.4, size=80)),
+        (sf.GLM("binomial", prior=sf.Laplace(scale=0.5)), X, (COUNTS > 1).astype(int)),
+        (sf.GLM("binomial"), X, SEPARATED),
+        (sf.GLM("poisson", link="identity"), np.arange(8.0)[:, None], ON_EDGE),
+        (sf.GLM("multinomial"), X, LABELS),
+        (sf.GLM("multinomial"), X, np.where(SEPARATED == 1, "c", LABELS)),
+        (sf.GLM("ordinal"), X, np.digitize(X[:, 1] + RNG.normal(size=80), [-0.5, 0.5])),
+        (sf.GLM("ordinal"), X, np.digitize(X[:, 0], [-0.5, 0.5])),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_the_judge_needs_nothing_of_the_search(model: Any, rows: Any, y: Any) -> None:
+    model.fit(rows, y)
+    task = model._task()
+    data = task.read(Inputs(rows, {"y": y}), None, "fit")
+    judged = task.problem(data, None).judge(model.fitted_)
+    assert judged.certificate.exists == model.report_.certificate.exists
+    assert judged.certificate.directions == model.report_.certificate.directions
+    assert judged.certificate.moment_gap == pytest.approx(model.report_.certificate.moment_gap, abs=1e-9)
+    assert judged.log_likelihood == pytest.approx(model.report_.log_likelihood, rel=1e-12)
+    assert judged.objective == pytest.approx(model.report_.objective, rel=1e-12)
+
+
+def test_errors_of_two_labels_by_softmax_are_those_of_all_rows() -> None:
+    rng = np.random.default_rng(8)
+    many = rng.normal(size=(100_000, 2))
+    y = (rng.random(100_000) < special.expit(many @ [0.5, -0.3])).astype(int)
+    binary = sf.GLM("binomial").fit(many, y)
+    softmax = sf.GLM("multinomial", reference=0).fit(many, y)
+    np.testing.assert_allclose(
+        np.asarray(softmax.standard_errors_)[:, 0], np.asarray(binary.standard_errors_), rtol=1e-6
+    )

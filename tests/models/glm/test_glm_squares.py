@@ -50,7 +50,7 @@ def test_tampered_coefficients_are_no_nearer_than_the_bound_says(dispersion: Any
         here = exact.squares(FILIP.design, FILIP.y, exact.rational(beta))
         known = None if dispersion == "pearson" else dispersion
         loss = 0.5 * np.log(float(here / best)) if known is None else float(here - best) / 2 / 82 / known
-        bound = squares.certificate(beta, known, perfect=False).value_gap
+        bound = squares.certificate(beta, known).value_gap
         assert bound is None or loss * (1 - 1e-9) - 1e-15 <= bound <= 1.01 * loss + 1e-12
         assert bound is not None or loss > 5
 

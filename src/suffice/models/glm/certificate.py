@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.control import Outcome, State
 from suffice.fitting.report import Certificate
 from suffice.models.glm.duality import duality_gap
 from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.priors import Penalties
 from suffice.models.glm.problem import Problem
+from suffice.models.glm.sample import some_rows
 from suffice.models.glm.separation import Separation
-from suffice.models.glm.solve import Result, told_to_stop
+from suffice.models.glm.solve import MOST_DENSE, Result, told_to_stop
 from suffice.solvers.gradient import pseudo_gradient
+from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, Last
 
 Floats = NDArray[np.float64]
@@ -31,17 +34,28 @@ CONCAVE = {
 FAR = 100.0
 
 
-def measured(problem: Problem, result: Result) -> Result:
-    """The result with value, slope and information made anew at the coefficients that are returned.
+def point_of(problem: Problem, inner: Floats, *, every: bool = False) -> Result:
+    """Value, slope and information at coefficients in the engine's layout, from nothing but the rows.
 
-    A fit that knows the information of some rows only keeps it, and the slope is that of all rows.
+    The slope is that of all rows. The information is that of some rows where there are many, unless that of `every` row
+    is asked for, and none where it would be too large.
     """
-    bare = replace(problem, record=None)
-    if result.later is not None or result.last.information.size != problem.size:
-        last = Last(result.beta, *bare.objective(result.beta), result.last.information)
+    beta = inner if problem.kept is None else inner[problem.kept]
+    some, _, stands = (None, 1, 1.0) if every else some_rows(problem)
+    if some is not None:
+        last = Last(beta, *problem.objective(beta), some.evaluate(beta)[2])
+    elif problem.layout.body * problem.outputs <= MOST_DENSE:
+        last = Last(beta, *problem.evaluate(beta))
     else:
-        last = Last(result.beta, *bare.evaluate(result.beta))
-    return replace(result, last=last)
+        last = Last(beta, *problem.objective(beta), Information(np.zeros((0, 0))))
+    outcome = Outcome(State(beta, last.value, 0.0), True, "measured", ())
+    return Result(beta, outcome, last, origin=None if some is None else beta, stands=stands)
+
+
+def nothing_left(problem: Problem) -> Result:
+    """The point 0 of a problem whose rows are all decided by separation, so that none of them says anything more."""
+    zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
+    return Result(zero, Outcome(State(zero, 0.0, 0.0), True, "measured", ()), Last(zero, 0.0, zero, none))
 
 
 def rooted(problem: Problem, result: Result, separation: Separation, penalties: Penalties) -> Problem | None:
@@ -64,16 +78,15 @@ def rooted(problem: Problem, result: Result, separation: Separation, penalties: 
 class Known:
     """What a certificate may rely on.
 
-    `concave`: the log-likelihood is, in the coefficients, all else as it is. `best` is the log-likelihood of a law
-    that fits every row, in units of the problem. `phi` is what the objective is yet to be divided by. `bent` is one
-    over minus the second derivative in the log of a dispersion that is estimated beside a prior: the objective then has
-    that times the square of the likelihood's slope less curvature in the coefficients. `elsewhere`: family and link are
-    not concave, so that there may be better maxima than the one found.
+    `concave`: the log-likelihood is, in the coefficients, all else as it is. `best` is the log-likelihood of a
+    distribution that fits every row, in units of the problem. `bent` is one over minus the second derivative in the log
+    of a dispersion that is estimated beside a prior: the objective then has that times the square of the likelihood's
+    slope less curvature in the coefficients. `elsewhere`: family and link are not concave, so that there may be better
+    maxima than the one found.
     """
 
     concave: bool
     best: float
-    phi: float = 1.0
     bent: float = 0.0
     elsewhere: bool = False
 
@@ -81,7 +94,7 @@ class Known:
 def certify(
     problem: Problem, result: Result, penalties: Penalties, separation: Separation, known: Known, *, weight: float
 ) -> Certificate:
-    """From slope and information at the result, as `measured`.
+    """From slope and information at the result, as `point_of` makes them.
 
     A Gaussian prior on every coefficient bounds what is left of a concave objective by ``g' P^-1 g / 2``, a Laplace
     prior by duality. Otherwise half the squared Newton decrement estimates it. Where it is not concave nothing is said
@@ -96,7 +109,7 @@ def certify(
     if len(diagonal) != len(slope):
         return Certificate(float(np.abs(slope).max(initial=0.0)), exists=separation.exists, scale="slope")
     scale = np.divide(1.0, np.sqrt(diagonal), out=np.ones_like(diagonal), where=diagonal > 0.0)
-    gap = float((np.abs(slope) * scale).max(initial=0.0)) / math.sqrt(known.phi)
+    gap = float((np.abs(slope) * scale).max(initial=0.0))
     if separation.exists is False:
         return Certificate(gap, exists=False)
     fixed = known.bent == 0.0
@@ -117,7 +130,7 @@ def _estimate(problem: Problem, result: Result, known: Known, weight: float) -> 
     if information.size and not information.definite:
         return None  # A step along a flat direction is not known, and with it what is left.
     step = information.solve(gradient)
-    found = float(gradient @ step)
+    square = float(gradient @ step)
     if known.bent and problem.penalty is not None:
         # (I - b l l')^-1 = I^-1 + b I^-1 l l' I^-1 / (1 - b l' I^-1 l), with l the slope of the likelihood alone.
         own = problem.penalty.slope(problem.whole(result.beta))
@@ -125,24 +138,24 @@ def _estimate(problem: Problem, result: Result, known: Known, weight: float) -> 
         left = 1.0 - known.bent * float(slope @ information.solve(slope))
         if not left > 0.0:
             return None
-        found += known.bent * float(slope @ step) ** 2 / left
-    return 0.5 * max(0.0, found) / weight / known.phi
+        square += known.bent * float(slope @ step) ** 2 / left
+    return 0.5 * max(0.0, square) / weight
 
 
 def bent_by_dispersion(family: Family, sums: Totals, phi: float) -> float:
     """One over minus the second derivative of the log-likelihood in the log of the dispersion, at its best."""
     step = 1e-4
-    ends = [family.log_likelihood(sums, phi * math.exp(at)) for at in (-step, 0.0, step)]
+    ends = [family.log_likelihood(sums, phi * math.exp(shift)) for shift in (-step, 0.0, step)]
     curve = (2.0 * ends[1] - ends[0] - ends[2]) / step**2
     return 1.0 / curve if curve > 0.0 else math.inf
 
 
-def rounding_of(result: Result, phi: float = 1.0) -> float:
+def rounding_of(result: Result) -> float:
     """The slope, in standard deviations, that rounding of the coefficients alone may cause."""
     information = result.last.information
     if information.size != len(result.beta):
         return 0.0
-    return ROUNDING * math.sqrt(information.magnitude(result.beta) / phi)
+    return ROUNDING * math.sqrt(information.magnitude(result.beta))
 
 
 def flat_verdict(result: Result, separation: Separation, penalties: Penalties, certificate: Certificate) -> str:

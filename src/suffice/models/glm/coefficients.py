@@ -59,8 +59,8 @@ class Coefficients:
 
     def by_class(self) -> Floats:
         """The same with a column for each class, zero for the reference."""
-        found = self.limits()
-        return found if self.reference is None else np.insert(found, self.reference, 0.0, axis=1)
+        values = self.limits()
+        return values if self.reference is None else np.insert(values, self.reference, 0.0, axis=1)
 
     def predictor_labels(self) -> list[Hashable]:
         """What each linear predictor is of: a class but the reference, or a response."""

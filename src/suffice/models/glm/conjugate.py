@@ -15,7 +15,7 @@ from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.problem import Problem, totals
-from suffice.models.glm.rank import checked_average
+from suffice.models.glm.rank import checked_sums
 from suffice.models.glm.regression import Factory, Regression
 from suffice.models.glm.rows import RegressionData
 
@@ -31,7 +31,7 @@ class ConjugateRegression(Regression):
         prior = options.penalties(data.design).conjugate
         assert prior is not None
         self.prior, self.law = prior, RowLaw(options.one_family, options.link)
-        self.average = checked_average(data.blocks, self.law.family)
+        self.sums = checked_sums(data.blocks, self.law.family)
         if (options.family.name, options.link.name) != ("gaussian", "identity"):
             raise EstimateError(
                 f"The prior on coefficients and variance together is conjugate to the Gaussian response with the "
@@ -42,7 +42,7 @@ class ConjugateRegression(Regression):
 
     def solve(self, control: Control) -> Found[GLMFitted]:
         """The posterior, and its means."""
-        design, prior, weight = self.data.design, self.prior, self.average.weight
+        design, prior, weight = self.data.design, self.prior, self.sums.weight
         beta = np.zeros(self.bare.size)
         for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
             _, gradient, information = self.bare.curvature(beta)
@@ -71,7 +71,7 @@ class ConjugateRegression(Regression):
             dispersion=variance,
             ml_dispersion=sums.deviance / weight,
             deviance=sums.deviance,
-            null_deviance=null_deviance(end, self.average),
+            null_deviance=null_deviance(end, self.sums.mean),
             pearson=sums.pearson,
             weight=self.data.weight,
             df_resid=self.data.weight - len(beta),
@@ -94,7 +94,7 @@ class ConjugateRegression(Regression):
         slope = (gradient - self.strength * (beta - self.mean)) / variance
         together = information.plus(self.strength).times(1.0 / variance)
         gap = float((np.abs(slope) / np.sqrt(together.diagonal())).max(initial=0.0))
-        left = 0.5 * float(slope @ together.solve(slope)) / self.average.weight
+        left = 0.5 * float(slope @ together.solve(slope)) / self.sums.weight
         value = self.law.family.log_likelihood(self._sums(beta), variance) + self.data.constant
         certificate = Certificate(gap, left, True, True, True)
         return Judgement(value, value, certificate, kept=self.matched(fitted))

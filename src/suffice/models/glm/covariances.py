@@ -15,7 +15,7 @@ from suffice.fitting.control import Control
 from suffice.models.glm.fitted import filled, public_blocks
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.problem import Average, Problem, deviance_of
+from suffice.models.glm.problem import Problem, deviance_of
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.solvers.information import LEAST_PIVOT, Information
@@ -60,9 +60,9 @@ def _sandwich(end: RowEnd) -> Floats:
         rows = Rows(replace(rows.block, weights=rows.block.weights * rows.trials))
     elif end.data.constant:
         raise EstimateError("Robust errors of successes and failures need rows in memory.")
-    found = rows.reduce(task)
-    assert found.body is not None
-    middle = Information(found.body, found.cross, found.levels).dense()
+    squares = rows.reduce(task)
+    assert squares.body is not None
+    middle = Information(squares.body, squares.cross, squares.levels).dense()
     bread = end.information.inverse() / end.dispersion
     bread = filled(bread, end.dropped)
     return end.data.design.public_matrix(bread @ middle @ bread)
@@ -81,9 +81,9 @@ def _observed(end: RowEnd) -> Floats:
             own = np.maximum(sign * (behind - ahead) / (2.0 * step), 0.0)
             return np.zeros_like(eta), np.zeros_like(eta), own
 
-        found = end.data.blocks.reduce(curvature_task(layout, curved, end.beta))
-        assert found.body is not None
-        parts.append(Information(found.body, found.cross, found.levels).dense())
+        curved_rows = end.data.blocks.reduce(curvature_task(layout, curved, end.beta))
+        assert curved_rows.body is not None
+        parts.append(Information(curved_rows.body, curved_rows.cross, curved_rows.levels).dense())
     phi = end.dispersion if end.law.family.free_dispersion else 1.0
     kept = np.setdiff1d(np.arange(layout.size), np.array(end.dropped, dtype=np.intp))
     whole = np.zeros((layout.size, layout.size))
@@ -97,7 +97,7 @@ def _observed(end: RowEnd) -> Floats:
     return end.data.design.public_matrix(whole)
 
 
-def null_deviance(end: RowEnd, average: Average) -> float:
+def null_deviance(end: RowEnd, mean: float) -> float:
     """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
     law = end.law
     layout = Layout(end.data.design.constant, 0)
@@ -107,7 +107,6 @@ def null_deviance(end: RowEnd, average: Average) -> float:
         return Block(block.dense[:, :0], block.y, block.weights, block.offset)
 
     problem = Problem(_Bare(rows, bare), layout, law)  # type: ignore[arg-type]
-    mean = float(average.total) / average.weight
     beta = np.zeros(layout.size)
     with np.errstate(all="ignore"):
         if end.data.design.constant:

@@ -47,13 +47,13 @@ def log_between(link: Link, upper: Floats, lower: Floats) -> Floats:
     with np.errstate(all="ignore"):
         if link.name == "logit":
             # F(a) - F(b) = F(a) (1 - F(b)) (1 - exp(b - a)), whichever tail they are in.
-            found = link.log_mean(upper) + link.log_rest(lower) + np.log(-np.expm1(lower - upper))
+            logs = link.log_mean(upper) + link.log_rest(lower) + np.log(-np.expm1(lower - upper))
         else:
             below, above = link.log_mean(upper), link.log_rest(lower)
             left = below + np.log(-np.expm1(link.log_mean(lower) - below))
             right = above + np.log(-np.expm1(link.log_rest(upper) - above))
-            found = np.where(below <= above, left, right)
-        return np.where(upper > lower, found, -np.inf)
+            logs = np.where(below <= above, left, right)
+        return np.where(upper > lower, logs, -np.inf)
 
 
 class CumulativeLaw:
@@ -114,8 +114,8 @@ class CumulativeProblem(Problem):
     def _cumulative(self) -> CumulativeLaw:
         """The law, which takes two ends in place of eta and y."""
         law: Any = self.law
-        found: CumulativeLaw = law
-        return found
+        cumulative: CumulativeLaw = law
+        return cumulative
 
     def ends(self, part: Block, theta: Floats, beta: Floats) -> Ends:
         """Where the probability of each row begins and ends."""
@@ -228,9 +228,9 @@ class CumulativeProblem(Problem):
             products = self._products(part, ends, upper, mixed, lower)
             return Curvature(weighted_sum(terms, part.weights), gradient, *products)
 
-        found = self.rows.reduce(task)
-        assert found.body is not None
-        return found.value, found.gradient, Information(found.body, found.cross, found.levels)
+        sums = self.rows.reduce(task)
+        assert sums.body is not None
+        return sums.value, sums.gradient, Information(sums.body, sums.cross, sums.levels)
 
     def _products(
         self, part: Block, ends: Ends, upper: Floats, mixed: Floats, lower: Floats
@@ -254,17 +254,17 @@ class CumulativeProblem(Problem):
         body[held:, :held] = body[:held, held:].T
         return body, None if cross is None else np.vstack((between[:, self.layout.body :], cross)), levels
 
-    def possible(self, whole: Floats, at: int) -> Floats:
+    def possible(self, whole: Floats, index: int) -> Floats:
         """Thresholds on both sides of threshold `at` make room for it."""
-        if at >= self.classes - 1:
+        if index >= self.classes - 1:
             return whole
-        found = whole.copy()
-        gaps = np.arange(self.classes - 1) - at
-        step = 1e-3 * max(1.0, abs(float(whole[at])))
-        theta = found[: self.classes - 1]
-        theta[at + 1 :] = np.maximum(theta[at + 1 :], whole[at] + step * gaps[at + 1 :])
-        theta[:at] = np.minimum(theta[:at], whole[at] + step * gaps[:at])
-        return found
+        moved = whole.copy()
+        gaps = np.arange(self.classes - 1) - index
+        step = 1e-3 * max(1.0, abs(float(whole[index])))
+        theta = moved[: self.classes - 1]
+        theta[index + 1 :] = np.maximum(theta[index + 1 :], whole[index] + step * gaps[index + 1 :])
+        theta[:index] = np.minimum(theta[:index], whole[index] + step * gaps[:index])
+        return moved
 
 
 def cumulative_problem(

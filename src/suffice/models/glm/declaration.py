@@ -58,7 +58,8 @@ class GLM(Estimator):
             ``MultivariateNormal(mean, covariance)``, ``Laplace(scale=...)`` (lasso), both in a tuple (elastic net) or,
             for a Gaussian response, ``NormalInverseGamma`` or ``LinearGaussianPrior`` with an exact posterior.
         penalize_intercept: whether the prior speaks of the intercept too.
-        solver: "auto", "irls", "lbfgs", "cg", "newton-cg", "sgd", "cd".
+        solver: "auto", "irls", "lbfgs", "cg", "newton-cg", "sgd", "cd", or another that is registered
+            (`suffice.extend.register_solver`).
         dispersion: "pearson" (default), "ml", or the number where it is known; for laws that have one.
         covariance: of the coefficients: from the "expected" or the "observed" information (of ordered labels always
             the latter), or the "robust" sandwich.

@@ -78,9 +78,9 @@ class Placed:
 
     def public(self, internal: NDArray[Any]) -> NDArray[Any]:
         """Parameters of the engine's layout (k, ...) in the order of the names."""
-        found = np.empty_like(internal)
-        found[self.places] = internal
-        return found
+        named = np.empty_like(internal)
+        named[self.places] = internal
+        return named
 
     def internal(self, public: Floats) -> Floats:
         """The reverse of `public`."""
@@ -88,9 +88,9 @@ class Placed:
 
     def public_matrix(self, internal: Floats) -> Floats:
         """A matrix (k, k) in the order of the names."""
-        found = np.empty_like(internal)
-        found[np.ix_(self.places, self.places)] = internal
-        return found
+        named = np.empty_like(internal)
+        named[np.ix_(self.places, self.places)] = internal
+        return named
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,17 +125,17 @@ class Design(Placed):
     @cached_property
     def layout(self) -> Layout:
         """How the engine lays the coefficients out."""
-        narrow = tuple(f.coded for at, f in enumerate(self.factors) if at != self.wide)
+        narrow = tuple(f.coded for number, f in enumerate(self.factors) if number != self.wide)
         levels = 0 if self.wide is None else self.factors[self.wide].coded
         return Layout(self.constant, len(self.reals), narrow, len(self.sparse), levels)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of all coefficients, the intercept first, then the columns in their order."""
-        found = [INTERCEPT] if self.constant else []
+        names = [INTERCEPT] if self.constant else []
         for column in self.columns:
-            found += column.labels() if isinstance(column, Factor) else [str(column)]
-        return (*found, *self.sparse)
+            names += column.labels() if isinstance(column, Factor) else [str(column)]
+        return (*names, *self.sparse)
 
     @property
     def size(self) -> int:
@@ -146,10 +146,10 @@ class Design(Placed):
     def places(self) -> NDArray[np.intp]:
         """Where each coefficient of the engine's layout stands among the names."""
         firsts: list[int] = []
-        at = int(self.constant)
+        first_free = int(self.constant)
         for column in self.columns:
-            firsts.append(at)
-            at += column.coded if isinstance(column, Factor) else 1
+            firsts.append(first_free)
+            first_free += column.coded if isinstance(column, Factor) else 1
         kinds = [isinstance(column, Factor) for column in self.columns]
         order = [0] if self.constant else []
         order += [first for first, discrete in zip(firsts, kinds, strict=True) if not discrete]
@@ -157,7 +157,7 @@ class Design(Placed):
         narrow = [k for k in range(len(starts)) if k != self.wide]
         for k in narrow:
             order += range(starts[k], starts[k] + self.factors[k].coded)
-        order += range(at, at + len(self.sparse))
+        order += range(first_free, first_free + len(self.sparse))
         if self.wide is not None:
             order += range(starts[self.wide], starts[self.wide] + self.factors[self.wide].coded)
         return np.array(order, dtype=np.intp)
@@ -169,7 +169,7 @@ class Design(Placed):
     ) -> Block:
         """The rows as the engine takes them; codes are moved so that 0 is the reference."""
         moved = [_moved(codes, factor) for codes, factor in zip(table.codes, self.factors, strict=True)]
-        narrow = [codes for at, codes in enumerate(moved) if at != self.wide]
+        narrow = [codes for number, codes in enumerate(moved) if number != self.wide]
         return Block(
             table.reals,
             y,
@@ -184,35 +184,35 @@ class Design(Placed):
     def eta(self, table: Table, beta: Floats) -> Floats:
         """The linear predictor of rows (n,) or (n, m) at coefficients in the order of the names, without offset."""
         eta = np.zeros((table.rows, *beta.shape[1:]))
-        at = int(self.constant)
+        first = int(self.constant)
         if self.constant:
             eta += beta[0]
         reals = []
         codes = iter(table.codes)
         for column in self.columns:
             if isinstance(column, Factor):
-                eta += column.effects(beta[at : at + column.coded])[next(codes)]
-                at += column.coded
+                eta += column.effects(beta[first : first + column.coded])[next(codes)]
+                first += column.coded
             else:
-                reals.append(at)
-                at += 1
+                reals.append(first)
+                first += 1
         eta += table.reals @ beta[reals]
-        return eta + table.sparse @ beta[at:] if self.sparse else eta
+        return eta + table.sparse @ beta[first:] if self.sparse else eta
 
     def matrix(self, table: Table) -> Floats:
         """The rows of the design in the order of the names (n, k), dense: for some rows at a time."""
-        found: list[Floats] = [np.ones((table.rows, 1))] if self.constant else []
+        blocks: list[Floats] = [np.ones((table.rows, 1))] if self.constant else []
         codes, real = iter(table.codes), 0
         for column in self.columns:
             if isinstance(column, Factor):
                 table_of_rows = np.vstack((np.eye(column.variable.card), column.shares))
-                found.append(table_of_rows[next(codes)][:, 0 if column.full else 1 :])
+                blocks.append(table_of_rows[next(codes)][:, 0 if column.full else 1 :])
             else:
-                found.append(table.reals[:, real : real + 1])
+                blocks.append(table.reals[:, real : real + 1])
                 real += 1
         if self.sparse:
-            found.append(table.sparse.toarray())
-        return np.concatenate(found, axis=1) if found else np.empty((table.rows, 0))
+            blocks.append(table.sparse.toarray())
+        return np.concatenate(blocks, axis=1) if blocks else np.empty((table.rows, 0))
 
     def renamed(self, names: Sequence[Hashable]) -> Design:
         """The same columns, in their order, under other names."""
@@ -289,8 +289,9 @@ def _moved(codes: Codes, factor: Factor) -> Codes:
 
 def pooled_codes(factor: Factor, variable: Variable, codes: Codes, unknown: str) -> Codes:
     """Codes of rows read with their own states as codes of the factor; levels never seen raise or get the last code."""
-    found = np.array([-1 if (at := factor.variable.find(s)) is None else at for s in variable.states], dtype=np.int64)
-    known = np.append(found, -2)  # The code after the last state is a gap.
+    seen = [factor.variable.find(state) for state in variable.states]
+    levels = np.array([-1 if level is None else level for level in seen], dtype=np.int64)
+    known = np.append(levels, -2)  # The code after the last state is a gap.
     places = known[codes]
     strange = np.flatnonzero(places == -1)
     if len(strange):

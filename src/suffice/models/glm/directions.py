@@ -58,10 +58,10 @@ def programme(rows: Floats, fixed: Bools) -> Separation:
         # The first is at the columns themselves, where corners are directions of few coefficients.
         turn = turn if look == 0 else _levelling(rows, focus, size)
         level = _of_length_one(rows @ turn if focus.all() else _product(rows, turn))
-        found = (programme_of_many if len(rows) > MANY else _all_at_once)(level, fixed)
-        if found is None:
+        proposal = (programme_of_many if len(rows) > MANY else _all_at_once)(level, fixed)
+        if proposal is None:
             continue
-        move, raised = found
+        move, raised = proposal
         if not raised.any():
             if look == 0:
                 continue
@@ -105,8 +105,8 @@ def _levelling(rows: Floats, focus: Bools, size: Floats) -> Floats:
 def _product(rows: Floats, turn: Floats) -> Floats:
     """Rows (n, k) times (k, r) in double-double: large numbers that cancel are what is looked at."""
     total = double_double.pair(np.zeros((len(rows), turn.shape[1])))
-    for at in range(rows.shape[1]):
-        total = double_double.add(total, np.stack(double_double.two_product(rows[:, at, None], turn[at])))
+    for column in range(rows.shape[1]):
+        total = double_double.add(total, np.stack(double_double.two_product(rows[:, column, None], turn[column])))
     return double_double.rounded(total)
 
 
@@ -221,12 +221,12 @@ def _in_place(rows: Floats, size: Floats, level: Floats, direction: Floats, stil
     from scipy import linalg
 
     wanted = [Fraction(one) for one in without_rounding(direction, size).tolist()]
-    at = np.flatnonzero(still & level.any(axis=1))
-    if not len(at):
+    candidates = np.flatnonzero(still & level.any(axis=1))
+    if not len(candidates):
         return wanted
-    triangle, order = linalg.qr(level[at].T, mode="r", pivoting=True)
+    triangle, order = linalg.qr(level[candidates].T, mode="r", pivoting=True)
     steps = np.abs(np.diagonal(triangle))
-    chosen = at[order[: int((steps > NOTHING * steps[0]).sum())]]
+    chosen = candidates[order[: int((steps > NOTHING * steps[0]).sum())]]
     bits = np.log2(size)
     solved: dict[int, list[int]] = {}
     work = 0.0
@@ -242,9 +242,9 @@ def _in_place(rows: Floats, size: Floats, level: Floats, direction: Floats, stil
         work += len(row) * len(solved) * max(one.bit_length() for one in row)
         if work > MOST_WORK:
             return None
-    found = [Fraction(0) if j in solved else one for j, one in enumerate(wanted)]
+    fixed = [Fraction(0) if j in solved else one for j, one in enumerate(wanted)]
     for column, row in solved.items():
-        rest = sum((one * found[j] for j, one in enumerate(row) if one and j not in solved), start=Fraction(0))
+        rest = sum((one * fixed[j] for j, one in enumerate(row) if one and j not in solved), start=Fraction(0))
         wanted[column] = -rest / row[column]
     return wanted
 
@@ -255,9 +255,9 @@ def _without(row: list[int], column: int, other: list[int]) -> list[int]:
         return row
     shared = math.gcd(row[column], other[column])
     mine, its = other[column] // shared, row[column] // shared
-    found = [mine * a - its * b for a, b in zip(row, other, strict=True)]
-    common = math.gcd(*found) or 1
-    return [one // common for one in found]
+    combined = [mine * a - its * b for a, b in zip(row, other, strict=True)]
+    common = math.gcd(*combined) or 1
+    return [one // common for one in combined]
 
 
 def _signs(rows: Floats, direction: list[Fraction]) -> NDArray[np.int8] | None:
@@ -268,7 +268,7 @@ def _signs(rows: Floats, direction: list[Fraction]) -> NDArray[np.int8] | None:
     near = np.array([float(one) for one in direction])
     with np.errstate(over="ignore", invalid="ignore"):
         along, size = rows @ near, np.abs(rows) @ np.abs(near)
-        found = np.sign(along)
+        signs = np.sign(along)
         # Each product may have lost a number below the least normal one, too.
         known = np.abs(along) > (len(near) + 4) * (2.0**-52 * size + 1e-300)
     known &= np.isfinite(size)
@@ -280,5 +280,5 @@ def _signs(rows: Floats, direction: list[Fraction]) -> NDArray[np.int8] | None:
     if distinct.size * max((one.bit_length() for one in whole), default=0) > MOST_WORK:
         return None
     exact = [sum(a * b for a, b in zip(_whole(one), whole, strict=True)) for one in distinct]
-    found[unsure] = np.array([(one > 0) - (one < 0) for one in exact], dtype=np.float64)[back.ravel()]
-    return found.astype(np.int8)
+    signs[unsure] = np.array([(one > 0) - (one < 0) for one in exact], dtype=np.float64)[back.ravel()]
+    return signs.astype(np.int8)

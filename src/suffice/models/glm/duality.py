@@ -44,10 +44,10 @@ def duality_gap(problem: Problem, last: Last, penalties: Penalties, best: float)
     rate, corner = (zero, zero) if laplace is None else (laplace.rate, laplace.mean)
     free = np.flatnonzero((curve == 0.0) & (rate == 0.0))
     bare = replace(problem, penalty=None, record=None)
-    found = _tangent(bare, last, free)
-    if found is None:
+    tangent = _tangent(bare, last, free)
+    if tangent is None:
         return None
-    point, value, slope = found
+    point, value, slope = tangent
     slope[free] = 0.0
     lasso = (curve == 0.0) & (rate > 0.0)
     over = np.abs(slope[lasso]) / rate[lasso]
@@ -87,8 +87,8 @@ def _tangent(bare: Problem, last: Last, free: NDArray[np.intp]) -> tuple[Floats,
 def _conjugate(slope: Floats, curve: Floats, centre: Floats, rate: Floats, corner: Floats) -> float:
     """The largest ``slope' b - R(b)``, R the sum of ``curve (b - centre)^2 / 2 + rate |b - corner|``."""
     smooth = curve > 0.0
-    found = float(slope[~smooth] @ corner[~smooth])
+    largest = float(slope[~smooth] @ corner[~smooth])
     v, q, m, r, a = (one[smooth] for one in (slope, curve, centre, rate, corner))
     above, below = m + (v - r) / q, m + (v + r) / q
     b = np.where(above > a, above, np.where(below < a, below, a))
-    return found + float((v * b - 0.5 * q * (b - m) ** 2 - r * np.abs(b - a)).sum())
+    return largest + float((v * b - 0.5 * q * (b - m) ** 2 - r * np.abs(b - a)).sum())

@@ -27,7 +27,7 @@ from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.problem import Problem
 from suffice.models.glm.separation import MOST_NUMBERS, dense_rows
-from suffice.models.glm.solve import Result, solve, told_to_stop
+from suffice.models.glm.solve import Result, Search, solve, told_to_stop
 from suffice.solvers.irls import Last
 
 Floats = NDArray[np.float64]
@@ -86,8 +86,8 @@ class EdgeRows:
     @property
     def inward(self) -> Floats:
         """Rows (e, k) that may be on the edge, with their sign."""
-        at = self.sign != 0.0
-        return np.asarray(self.sign[at, None] * self.matrix[at])
+        may_touch = self.sign != 0.0
+        return np.asarray(self.sign[may_touch, None] * self.matrix[may_touch])
 
     @property
     def weights(self) -> Floats:
@@ -167,9 +167,9 @@ def solve_rest(problem: Problem, start: Floats, control: Control, *, edged: bool
     """IRLS of the rows that separation leaves, and where it is on the edge."""
     rows = edge_rows(problem) if edged else None
     if rows is None:
-        return solve(problem, start, control, solver="irls"), None
-    found = solve_edged(rows, start, control, lambda given: solve(problem, start, given, solver="irls"))
-    return found, on_edge(rows, found.beta)
+        return solve(Search(problem, start, control), "irls"), None
+    result = solve_edged(rows, start, control, lambda given: solve(Search(problem, start, given), "irls"))
+    return result, on_edge(rows, result.beta)
 
 
 def to_the_edge(rows: EdgeRows, inside: Floats, near: Floats, control: Control) -> Outcome:

@@ -15,7 +15,6 @@ away only if some linear predictor does. Hence:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,10 @@ from suffice.engines.linear_predictor import Block
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family
 from suffice.models.glm.input import Rows
+from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Average, Largest, Problem, totals
+from suffice.models.glm.problem import Largest, Problem, deviance_of
 from suffice.models.glm.separation import MOST_NUMBERS, Separation, dense_rows, find_separation, programme
 from suffice.models.glm.solve import Result
 
@@ -75,14 +75,14 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Existence:
-    """The question for one fit; `known` says that no dispersion is estimated along with the coefficients."""
+    """The question for one fit: `mean` is that of the response, `known`: no dispersion is estimated."""
 
     problem: Problem
     design: Design
     family: Family
     link: Link
     penalties: Penalties
-    average: Average
+    mean: float
     known: bool
 
     @property
@@ -104,9 +104,9 @@ class Existence:
         if result.last.information.size != self.problem.size:
             return Separation(None)
         if self.pair in RISING:
-            found = find_separation(self.problem, self.kind, result)
-            if found.exists is not True or self.pair not in EDGED:
-                return found
+            separation = find_separation(self.problem, self.kind, result)
+            if separation.exists is not True or self.pair not in EDGED:
+                return separation
             return Separation(True if self._inside(result) else None)
         if not result.last.information.definite and not self._all_of_rank():
             return Separation(None)
@@ -161,14 +161,13 @@ class Existence:
 
     def _free_intercept(self, result: Result) -> Separation:
         """Whether the objective falls for ever as the intercept goes either way and all else stays bounded."""
-        mean = float(self.average.total) / self.average.weight
         if self.pair in SETTLED:
             return Separation(True)
         if self.pair in RISING:
-            if 0.0 < mean and (self.kind != "binomial" or mean < 1.0):
+            if 0.0 < self.mean and (self.kind != "binomial" or self.mean < 1.0):
                 return Separation(True)
             direction = np.zeros(self.design.layout.size)
-            direction[0] = 1.0 if mean > 0.0 else -1.0
+            direction[0] = 1.0 if self.mean > 0.0 else -1.0
             return Separation(False, direction)
         if self.pair in LIMITED:
             # All rows go to their limits together; the log prior is never above its value at the mode, which is 0. A
@@ -185,20 +184,20 @@ class Existence:
         """The deviance of rows at their limit: of all together, or the least; 0 where a row gains by going there."""
         gaussian = self.family.name == "gaussian"
 
-        def task(block: Block) -> Largest | Average:
+        def task(block: Block) -> Largest | float:
             weights = np.ones(block.rows) if block.weights is None else block.weights
-            at = (np.maximum(block.y, 0.0) if min_over_rows else block.y) ** 2 if gaussian else 1.0 / block.y
-            own = (weights * at)[weights > 0.0]
-            return Largest(-float(own.min(initial=np.inf))) if min_over_rows else Average(0.0, float(own.sum()))
+            deviance = (np.maximum(block.y, 0.0) if min_over_rows else block.y) ** 2 if gaussian else 1.0 / block.y
+            own = (weights * deviance)[weights > 0.0]
+            return Largest(-float(own.min(initial=np.inf))) if min_over_rows else float(own.sum())
 
-        found = self.problem.rows.reduce(task)
-        return -found.value if isinstance(found, Largest) else float(found.total)
+        total = self.problem.rows.reduce(task)
+        return -total.value if isinstance(total, Largest) else float(total)
 
     def _limited(self, result: Result) -> Separation:
         """Rows fall to a limit: attained if the point found is better than what rows at theirs leave."""
         problem = self.problem
-        law: Any = problem.law
-        deviance = totals(problem.rows, problem.layout, law, problem.whole(result.beta)).deviance
+        assert isinstance(problem.law, RowLaw)
+        deviance = deviance_of(problem.rows, problem.layout, problem.law, problem.whole(result.beta))
         if _is_less(deviance, self._limit_deviance(min_over_rows=True)) or self._inside(result):
             return Separation(True)
         if self.pair in {("gaussian", "sqrt"), ("inverse_gaussian", "inverse")} or not self._small:
@@ -231,8 +230,8 @@ class Existence:
         # Both are sums of squares of y: their difference is known to the rounding of these.
         if _is_less(deviance - within, _least_at_limits(rows, lost), float(weight @ y**2)):
             return Separation(True)
-        found = programme(_TO_ZERO[self.link.name] * rows, mean > 0.0)
-        return Separation(False, found.direction) if found.exists is False else Separation(None)
+        separation = programme(_TO_ZERO[self.link.name] * rows, mean > 0.0)
+        return Separation(False, separation.direction) if separation.exists is False else Separation(None)
 
     # -- edges -------------------------------------------------------------------------------------------------------
 

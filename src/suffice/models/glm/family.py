@@ -28,16 +28,17 @@ Bools = NDArray[np.bool_]
 class Totals:
     """What the rows add up to at the fitted means: enough for dispersion and log-likelihood.
 
-    `weight` counts rows; `deviance` and `pearson` are sums at phi = 1; `base` is the part of the log-likelihood at
-    phi = 1 that the means do not enter; `log_y` is the sum of log y where the family needs it.
+    `weight` counts rows; `deviance`, `pearson` and `value`, the log-likelihood up to a term of y, are sums at phi = 1;
+    `base` is the part of the log-likelihood at phi = 1 that the means do not enter, and `log_y` the sum of log y where
+    the family needs it: both are known of the response alone.
     """
 
     weight: float
     deviance: float
     pearson: float
-    base: float
-    log_y: float
     value: float
+    base: float = 0.0
+    log_y: float = 0.0
 
     def __add__(self, other: Totals) -> Totals:
         """Both sets of rows."""

@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from suffice.checks import choice
 from suffice.domain import Variable
-from suffice.errors import FileFormatError, OptionError, listing
+from suffice.errors import FileFormatError, OptionError
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import Penalties, read_prior
 from suffice.models.glm.registry import FAMILIES, declared, link_of
 from suffice.models.glm.response_family import ResponseFamily
-from suffice.models.glm.solve import SOLVERS
+from suffice.models.glm.solve import solver_names
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "covariance": ("expected", "observed", "robust"),
     "unknown": ("raise", "pool"),
     "collinear": ("raise", "drop"),
-    "solver": ("auto", *SOLVERS),
 }
 #: Options that do not change what is fitted.
 ANY_TIME = frozenset({"callback", "progress", "checkpoint", "max_iter", "max_seconds", "tolerance", "start"})
@@ -49,13 +49,13 @@ class FitOptions:
 
         family: in place of the one that the options name.
         """
-        said = declared(given["family"])
-        chosen = said.family if family is None else family
+        known = declared(given["family"])
+        chosen = known.family if family is None else family
         link = link_of(chosen, given["link"])
         chosen.check_options(given)
-        states = given["states"] if said.states is None else said.states
-        dispersion = given["dispersion"] if said.dispersion is None else said.dispersion
-        return cls(given, chosen, link, states, dispersion, said.size)
+        states = given["states"] if known.states is None else known.states
+        dispersion = given["dispersion"] if known.dispersion is None else known.dispersion
+        return cls(given, chosen, link, states, dispersion, known.size)
 
     # -- the response ------------------------------------------------------------------------------------------------
 
@@ -100,16 +100,15 @@ class FitOptions:
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that make no sense, whatever the data."""
-    said, states, dispersion = declared(options["family"]), options["states"], options["dispersion"]
-    for name, allowed in CHOICES.items():
-        if options[name] not in allowed:
-            raise OptionError(f"{name} is {options[name]!r}; expected one of {listing(allowed)}.")
+    known, states, dispersion = declared(options["family"]), options["states"], options["dispersion"]
+    for name, allowed in (*CHOICES.items(), ("solver", solver_names())):
+        choice(options[name], name, allowed)
     if not isinstance(options["fit_intercept"], bool):
         raise OptionError(f"fit_intercept is {options['fit_intercept']!r}; expected True or False.")
     if states is not None:
-        if not said.family.labels:
-            raise OptionError(f"states= belongs to families of labels; the {said.family.name} family has none.")
-        if said.states is not None:
+        if not known.family.labels:
+            raise OptionError(f"states= belongs to families of labels; the {known.family.name} family has none.")
+        if known.states is not None:
             raise OptionError(f"The states are given twice, in {options['family']!r} and in states=; give one of them.")
         Variable.discrete("y", states)
     if dispersion not in ("pearson", "ml") and not (is_number(dispersion) and dispersion > 0):

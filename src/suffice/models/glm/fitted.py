@@ -158,13 +158,13 @@ class GLMFitted(Coefficients):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
-        found = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _APART}
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _APART}
         lasting = self.information.lasting()
         listed = {name: list(getattr(self, name)) for name in ("dropped", "iterates")}
         return {
-            **found,
+            **plain,
             **listed,
-            **{name: None if math.isnan(found[name]) else found[name] for name in _NUMBERS},
+            **{name: None if math.isnan(plain[name]) else plain[name] for name in _NUMBERS},
             "design": self.design.to_plain(),
             "information": {name: getattr(lasting, name) for name in ("body", "cross", "levels", "root")},
             "classes": None if self.classes is None else list(self.classes),
@@ -221,11 +221,11 @@ def public_blocks(design: Design, inner: Floats, outputs: int) -> Floats:
     """A matrix (m k, m k), predictors first, in the order of the names."""
     k, places = design.size, design.places
     blocks = inner.reshape(outputs, k, outputs, k)
-    found = np.empty_like(blocks)
+    named = np.empty_like(blocks)
     for a in range(outputs):
         for b in range(outputs):
-            found[a, :, b, :][np.ix_(places, places)] = blocks[a, :, b, :]
-    return found.reshape(outputs * k, outputs * k)
+            named[a, :, b, :][np.ix_(places, places)] = blocks[a, :, b, :]
+    return named.reshape(outputs * k, outputs * k)
 
 
 _APART = {"design", "information", "specification"}

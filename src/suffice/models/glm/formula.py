@@ -74,12 +74,12 @@ def matrix_of(specification: Any, X: Any, names: Sequence[str]) -> Floats:
             raise UnknownStateError(
                 f"The rows hold a level that the fit has not seen ({strange}). Correct it, or leave the row out."
             ) from None
-    found = [name for name in built.columns if name != INTERCEPT]
-    if found != list(names):
-        raise DataError(f"The formula gives the columns {found}; the fit had {list(names)}.")
+    names_built = [name for name in built.columns if name != INTERCEPT]
+    if names_built != list(names):
+        raise DataError(f"The formula gives the columns {names_built}; the fit had {list(names)}.")
     if len(built) != len(frame):
         raise DataError(f"{len(frame) - len(built)} rows have gaps; a regression needs every value.")
-    return np.asarray(built[found].to_numpy(dtype=np.float64))
+    return np.asarray(built[names_built].to_numpy(dtype=np.float64))
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def read_matrix(X: Any, columns: Any, coding: Coding) -> tuple[Design, Table]:
     names = column_names(columns, values.shape[1])
     coding.check(names)
     if coding.categorical:
-        places = {name: at for at, name in enumerate(names)}
+        places = {name: number for number, name in enumerate(names)}
         return read_columns(names, lambda name: any_column(name, values[:, places[name]]), len(values), coding)
     reals = np.asarray(values, dtype=np.float64)
     check_finite(reals, "X")
@@ -151,7 +151,7 @@ def read_matrix(X: Any, columns: Any, coding: Coding) -> tuple[Design, Table]:
 def column_names(columns: Any, width: int) -> tuple[Hashable, ...]:
     """Names of the columns of an array or of a list of rows: those given, or x0, x1, ..."""
     if columns is None:
-        return tuple(f"x{at}" for at in range(width))
+        return tuple(f"x{number}" for number in range(width))
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if len(names) != width:
         raise DataError(f"columns= has {len(names)} names for an array of {width} columns; name every column.")
@@ -184,15 +184,15 @@ def read_columns(
     factors = [name for name in names if is_factor(column(name), coding)]
     real = [name for name in names if name not in factors]
     reals = np.empty((rows, len(real)))
-    for at, name in enumerate(real):
-        reals[:, at] = numbers(column(name), "Column")
+    for number, name in enumerate(real):
+        reals[:, number] = numbers(column(name), "Column")
     entries: dict[Hashable, Factor] = {}
     codes: list[Codes] = []
     for name in factors:
-        variable, found = factor_codes(column(name), coding.declared(name))
-        counts = np.bincount(found, minlength=variable.card)
+        variable, column_codes = factor_codes(column(name), coding.declared(name))
+        counts = np.bincount(column_codes, minlength=variable.card)
         entries[name] = _factor(variable, counts, full=not coding.constant and not entries)
-        codes.append(pooled_codes(entries[name], variable, found, "raise"))
+        codes.append(pooled_codes(entries[name], variable, column_codes, "raise"))
     return Design(coding.constant, tuple(entries.get(name, name) for name in names)), Table(reals, tuple(codes))
 
 
@@ -215,7 +215,7 @@ def _all_numbers(states: Sequence[Hashable]) -> bool:
 def _factor(variable: Variable, counts: NDArray[Any], *, full: bool) -> Factor:
     """A factor of the levels that some row holds, in their order."""
     seen = np.flatnonzero(counts > 0)
-    kept = replace(variable, states=tuple(variable.states[at] for at in seen.tolist()))
+    kept = replace(variable, states=tuple(variable.states[level] for level in seen.tolist()))
     return Factor(kept, counts[seen] / counts.sum(), full)
 
 
@@ -243,12 +243,12 @@ def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Tab
         raise DataError("New rows must be in memory: read the file with pandas or polars, piece by piece.")
     source.check_columns(names)
     reals = np.empty((source.rows, len(design.reals)))
-    for at, name in enumerate(design.reals):
-        reals[:, at] = numbers(source.column(name), "Column")
+    for number, name in enumerate(design.reals):
+        reals[:, number] = numbers(source.column(name), "Column")
     codes = []
     for factor in design.factors:
-        variable, found = factor_codes(source.column(factor.variable.name), None)
-        codes.append(pooled_codes(factor, variable, found, unknown))
+        variable, column_codes = factor_codes(source.column(factor.variable.name), None)
+        codes.append(pooled_codes(factor, variable, column_codes, unknown))
     return Table(reals, tuple(codes))
 
 
@@ -342,15 +342,15 @@ def stream_design(
     domain = Domain(asked) if asked else Domain([next(iter(inferred.values()))])
     summary = summarize_source(source, domain, tuple(counter))
     entries: dict[Hashable, Factor] = {}
-    found: dict[Hashable, Variable] = {}
+    variables: dict[Hashable, Variable] = {}
     for variable in asked:
         settled = summary.domain[variable.name]
-        found[variable.name] = settled
+        variables[variable.name] = settled
         if variable.name in inferred:
             counts = summary[Counts((variable.name,))].dense()
             entries[variable.name] = _factor(settled, counts, full=not coding.constant and not entries)
     design = Design(coding.constant, tuple(entries.get(name, name) for name in names))
-    return design, found, summary.rows
+    return design, variables, summary.rows
 
 
 def _numeric(source: Source, unsure: Sequence[Variable]) -> list[Hashable]:
@@ -358,30 +358,30 @@ def _numeric(source: Source, unsure: Sequence[Variable]) -> list[Hashable]:
 
     A first batch may be empty, or hold gaps alone; a column that shows none to the end counts as numbers.
     """
-    found, open_names = {v.name: True for v in unsure}, {v.name for v in unsure}
+    numeric, open_names = {v.name: True for v in unsure}, {v.name for v in unsure}
     for batch in source.batches(Domain(unsure)) if unsure else ():
         for name in [name for name in open_names if batch.domain[name].states]:
-            found[name] = _all_numbers(batch.domain[name].states)
+            numeric[name] = _all_numbers(batch.domain[name].states)
             open_names.remove(name)
         if not open_names:
             break
-    return [name for name, numbers in found.items() if numbers]
+    return [name for name, numbers in numeric.items() if numbers]
 
 
 def batch_table(batch: Batch, design: Design) -> Table:
     """The explanatory columns of a batch; a gap is an error."""
     reals = np.empty((batch.rows, len(design.reals)))
-    for at, name in enumerate(design.reals):
-        reals[:, at] = batch.reals[batch.real.index(name)]
-        check_finite(reals[:, at], f"Column {name!r}", batch.start)
+    for number, name in enumerate(design.reals):
+        reals[:, number] = batch.reals[batch.real.index(name)]
+        check_finite(reals[:, number], f"Column {name!r}", batch.start)
     codes = []
     for factor in design.factors:
         name = factor.variable.name
-        found = batch.codes[batch.discrete.index(name)]
-        if (found == batch.domain[name].card).any():
-            row = int(np.argmax(found == batch.domain[name].card))
+        column_codes = batch.codes[batch.discrete.index(name)]
+        if (column_codes == batch.domain[name].card).any():
+            row = int(np.argmax(column_codes == batch.domain[name].card))
             raise MissingValueError(f"Column {name!r} has a gap (row {batch.start + row}); fill it or leave it out.")
-        codes.append(pooled_codes(factor, batch.domain[name], found, "raise"))
+        codes.append(pooled_codes(factor, batch.domain[name], column_codes, "raise"))
     return Table(reals, tuple(codes))
 
 

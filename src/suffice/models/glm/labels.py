@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import Block
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
-from suffice.models.glm.certificate import measured
+from suffice.models.glm.certificate import nothing_left
 from suffice.models.glm.covariances import label_sandwich
 from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.fit_options import FitOptions
@@ -19,17 +19,17 @@ from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Average, Problem
-from suffice.models.glm.rank import checked_average, column_rank
+from suffice.models.glm.problem import Problem
+from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
 from suffice.models.glm.rows import RegressionData
-from suffice.models.glm.separation import Separation, find_separation
+from suffice.models.glm.separation import IN_PLACE, Separation, find_separation, is_small, moved_by, separates
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.models.glm.solve import Result
-from suffice.solvers.information import Information
 from suffice.solvers.irls import irls
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 class SoftmaxRegression(IteratedRegression):
@@ -44,8 +44,8 @@ class SoftmaxRegression(IteratedRegression):
             raise EstimateError(
                 "The prior on coefficients and variance is for a Gaussian response; use Normal(variance=)"
             )
-        self.average = checked_average(data.blocks, GaussianFamily())
-        self.shares = _shares(data.blocks, len(data.classes))
+        self.sums = checked_sums(data.blocks)
+        self.counts = label_counts(data.blocks, len(data.classes))
 
     def problem(self) -> Problem:
         """What solvers see."""
@@ -58,7 +58,7 @@ class SoftmaxRegression(IteratedRegression):
             return problem, ()
         design, flat = self.data.design, RowLaw(GaussianFamily(), Identity())
         one = replace(problem, law=flat, outputs=1)
-        rank = column_rank(one, design, flat, self.average, self.options.given["collinear"])
+        rank = column_rank(one, design, flat, self.sums.mean, self.options.given["collinear"])
         self.notes += rank.notes
         if not rank.dropped:
             return problem, ()
@@ -78,27 +78,40 @@ class SoftmaxRegression(IteratedRegression):
         inner = np.ascontiguousarray(self.data.design.internal(given).T).ravel()
         return inner if problem.kept is None else inner[problem.kept]
 
-    def separation(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
+    def separation(self, problem: Problem, result: Result) -> Separation:
         """By a linear programme; with a prior only intercepts without one run away."""
         if self.penalties.any:
-            return result, _kept_in_place(problem, self.penalties, self.shares.total)
-        return result, find_separation(problem, "labels", result)
+            return _kept_in_place(problem, self.penalties, self.counts)
+        return find_separation(problem, "labels", result)
+
+    def left_by(self, problem: Problem, decided: Bools) -> Problem | None:
+        """Rows whose label is decided have no weight."""
+        assert isinstance(problem.rows, Rows)
+        block = problem.rows.block
+        rest = np.where(decided, 0.0, np.ones(block.rows) if block.weights is None else block.weights)
+        return replace(problem.on(replace(block, weights=rest)), rooted=False) if rest.any() else None
 
     def limit(self, problem: Problem, result: Result, separation: Separation, start: Floats) -> tuple[Problem, Result]:
         """Rows whose label the direction decides leave the fit of the others."""
-        rows = self.data.blocks
-        if separation.decided is None or not isinstance(rows, Rows):
+        if separation.decided is None:
             return problem, result
-        block = rows.block
-        weights = np.ones(block.rows) if block.weights is None else block.weights
-        rest = np.where(separation.decided, 0.0, weights)
-        if not rest.any():
-            zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
-            last = replace(result.last, beta=zero, value=0.0, gradient=zero, information=none)
-            return problem, replace(result, beta=zero, last=last)
-        reduced = replace(problem.on(replace(block, weights=rest)), rooted=False)
-        zero = np.zeros(problem.size)
-        return reduced, measured(reduced, self.run_solver(reduced, zero, "irls", warm=False))
+        reduced = self.left_by(problem, separation.decided)
+        if reduced is None:
+            none = nothing_left(problem)
+            return problem, replace(result, beta=none.beta, last=none.last, later=None)
+        return reduced, self.run_solver(reduced, np.zeros(problem.size), "irls", warm=False)
+
+    def separates(self, problem: Problem, direction: Floats) -> bool:
+        """Whether no row loses against another label."""
+        return separates(problem, "labels", direction)
+
+    def decided(self, problem: Problem, direction: Floats) -> Bools | None:
+        """Rows of which all other labels have lost."""
+        if self.penalties.any or not is_small(problem, problem.outputs):
+            return None
+        along = moved_by(problem, direction)
+        along = np.column_stack((along, np.zeros(len(along))))
+        return np.asarray((along >= along.max(axis=1, keepdims=True) - IN_PLACE).sum(axis=1) == 1)
 
     def fitted(self, ended: Ended) -> GLMFitted:
         """A column of `beta` for each class but the reference."""
@@ -110,13 +123,25 @@ class SoftmaxRegression(IteratedRegression):
             **self.shared_figures(ended),
             beta=data.design.public(beta),
             deviance=-2.0 * self.likelihood(ended),
-            null_deviance=-2.0 * _null_of_labels(problem, self.shares, data.blocks),
+            null_deviance=-2.0 * self._null(problem),
             df_resid=data.weight * self.outputs - free,
             n_params=free,
             reference=data.reference,
             sandwich=label_sandwich(data, beta, result.last.information, ended.dropped) if robust else None,
             iterates=tuple(problem.shaped(problem.whole(one)) for one in result.iterates),
         )
+
+    def _null(self, problem: Problem) -> float:
+        """Log-likelihood of the intercepts alone (and the offset); without an intercept that of no effects."""
+        counts, constant, none = self.counts, problem.layout.constant, np.zeros(problem.width)
+        if constant and not self.data.has_offset:
+            seen = counts[counts > 0.0]
+            return float(seen @ np.log(seen / counts.sum()))
+        bare = replace(problem, rows=self.data.blocks, penalty=None, kept=None, fixed=None, record=None, rooted=False)
+        if not constant:
+            return float(bare.objective(none)[0])
+        alone = bare.holding(np.arange(self.outputs) * problem.layout.size, none)
+        return float(irls(alone.evaluate, np.zeros(self.outputs), Control(tolerance=1e-9)).outcome.state.objective)
 
 
 def _kept_in_place(problem: Problem, penalties: Penalties, counts: Floats) -> Separation:
@@ -140,25 +165,10 @@ def _kept_in_place(problem: Problem, penalties: Penalties, counts: Floats) -> Se
     return Separation(False, direction.ravel())
 
 
-def _shares(rows: Rows | StreamRows, classes: int) -> Average:
-    """Whether there is an offset, and the weight of each label (K,)."""
+def label_counts(rows: Rows | StreamRows, classes: int) -> Floats:
+    """The weight of each label (K,)."""
 
-    def task(block: Block) -> Average:
-        counts = np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64)
-        return Average(float(block.offset is not None), counts)
+    def task(block: Block) -> Floats:
+        return np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64)
 
     return rows.reduce(task)
-
-
-def _null_of_labels(problem: Problem, found: Average, rows: Rows | StreamRows) -> float:
-    """Log-likelihood of the intercepts alone (and the offset); without an intercept that of no effects."""
-    classes, constant = len(found.total), problem.layout.constant
-    if constant and found.weight == 0.0:
-        seen = found.total[found.total > 0.0]
-        return float(seen @ np.log(seen / found.total.sum()))
-    bare = replace(problem, rows=rows, penalty=None, kept=None, fixed=None, record=None, rooted=False)
-    none = np.zeros(problem.width)
-    if not constant:
-        return float(bare.objective(none)[0])
-    alone = bare.holding(np.arange(classes - 1) * problem.layout.size, none)
-    return float(irls(alone.evaluate, np.zeros(classes - 1), Control(tolerance=1e-9)).outcome.state.objective)

@@ -25,7 +25,7 @@ from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.links import find_link
 from suffice.models.glm.priors import ahead_of
-from suffice.models.glm.problem import totals
+from suffice.models.glm.problem import deviance_of
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.records import fields_of
@@ -119,18 +119,18 @@ class MatchedRows:
     @classmethod
     def from_plain(cls, plain: Any, shape: tuple[int, ...]) -> MatchedRows:
         """Rebuild from plain data; arrays of another shape are an error."""
-        found = cls()
+        rows = cls()
         if plain is None:
-            return found
+            return rows
         arrays = {name: plain[name] for name in ("observed", "expected", "pull", "likelihood")}
         for name, array in arrays.items():
             if array is None and name in ("pull", "likelihood"):
                 continue
             if not (isinstance(array, np.ndarray) and array.shape == shape and array.dtype == np.float64):
                 raise FileFormatError(f"The file has {name} moments that do not fit {shape[0]} coefficients.")
-        found._likelihood = arrays.pop("likelihood")
-        found._pairs = Pairs(**arrays)
-        return found
+        rows._likelihood = arrays.pop("likelihood")
+        rows._pairs = Pairs(**arrays)
+        return rows
 
 
 def _is_canonical(family: str, link: str) -> bool:
@@ -170,12 +170,12 @@ def _sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Floats]:
     sides = _of_rows(data, fitted, beta)
 
     def task(block: Block) -> Floats:
-        found = np.zeros((2, m, layout.size))
+        totals = np.zeros((2, m, layout.size))
         for part in layout.parts(block):
-            for place, side in enumerate(sides(part)):
+            for number, side in enumerate(sides(part)):
                 values = weighted(side, part.weights)
-                found[place] += [transpose_product(layout, part, np.ascontiguousarray(one)) for one in values.T]
-        return found
+                totals[number] += [transpose_product(layout, part, np.ascontiguousarray(one)) for one in values.T]
+        return totals
 
     both = np.asarray(data.blocks.reduce(task))
     return design.public(both[0].T), design.public(both[1].T)
@@ -233,10 +233,10 @@ def _moves(layout: Any, part: Block, direction: Floats | None) -> NDArray[np.boo
 
 def _check_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> None:
     """The rows are those of the fit, or that is an error: arrays and files may have been written to."""
-    found = totals(data.blocks, fitted.design.layout, fitted.row_law(), beta).deviance
+    deviance = deviance_of(data.blocks, fitted.design.layout, fitted.row_law(), beta)
     if math.isnan(fitted.deviance):
         return
-    if not abs(found - fitted.deviance) <= CHANGED * max(abs(fitted.deviance), 1e-300):
+    if not abs(deviance - fitted.deviance) <= CHANGED * max(abs(fitted.deviance), 1e-300):
         raise EstimateError(
             "The rows have changed since the fit, so that what they hold cannot be compared with what it expects. Fit "
             "again, or read matched_statistics before the arrays are written to."
@@ -253,16 +253,16 @@ def _ordinal_sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Flo
     theta, beta = whole[:held], whole[held:]
 
     def task(block: Block) -> Floats:
-        found = np.zeros((2, problem.width))
+        totals = np.zeros((2, problem.width))
         for part in problem.layout.parts(block):
             ends = problem.ends(part, theta, beta)
             _, (up, low), _ = problem._cumulative(ends.upper, ends.lower)
             up, low = weighted(up, part.weights), weighted(low, part.weights)
             none = np.zeros_like(up)
             above, below = problem._pulled(part, ends, up, none), problem._pulled(part, ends, none, low)
-            found[0] += np.concatenate((above[:held], below[held:]))
-            found[1] -= np.concatenate((below[:held], above[held:]))
-        return found
+            totals[0] += np.concatenate((above[:held], below[held:]))
+            totals[1] -= np.concatenate((below[:held], above[held:]))
+        return totals
 
     both = np.asarray(data.blocks.reduce(task))
     return parameters.public(both[0])[:, None], parameters.public(both[1])[:, None]
@@ -284,14 +284,14 @@ def prior_pull(options: FitOptions, fitted: GLMFitted, slope: Floats) -> Floats 
     phi = fitted.dispersion if fitted.free_dispersion else 1.0
     inner = np.asarray(fitted.parameters.internal(fitted.values)).T.ravel()
     left = np.asarray(fitted.parameters.internal(slope)).T.ravel() / phi
-    found = np.zeros_like(inner)
+    pull = np.zeros_like(inner)
     if penalties.conjugate is not None:
         own = penalties.conjugate
-        found -= fitted.design.internal(own.strength) * (inner - fitted.design.internal(own.mean)) / phi
+        pull -= fitted.design.internal(own.strength) * (inner - fitted.design.internal(own.mean)) / phi
     for penalty in (penalties.gaussian, penalties.laplace):
         if penalty is not None:
-            found += pull_of(penalty, inner, left + found)
-    return phi * np.asarray(fitted.parameters.public(found.reshape(m, -1).T))
+            pull += pull_of(penalty, inner, left + pull)
+    return phi * np.asarray(fitted.parameters.public(pull.reshape(m, -1).T))
 
 
 def _pull_of_vectors(options: FitOptions, fitted: GLMFitted) -> Floats:

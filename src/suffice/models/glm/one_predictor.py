@@ -1,4 +1,4 @@
-"""A regression with a single linear predictor: start, solver, dispersion and size, existence, certificate."""
+"""The search for the coefficients of a single linear predictor: start, solver, dispersion and size, existence."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
 from suffice.families.base import as_numbers
-from suffice.fitting.report import Certificate
-from suffice.models.glm.certificate import CONCAVE, Known, bent_by_dispersion, measured, rounding_of
+from suffice.models.glm.certificate import CONCAVE, nothing_left
 from suffice.models.glm.covariances import RowEnd, null_deviance
 from suffice.models.glm.edge import OnEdge, edge_rows, on_edge, solve_edged, solve_rest
 from suffice.models.glm.existence import EDGED, RISING, Existence
@@ -22,12 +21,17 @@ from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw, StartLaw
 from suffice.models.glm.problem import Problem, totals
-from suffice.models.glm.rank import checked_average, column_rank
+from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.sample import some_rows
-from suffice.models.glm.separation import STILL, Separation, newton_step, share_of_slopes
-from suffice.models.glm.size import POISSON, RUNNING_SIZE, at_rounding, best_size
+from suffice.models.glm.separation import (
+    STILL,
+    Separation,
+    newton_step,
+    share_of_slopes,
+)
+from suffice.models.glm.size import POISSON, at_rounding, best_size
 from suffice.models.glm.solve import Result, choose, joined, refuse_spread, told_to_stop
 from suffice.models.glm.squares import (
     PERFECTLY,
@@ -38,16 +42,16 @@ from suffice.models.glm.squares import (
     rounding_of_y,
     solve_squares,
 )
-from suffice.solvers.information import Information, LaterInformation
 from suffice.solvers.irls import Last
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 #: Rounds of coefficients and dispersion, each given the other.
 ROUNDS = 100
 
 
-class OnePredictor(IteratedRegression):
+class PredictorSearch(IteratedRegression):
     """A regression with a single linear predictor.
 
     Coefficients are found together with a dispersion that is estimated beside a prior, and in turn with the size of a
@@ -60,8 +64,8 @@ class OnePredictor(IteratedRegression):
         super().__init__(options, data, factory)
         self.rows, self.design, self.link = data.blocks, data.design, options.link
         self.family = options.one_family
-        self.average = checked_average(data.blocks, self.family)
-        self.doubtful = self.perfect = False
+        self.sums = checked_sums(data.blocks, self.family)
+        self.doubtful = False
         self.squares: Squares | None = None
         self.edge: OnEdge | None = None
 
@@ -73,7 +77,7 @@ class OnePredictor(IteratedRegression):
     @property
     def weight(self) -> float:
         """How many rows the rows stand for, trials counted each."""
-        return self.average.weight
+        return self.sums.weight
 
     @property
     def dispersion(self) -> float | None:
@@ -102,7 +106,7 @@ class OnePredictor(IteratedRegression):
             return zero
         if self.options.given["keep_iterates"] and math.isfinite(problem.objective(zero)[0]):
             return zero
-        mean = float(self.average.total) / self.average.weight
+        mean = self.sums.mean
         some = some_rows(problem)[0] if self.warm else None
         for candidate in (self._least_squares(some or problem, mean), self._flat(mean, zero)):
             if candidate is not None and math.isfinite(problem.objective(candidate)[0]):
@@ -122,9 +126,9 @@ class OnePredictor(IteratedRegression):
     def _flat(self, mean: float, zero: Floats) -> Floats | None:
         if not self.design.constant or not mean > 0.0:
             return None
-        found = zero.copy()
-        found[0] = float(self.link.eta(np.array([mean]))[0])
-        return found
+        flat = zero.copy()
+        flat[0] = float(self.link.eta(np.array([mean]))[0])
+        return flat
 
     # -- solve -------------------------------------------------------------------------------------------------------
 
@@ -138,22 +142,22 @@ class OnePredictor(IteratedRegression):
         return self._with_shape(problem, joined(before, self.step(problem, before.beta)))
 
     def _with_shape(self, problem: Problem, result: Result) -> tuple[Problem, Result]:
-        problem, result = self._with_dispersion(*self._with_size(problem, result))
-        if (
-            self.squares is not None
-        ):  # Double-double sums are measured by themselves: rows in float64 would lose digits.
-            return problem, result
-        return problem, measured(problem, result)
+        return self._with_dispersion(*self._with_size(problem, result))
 
     @property
     def inside(self) -> bool:
-        """Whether the information of the rows says what is left."""
+        """Whether the information of the rows says what is left: not of double-double sums, nor on an edge."""
         return self.squares is None and self.edge is None
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Family and link by name."""
+        return self.family.name, self.link.name
 
     @property
     def _edged(self) -> bool:
         """Whether the best means may be on the edge of what the link allows."""
-        return (self.family.name, self.link.name) in EDGED and self.penalties.laplace is None
+        return self.pair in EDGED and self.penalties.laplace is None
 
     def step(self, problem: Problem, start: Floats) -> Result:
         """One run of the solver asked for, which goes to the edge of the link's range where that is best."""
@@ -204,23 +208,23 @@ class OnePredictor(IteratedRegression):
         """The dispersion by deviance, 0 where the fit is perfect, or the one that is known."""
         if self.dispersion is not None:
             return self.dispersion
-        least = least_spread(self.family, self.rows)
-        found = refuse_spread("The deviance", sums.deviance) / sums.weight
-        return found if found > least else 0.0
+        least = least_spread(self.family, self.sums)
+        spread = refuse_spread("The deviance", sums.deviance) / sums.weight
+        return spread if spread > least else 0.0
 
     def _by_squares(self, problem: Problem) -> tuple[Problem, Result] | None:
         """Least squares in closed form, for a Gaussian response of which no other solver is asked; else None."""
-        if not (self.warm and (self.family.name, self.link.name) == ("gaussian", "identity")):
+        if not (self.warm and self.pair == ("gaussian", "identity")):
             return None
         squares = read_squares(problem)
         solved = None if squares is None else solve_squares(squares)
-        if solved is None:
+        if squares is None or solved is None:
             return None
         result, left = solved
-        self.squares, self.perfect = squares, not left > 0.0 and self.dispersion is None
-        if self.perfect:
+        self.squares = squares
+        if squares.perfect and self.dispersion is None:
             self.notes.append(PERFECTLY)
-        phi = max(left, rounding_of_y(self.rows)) if self.dispersion is None else self.dispersion
+        phi = max(left, rounding_of_y(self.sums)) if self.dispersion is None else self.dispersion
         last = replace(result.last, value=result.last.value / phi, information=result.last.information.times(1.0 / phi))
         return replace(problem, phi=phi), replace(result, last=last)
 
@@ -228,7 +232,7 @@ class OnePredictor(IteratedRegression):
         """Find columns that say the same; choose the exact root where columns nearly do."""
         if self.penalties.any:
             return problem, ()
-        rank = column_rank(problem, self.design, self.law, self.average, self.options.given["collinear"])
+        rank = column_rank(problem, self.design, self.law, self.sums.mean, self.options.given["collinear"])
         self.notes += rank.notes
         self.doubtful = rank.doubtful
         if not rank.dropped:
@@ -267,11 +271,11 @@ class OnePredictor(IteratedRegression):
                 break
             # At the limit the search begins anew: the coefficients of Poisson counts may yet have a finite size.
             begin = first if family.size >= POISSON else family
-            found = best_size(self.rows, problem.layout, self.link, problem.whole(result.beta), begin)
-            if found.size == family.size:
+            better = best_size(self.rows, problem.layout, self.link, problem.whole(result.beta), begin)
+            if better.size == family.size:
                 break
-            moved = abs(math.log(found.size / family.size))
-            self.family = found
+            moved = abs(math.log(better.size / family.size))
+            self.family = better
             problem = replace(problem, law=self.law)
             result = self.step(problem, result.beta)
             if moved < 1e-10 or at_rounding(moved, before):
@@ -279,95 +283,97 @@ class OnePredictor(IteratedRegression):
             before = moved
         return problem, result
 
-    @property
-    def _size_runs(self) -> bool:
-        """Whether the likelihood rises with the size of a negative binomial law for ever."""
-        family = self.family
-        return self.options.free_size and isinstance(family, NegativeBinomialFamily) and family.size >= POISSON
-
     # -- existence ---------------------------------------------------------------------------------------------------
 
-    def separation(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
-        """Whether the maximum is attained: inside, or on the edge of what the link allows."""
-        result, separation = self._settled(problem, result)
-        if separation.exists is None and self._edged and (rows := edge_rows(problem)) is not None:
-            self.edge = on_edge(rows, result.beta)
-            if self.edge is not None and (self.family.name, self.link.name) in CONCAVE and not self.options.free_size:
-                separation = Separation(False)
+    def settled(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
+        """Whether the maximum is attained. What the information of some rows cannot tell, that of all does."""
+        separation = self.separation(problem, result)
+        if separation.exists is None and self._by_some(problem, result):
+            if told_to_stop(result):
+                result = replace(
+                    result, last=Last(result.beta, *problem.evaluate(result.beta)), later=None, origin=None
+                )
+            else:
+                more = self.run_solver(problem, result.beta, "irls", warm=False)
+                result = replace(joined(result, more), method=f"{result.method}, then IRLS")
+            separation = self.separation(problem, result)
+        if separation.exists is not True and separation.direction is None:
+            self.edge = self._edge_at(problem, result.beta)
         return result, separation
 
-    def _settled(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
-        """Whether it is attained inside. What the information of some rows cannot tell, that of all does."""
+    def separation(self, problem: Problem, result: Result) -> Separation:
+        """Whether the maximum is attained: inside, or on the edge of what the link allows."""
         asked = self._question(problem)
-        if result.origin is not None and asked.pair in RISING and problem.size and not self.penalties.any:
-            step = newton_step(problem, result)
-            share = share_of_slopes(problem, asked.kind, result.beta, step, result.origin)
-            if result.stands * share <= STILL and asked.pair not in EDGED:
-                return result, Separation(True)
-            if told_to_stop(result):
-                last = Last(result.beta, *problem.evaluate(result.beta))
-                result = replace(result, last=last, later=None)
-                return result, asked.answer(result)
-            more = measured(problem, self.run_solver(problem, result.beta, "irls", warm=False))
-            result = replace(joined(result, more), method=f"{result.method}, then IRLS")
-        return result, asked.answer(result)
+        if self._by_some(problem, result):
+            share = share_of_slopes(problem, asked.kind, result.beta, newton_step(problem, result), result.origin)
+            return Separation(True if result.stands * share <= STILL and asked.pair not in EDGED else None)
+        separation = asked.answer(result)
+        if separation.exists is None and asked.pair in CONCAVE and not self.options.free_size:
+            return separation if self._edge_at(problem, result.beta) is None else Separation(False)
+        return separation
+
+    def _by_some(self, problem: Problem, result: Result) -> bool:
+        """Whether the information of some rows is asked for a separating direction."""
+        return result.origin is not None and self.pair in RISING and problem.size > 0 and not self.penalties.any
+
+    def _edge_at(self, problem: Problem, beta: Floats) -> OnEdge | None:
+        """The edge of what the link allows, where a point is on it."""
+        rows = edge_rows(problem) if self._edged else None
+        return None if rows is None else on_edge(rows, beta)
 
     def _question(self, problem: Problem) -> Existence:
         known = not self.family.free_dispersion or self.dispersion is not None
-        return Existence(problem, self.design, self.family, self.link, self.penalties, self.average, known)
+        assert isinstance(problem.law, RowLaw)
+        return Existence(problem, self.design, problem.law.family, self.link, self.penalties, self.sums.mean, known)
+
+    def left_by(self, problem: Problem, decided: Bools) -> Problem | None:
+        """Rows that are decided may have any linear predictor, which is why they must not be there at all."""
+        assert isinstance(problem.rows, Rows)
+        block, left = problem.rows.block, ~decided
+        if not left.any() or (block.weights is not None and not block.weights[left].any()):
+            return None
+        return replace(problem.on(block.chosen(np.flatnonzero(left))), rooted=False)
 
     def limit(self, problem: Problem, result: Result, separation: Separation, start: Floats) -> tuple[Problem, Result]:
-        """The law that the likelihood runs to: rows that the direction decides leave the fit of the others."""
-        if separation.decided is None or not isinstance(self.rows, Rows):
+        """The distribution that the likelihood runs to: rows that the direction decides leave the fit of the others."""
+        if separation.decided is None:
             return problem, result
-        block, left = self.rows.block, ~separation.decided
-        # Rows that are decided may have any linear predictor, which is why they must not be there at all.
-        reduced = problem.on(block.chosen(np.flatnonzero(left)))
-        if left.any() and (block.weights is None or block.weights[left].any()):
-            reduced = replace(reduced, rooted=False)
-            zero = np.zeros(problem.size)
-            begin = zero if math.isfinite(reduced.objective(zero)[0]) else result.beta
-            found, self.edge = solve_rest(reduced, begin, self.control, edged=self._edged)
-            result = measured(reduced, found)
-        else:
-            zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
-            result = replace(result, beta=zero, last=replace(result.last, beta=zero, gradient=zero, information=none))
-        return reduced, result
+        reduced = self.left_by(problem, separation.decided)
+        if reduced is None:
+            none = nothing_left(problem)
+            rows = self.data.blocks.block.chosen(slice(0, 0)) if isinstance(self.data.blocks, Rows) else None
+            problem = problem if rows is None else problem.on(rows)
+            return problem, replace(result, beta=none.beta, last=none.last, later=None)
+        zero = np.zeros(problem.size)
+        begin = zero if math.isfinite(reduced.objective(zero)[0]) else result.beta
+        rest, self.edge = solve_rest(reduced, begin, self.control, edged=self._edged)
+        return reduced, rest
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
-    def at_rest(self, ended: Ended) -> Ended:
-        """With deviance, Pearson's statistic and the rest at the result."""
-        problem, separation = ended.problem, ended.separation
-        beta = problem.whole(ended.result.beta)
-        sums = totals(problem.rows, problem.layout, self.law, beta)
-        if separation.exists is False and separation.decided is not None:
-            whole = totals(self.rows, problem.layout, self.law, np.zeros_like(beta))
-            sums = replace(sums, base=whole.base, log_y=whole.log_y)
-        sums = replace(sums, weight=self.weight)
-        if self.squares is not None:
-            least = self.weight * rounding_of_y(self.rows) if self.perfect else 0.0
-            left = max(self.squares.left(ended.result.beta), least)
-            sums = replace(sums, deviance=left, pearson=left)
-        return replace(ended, sums=sums)
-
     def fitted(self, ended: Ended) -> GLMFitted:
         """The coefficients with their information at the dispersion that is reported."""
-        problem, sums, free = ended.problem, ended.sums, self.family.free_dispersion
-        assert sums is not None
+        problem, free, known = ended.problem, self.family.free_dispersion, self.dispersion
+        beta = problem.whole(ended.result.beta)
+        sums = replace(totals(problem.rows, problem.layout, self.law, beta), weight=self.weight)
+        if self.squares is not None:
+            left = self._left(self.squares, ended.result.beta)
+            sums = replace(sums, deviance=left, pearson=left)
         ml = self.family.ml_dispersion(sums) if free else 1.0
         dispersion = self._dispersion(sums, ml, problem)
-        if free and not self._dispersion_of_values(problem, ml) > 0.0:
+        if free and not (known or (problem.phi if self.penalties.any else ml)) > 0.0:
             raise no_dispersion()
-        if self._size_runs:
-            self.notes.append("the size of the negative binomial law runs to infinity: the counts are Poisson")
-        information = self._information(ended)
+        size = self.family.size if isinstance(self.family, NegativeBinomialFamily) else None
+        if self._size_runs(size):
+            self.notes.append("the size of the negative binomial distribution runs to infinity: the counts are Poisson")
+        if self.edge is not None:
+            self.notes.append(f"the {' and the '.join(self.edge.words)}: there are no standard errors")
+        # The theory of errors is about points inside.
+        information = ended.result.information if self.edge is None else nothing_left(problem).last.information
         if free and not self.penalties.any:
             information = information.times(problem.phi / dispersion)
-        beta = problem.whole(ended.result.beta)
-        size = self.family.size if isinstance(self.family, NegativeBinomialFamily) else None
         coefficients = len(beta) - len(ended.dropped)
-        estimated = int(free and self.dispersion is None) + int(self.options.free_size)
+        estimated = int(free and known is None) + int(self.options.free_size)
         end = RowEnd(self.data, self.law, beta, information, dispersion, ended.dropped)
         return GLMFitted(
             **{**self.shared_figures(ended), "information": information},
@@ -376,7 +382,7 @@ class OnePredictor(IteratedRegression):
             ml_dispersion=ml,
             size=size,
             deviance=sums.deviance,
-            null_deviance=null_deviance(end, self.average),
+            null_deviance=null_deviance(end, self.sums.mean),
             pearson=sums.pearson,
             df_resid=self.data.weight - coefficients,
             n_params=coefficients + estimated,
@@ -386,68 +392,14 @@ class OnePredictor(IteratedRegression):
             ),
         )
 
-    def _information(self, ended: Ended) -> Information:
-        """That of the objective at the result; none on an edge, as the theory of errors is about points inside."""
-        size = ended.problem.size
-        if self.edge is not None:
-            self.notes.append(f"the {' and the '.join(self.edge.words)}: there are no standard errors")
-        if ended.result.later is not None:
-            return LaterInformation(ended.result.later, size)
-        return ended.result.last.information if self.edge is None else Information(np.zeros((size, size)))
+    def _left(self, squares: Squares, beta: Floats) -> float:
+        """The sum of squares that coefficients leave, of a perfect fit no less than the rounding of the response."""
+        perfect = squares.perfect and self.dispersion is None
+        return max(squares.left(beta), self.weight * rounding_of_y(self.sums) if perfect else 0.0)
 
-    def _dispersion_of_values(self, problem: Problem, ml: float) -> float:
-        """The dispersion at which the log-likelihood is reported: the known one, that beside a prior, or the best."""
-        if self.dispersion is not None:
-            return self.dispersion
-        return problem.phi if self.penalties.any and self.family.free_dispersion else ml
-
-    def values(self, ended: Ended, fitted: GLMFitted) -> tuple[float, float]:
-        """Log-likelihood at the dispersion of the largest one unless that is known, and less the prior."""
-        assert ended.sums is not None
-        phi = self._dispersion_of_values(ended.problem, fitted.ml_dispersion)
-        value = self.family.log_likelihood(ended.sums, phi) + self.data.constant
-        return value, value - self.log_prior(ended.problem.whole(ended.result.beta))
-
-    # -- the judgement -----------------------------------------------------------------------------------------------
-
-    def certificate(self, ended: Ended, fitted: GLMFitted) -> Certificate:
-        """By double-double sums, by multipliers on the edge, or by slope and information."""
-        if self.squares is not None:
-            return self.squares.certificate(ended.result.beta, self.dispersion, perfect=self.perfect)
-        exists = ended.separation.exists
-        if self.edge is not None:
-            left = self.edge.left / self.weight if (self.family.name, self.link.name) in CONCAVE else None
-            return Certificate(self.edge.gap, left, False, True, exists, self.edge.words if exists is False else ())
-        measured_here = super().certificate(ended, fitted)
-        if self._size_runs:
-            return Certificate(measured_here.moment_gap, exists=False, directions=(RUNNING_SIZE,))
-        return measured_here
-
-    def known(self, ended: Ended, fitted: GLMFitted) -> Known:
-        """Concavity, the best possible value, and a dispersion that is estimated along."""
-        sums, phi = ended.sums, ended.problem.phi
-        assert sums is not None
-        elsewhere = not (self.family.log_concave or (self.family.name, self.link.name) in CONCAVE)
-        concave = not elsewhere and not self.options.free_size and ended.problem.kept is None
-        bends = self.family.free_dispersion and self.penalties.any and self.dispersion is None
-        return Known(
-            concave,
-            (sums.value + 0.5 * sums.deviance) / phi,
-            self._left(ended.problem, fitted.ml_dispersion),
-            bent_by_dispersion(self.family, sums, phi) if bends else 0.0,
-            elsewhere,
-        )
-
-    def _left(self, problem: Problem, ml: float) -> float:
-        """What the objective of the problem is yet to be divided by: a dispersion that is estimated without a prior."""
-        free = self.family.free_dispersion and not self.penalties.any and self.dispersion is None
-        return ml / problem.phi if free else 1.0
-
-    def rounding(self, ended: Ended, fitted: GLMFitted) -> float:
-        """In units of the dispersion; multipliers on the edge have their own."""
-        return (
-            0.0 if self.edge is not None else rounding_of(ended.result, self._left(ended.problem, fitted.ml_dispersion))
-        )
+    def _size_runs(self, size: float | None) -> bool:
+        """Whether the likelihood rises with the size of a negative binomial distribution for ever."""
+        return self.options.free_size and size is not None and size >= POISSON
 
     def _dispersion(self, sums: Totals, ml: float, problem: Problem) -> float:
         if not self.family.free_dispersion:
@@ -464,7 +416,7 @@ class OnePredictor(IteratedRegression):
                 f"There are {sums.weight:g} rows for {problem.size} coefficients, so that none are left for Pearson's "
                 "estimate of the dispersion. Leave columns out, give a prior, or set dispersion= to a number."
             )
-        found = refuse_spread("Pearson's statistic", sums.pearson) / left
-        if not found > 0.0:
+        dispersion = refuse_spread("Pearson's statistic", sums.pearson) / left
+        if not dispersion > 0.0:
             raise no_dispersion()
-        return found
+        return dispersion

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +19,7 @@ from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.problem import totals
+from suffice.models.glm.problem import response_sums, totals
 from suffice.models.glm.regression import Factory, Regression
 from suffice.models.glm.rows import RegressionData
 from suffice.solvers.information import Information
@@ -84,7 +86,9 @@ class OnePass(Regression):
         return Found(fitted, "stochastic gradient ascent", self.options.estimate, outcome)
 
     def _sums(self, theta: Floats) -> Totals:
-        return totals(self.data.blocks, self.data.design.layout, self.law, theta)
+        alone = response_sums(self.data.blocks, self.law.family)
+        sums = totals(self.data.blocks, self.data.design.layout, self.law, theta)
+        return replace(sums, base=alone.base, log_y=alone.log_y)
 
     def _fitted(self, theta: Floats, updates: int) -> GLMFitted:
         data, family, known = self.data, self.law.family, self.options.known_dispersion

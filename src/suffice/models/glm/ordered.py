@@ -10,27 +10,28 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import Block, linear_predictor
 from suffice.errors import EstimateError, listing
 from suffice.fitting.control import Control
-from suffice.models.glm.certificate import measured
 from suffice.models.glm.cumulative import CumulativeProblem, cumulative_problem
 from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import Rows
+from suffice.models.glm.labels import label_counts
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import Penalties, ahead_of
-from suffice.models.glm.problem import Average, Largest, Problem
-from suffice.models.glm.rank import checked_average, column_rank
+from suffice.models.glm.problem import Largest, Problem
+from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.separation import (
-    MOST_NUMBERS,
+    IN_PLACE,
     MOVED,
     RAY,
     STILL,
     Separation,
     column_sizes,
     dense_rows,
+    is_small,
     likely_rays,
     newton_step,
     programme,
@@ -40,6 +41,7 @@ from suffice.models.glm.solve import Result
 from suffice.solvers.irls import irls
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 #: Labels beyond which a response is taken for a number: each has a threshold.
 MOST_LABELS = 1_000
@@ -81,12 +83,8 @@ class OrderedRegression(IteratedRegression):
                 "fitted. For a response of numbers use family='gaussian', or put the values into classes."
             )
 
-        def task(block: Block) -> Average:
-            found = np.bincount(block.y.astype(np.intp), block.weights, minlength=len(classes))
-            return Average(0.0, found.astype(np.float64))
-
-        counts: Floats = self.data.blocks.reduce(task).total
-        empty = [classes[at] for at in np.flatnonzero(counts == 0.0).tolist()]
+        counts = label_counts(self.data.blocks, len(classes))
+        empty = [classes[label] for label in np.flatnonzero(counts == 0.0).tolist()]
         if empty:
             raise EstimateError(
                 f"No row has the label{'' if len(empty) == 1 else 's'} {listing(empty)} of the ordered labels "
@@ -100,13 +98,13 @@ class OrderedRegression(IteratedRegression):
         if self.penalties.any:
             return problem, ()
         design, rows = replace(self.data.design, constant=True), self.data.blocks
-        law, sums = RowLaw(GaussianFamily(), Identity()), checked_average(rows, GaussianFamily())
-        rank = column_rank(Problem(rows, design.layout, law), design, law, sums, self.options.given["collinear"])
+        law, mean = RowLaw(GaussianFamily(), Identity()), checked_sums(rows).mean
+        rank = column_rank(Problem(rows, design.layout, law), design, law, mean, self.options.given["collinear"])
         self.notes += rank.notes
         if not rank.dropped:
             return problem, ()
         # The constant of that design stands where the last threshold does.
-        places = tuple(len(self.data.ahead) - 1 + at for at in rank.dropped)
+        places = tuple(len(self.data.ahead) - 1 + column for column in rank.dropped)
         kept = np.setdiff1d(np.arange(problem.width), np.array(places))
         return problem.holding(kept, np.zeros(problem.width)), places
 
@@ -135,19 +133,19 @@ class OrderedRegression(IteratedRegression):
 
     # -- the maximum -------------------------------------------------------------------------------------------------
 
-    def separation(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
+    def separation(self, problem: Problem, result: Result) -> Separation:
         """Whether the maximum is attained; every label has rows, so that a prior on all coefficients settles it."""
         assert isinstance(problem, CumulativeProblem)
         if self.penalties.any:
-            return result, Separation(True if self._all_penalised() else None)
-        last = result.last
-        if len(last.information.body) != problem.size:
-            return result, Separation(None)
-        found = find_ordered(problem, result)
-        if found.exists is None and not _is_small(problem):
-            others = (_ray(problem, one) for one in likely_rays(problem, last.information, result.beta))
-            found = next((one for one in others if one.exists is False), found)
-        return result, found
+            return Separation(True if self._all_penalised() else None)
+        information = result.last.information
+        if len(information.body) != problem.size:
+            return Separation(None)
+        separation = find_ordered(problem, result)
+        if separation.exists is None and not is_small(problem, 2):
+            others = (_ray(problem, one) for one in likely_rays(problem, information, result.beta))
+            separation = next((one for one in others if one.exists is False), separation)
+        return separation
 
     def _all_penalised(self) -> bool:
         held = np.zeros(self.data.parameters.size, dtype=np.bool_)
@@ -161,12 +159,35 @@ class OrderedRegression(IteratedRegression):
         """The law that the likelihood runs to: ends that the direction moves away leave the fit of the others."""
         if separation.decided is None:
             return problem, result
+        rest = self.left_by(problem, separation.decided)
+        return rest, self.run_solver(rest, start, "irls")
+
+    def left_by(self, problem: Problem, decided: Bools) -> Problem:
+        """Rows without the ends that are decided (2, n), upper and lower ones."""
         assert isinstance(problem.rows, Rows)
         block = problem.rows.block
-        lost = separation.decided[0] + 2 * separation.decided[1]
-        opened = replace(block, y=block.y + len(self.classes) * lost)
-        rest = replace(problem, rows=Rows(opened), record=None, rooted=False)
-        return rest, measured(rest, self.run_solver(rest, start, "irls"))
+        opened = replace(block, y=block.y + len(self.classes) * (decided[0] + 2 * decided[1]))
+        return replace(problem.on(opened), rooted=False)
+
+    def separates(self, problem: Problem, direction: Floats) -> bool:
+        """Whether no upper end falls and no lower end rises."""
+        assert isinstance(problem, CumulativeProblem)
+        worst, far = _moves(problem, direction)
+        return far > 0.0 and worst <= RAY
+
+    def decided(self, problem: Problem, direction: Floats) -> Bools | None:
+        """Upper and lower ends (2, n) that move away."""
+        if not is_small(problem, 2):
+            return None
+        assert isinstance(problem.rows, Rows)
+        held, codes = len(self.classes) - 1, problem.rows.block.y.astype(np.intp)
+        theta, bare = direction[:held], replace(problem.rows.block, offset=None)
+        parts = [linear_predictor(problem.layout, part, direction[held:]) for part in problem.layout.parts(bare)]
+        along = np.concatenate(parts)
+        up = np.where(codes < held, np.append(theta, 0.0)[codes] - along, 0.0)
+        low = np.where(codes > 0, along - np.append(0.0, theta)[codes], 0.0)
+        ends = np.stack((up, low))
+        return np.asarray(ends > IN_PLACE * np.abs(ends).max(initial=0.0))
 
     def _null(self, problem: Problem) -> float:
         """Log-likelihood of the thresholds alone (and the offset)."""
@@ -218,7 +239,7 @@ def find_ordered(problem: CumulativeProblem, result: Result) -> Separation:
     step = newton_step(problem, result)
     if result.last.information.definite and _share_of_slopes(problem, result.beta, step) <= STILL:
         return Separation(True)
-    if not _is_small(problem):
+    if not is_small(problem, 2):
         return _ray(problem, step)
     assert isinstance(problem.rows, Rows)
     block, held = problem.rows.block, problem.classes - 1
@@ -231,19 +252,14 @@ def find_ordered(problem: CumulativeProblem, result: Result) -> Separation:
     lower = np.column_stack((-edges[codes], matrix))[has_end[1]]
     constraints = np.concatenate((upper, lower))
     free = slice(None) if problem.kept is None else problem.kept
-    found = programme(constraints[:, free], np.zeros(len(constraints), dtype=np.bool_))
-    if found.direction is None or found.decided is None:
-        return found
+    programmed = programme(constraints[:, free], np.zeros(len(constraints), dtype=np.bool_))
+    if programmed.direction is None or programmed.decided is None:
+        return programmed
     direction = np.zeros(problem.width)
-    direction[free] = found.direction
+    direction[free] = programmed.direction
     decided = np.zeros((2, block.rows), dtype=np.bool_)
-    decided[has_end] = found.decided
+    decided[has_end] = programmed.decided
     return Separation(False, direction, decided)
-
-
-def _is_small(problem: CumulativeProblem) -> bool:
-    """Whether a linear programme decides."""
-    return isinstance(problem.rows, Rows) and 2 * problem.rows.rows * problem.size <= MOST_NUMBERS
 
 
 def _ray(problem: CumulativeProblem, step: Floats) -> Separation:
@@ -264,7 +280,7 @@ def _share_of_slopes(problem: CumulativeProblem, beta: Floats, step: Floats) -> 
     whole, still = problem.whole(beta), np.concatenate(([0.0], step[:held], [0.0]))
 
     def task(block: Block) -> Largest:
-        found = 0.0
+        largest = 0.0
         for part in problem.layout.parts(block):
             ends = problem.ends(part, whole[:held], whole[held:])
             _, slopes, (upper, mixed, lower) = problem._cumulative(ends.upper, ends.lower)
@@ -279,8 +295,8 @@ def _share_of_slopes(problem: CumulativeProblem, beta: Floats, step: Floats) -> 
                 moves &= True if part.weights is None else part.weights > 0.0
                 size = np.abs(slope[moves])
                 share = np.divide(np.abs(change[moves]), size, out=np.full_like(size, np.inf), where=size > 0.0)
-                found = max(found, float(share.max(initial=0.0)))
-        return Largest(found)
+                largest = max(largest, float(share.max(initial=0.0)))
+        return Largest(largest)
 
     return problem.rows.reduce(task).value
 
@@ -309,8 +325,8 @@ def _moves(problem: CumulativeProblem, step: Floats) -> tuple[float, float]:
 
     def reach(block: Block) -> Largest:
         bare = [replace(part, offset=None) for part in problem.layout.parts(block)]
-        found = [float(np.abs(linear_predictor(problem.layout, part, beta)).max(initial=0.0)) for part in bare]
-        return Largest(max(found, default=0.0))
+        moves = [float(np.abs(linear_predictor(problem.layout, part, beta)).max(initial=0.0)) for part in bare]
+        return Largest(max(moves, default=0.0))
 
     far = problem.rows.reduce(reach).value + float(np.abs(theta).max(initial=0.0))
     return problem.rows.reduce(task).value, far

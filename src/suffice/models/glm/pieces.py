@@ -44,8 +44,8 @@ def parts_of(X: Any, fitted: GLMFitted, more: Mapping[str, Any]) -> Iterator[Inp
 def pieces(source: Source, fitted: GLMFitted, sides: Sequence[Any]) -> Iterator[Piece]:
     """Tables with the columns of the fit and those that `sides` name: response, weights, offset, exposure, trials."""
     if fitted.specification is not None:
-        found = source.infer(used_columns(fitted.specification, source.columns))
-        variables = {name: found[name] for name in found}
+        domain = source.infer(used_columns(fitted.specification, source.columns))
+        variables = {name: domain[name] for name in domain}
     else:
         variables = {c.variable.name: c.variable for c in fitted.design.factors}
         variables |= {name: Variable(name, "real") for name in fitted.design.reals}
@@ -64,7 +64,7 @@ def pieces(source: Source, fitted: GLMFitted, sides: Sequence[Any]) -> Iterator[
 
 def _names(sides: Sequence[Any], source: Source) -> list[Hashable]:
     """Columns that are asked for by name; an array cannot go with rows that are read in batches."""
-    found: list[Hashable] = []
+    names: list[Hashable] = []
     for side in sides:
         for one in side if isinstance(side, tuple) and side not in source.columns else (side,):
             if one is None or isinstance(one, int | float | np.number):
@@ -74,14 +74,14 @@ def _names(sides: Sequence[Any], source: Source) -> list[Hashable]:
                     f"Of data that is read in batches, response, weights and offset must be names of columns: "
                     f"{listing(source.columns)}; got {one if isinstance(one, str) else type(one).__name__!r}."
                 )
-            found.append(one)
-    return found
+            names.append(one)
+    return names
 
 
 def _piece(batch: Batch) -> Piece:
-    found: Piece = {name: batch.reals[at] for at, name in enumerate(batch.real)}
-    for at, name in enumerate(batch.discrete):
+    columns: Piece = {name: batch.reals[number] for number, name in enumerate(batch.real)}
+    for number, name in enumerate(batch.discrete):
         states = np.empty(batch.domain[name].card + 1, dtype=object)
         states[:-1] = batch.domain[name].states
-        found[name] = states[batch.codes[at]]  # The code after the last state is a gap: None.
-    return found
+        columns[name] = states[batch.codes[number]]  # The code after the last state is a gap: None.
+    return columns

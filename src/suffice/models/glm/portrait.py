@@ -65,12 +65,12 @@ def _estimates(model: GLM, level: float = 0.95, node: Hashable = None) -> Estima
     has_prior = model.get_params(deep=False)["prior"] is not None
     likelihood = or_none(model.likelihood_estimate) if has_prior else None
     intervals = []
-    for at, (name, values) in enumerate(table.rows):
+    for number, (name, values) in enumerate(table.rows):
         value, low, high = float(values[0]), float(values[-2]), float(values[-1])
         if not np.isfinite([value, low, high]).all():
             continue
         if has_prior:
-            mle = None if likelihood is None else finite(likelihood[at])
+            mle = None if likelihood is None else finite(likelihood[number])
             intervals.append(Interval(str(name), low, high, mle, value, None))
         else:
             intervals.append(Interval(str(name), low, high, value, None, None))

@@ -57,26 +57,26 @@ class Penalties:
 
 def read_prior(prior: Any, design: Design, *, penalize_intercept: bool, outputs: int = 1) -> Penalties:
     """The penalties of a prior, or of several that are multiplied."""
-    found = Penalties()
+    penalties = Penalties()
     for one in prior if isinstance(prior, tuple | list) else () if prior is None else (prior,):
         if isinstance(one, Normal | MultivariateNormal):
-            if found.gaussian is not None:
+            if penalties.gaussian is not None:
                 raise OptionError("Two Gaussian priors on the same coefficients; give one.")
-            found = replace(found, gaussian=_gaussian(one, design, penalize_intercept, outputs))
+            penalties = replace(penalties, gaussian=_gaussian(one, design, penalize_intercept, outputs))
         elif isinstance(one, Laplace):
             rate = _rates(_spread(one.scale_, design, penalize_intercept, outputs, 1.0, "scale"))
             rate[_exempt(design, penalize_intercept, np.shape(one.scale_), outputs)] = 0.0
             mean = _spread(one.mean_, design, penalize_intercept, outputs, 0.0, "mean")
-            found = replace(found, laplace=LaplacePenalty(mean, rate))
+            penalties = replace(penalties, laplace=LaplacePenalty(mean, rate))
         elif isinstance(one, NormalInverseGamma | LinearGaussianPrior):
-            found = replace(found, conjugate=_conjugate(one, design, penalize_intercept))
+            penalties = replace(penalties, conjugate=_conjugate(one, design, penalize_intercept))
         else:
             raise OptionError(
                 f"The prior is {one!r}; coefficients take Normal(mean, variance), MultivariateNormal(mean, "
                 "covariance), Laplace(scale), a Normal and a Laplace in a tuple and, with a Gaussian response, "
                 "NormalInverseGamma or LinearGaussianPrior."
             )
-    return found
+    return penalties
 
 
 def _gaussian(prior: Any, design: Design, penalize: bool, outputs: int) -> GaussianPenalty:
@@ -112,17 +112,17 @@ def _spread(value: Any, design: Design, penalize: bool, outputs: int, missing: f
     """One number for each coefficient, in the engine's layout, repeated for each linear predictor."""
     array = np.asarray(value, dtype=np.float64)
     if array.ndim == 0:
-        found = np.full(design.size, float(array))
+        entries = np.full(design.size, float(array))
     elif array.shape == (design.size,):
-        found = array.copy()
+        entries = array.copy()
     elif array.shape == (design.size - 1,) and design.constant and not penalize:
-        found = np.concatenate(([missing], array))
+        entries = np.concatenate(([missing], array))
     else:
         raise OptionError(
             f"The {what} of the prior has shape {array.shape}; there are {design.size} coefficients: "
             f"{', '.join(design.names[:8])}."
         )
-    return np.tile(found[design.places], outputs)
+    return np.tile(entries[design.places], outputs)
 
 
 def _rates(scales: Floats) -> Floats:
@@ -137,10 +137,10 @@ def _rates(scales: Floats) -> Floats:
 
 def _exempt(design: Design, penalize: bool, shape: tuple[int, ...], outputs: int) -> NDArray[np.bool_]:
     """Where the intercept stands, unless it has a prior: because it was asked to, or by an entry of its own."""
-    found = np.zeros(design.size, dtype=np.bool_)
+    exempt = np.zeros(design.size, dtype=np.bool_)
     if design.constant and not penalize and shape != (design.size,):
-        found[0] = True
-    return np.tile(found, outputs)
+        exempt[0] = True
+    return np.tile(exempt, outputs)
 
 
 def _conjugate(prior: Any, design: Design, penalize: bool) -> Conjugate:

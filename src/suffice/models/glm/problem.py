@@ -32,7 +32,7 @@ from suffice.engines.linear_predictor import (
     slope_task,
     weighted_sum,
 )
-from suffice.models.glm.family import Totals
+from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw
 from suffice.solvers.information import Information
@@ -98,9 +98,9 @@ class Problem:
         """All coefficients, from those that a solver sees."""
         if self.kept is None or self.fixed is None:
             return beta
-        found = self.fixed.copy()
-        found[self.kept] = beta
-        return found
+        whole = self.fixed.copy()
+        whole[self.kept] = beta
+        return whole
 
     def on(self, block: Block) -> Problem:
         """The same problem on other rows."""
@@ -117,12 +117,12 @@ class Problem:
             exact = self.rows.reduce(self.roots(beta))
             return exact.value, exact.gradient, Information(exact.root.T @ exact.root, root=exact.root)
         if self.outputs > 1:
-            found = self.rows.reduce(several_task(self.layout, self.law, self.shaped(beta)))
-            assert found.body is not None
-            return found.value, found.gradient, Information(found.body)
-        found = self.rows.reduce(curvature_task(self.layout, self.law, beta))
-        assert found.body is not None
-        return found.value, found.gradient, Information(found.body, found.cross, found.levels)
+            sums = self.rows.reduce(several_task(self.layout, self.law, self.shaped(beta)))
+            assert sums.body is not None
+            return sums.value, sums.gradient, Information(sums.body)
+        sums = self.rows.reduce(curvature_task(self.layout, self.law, beta))
+        assert sums.body is not None
+        return sums.value, sums.gradient, Information(sums.body, sums.cross, sums.levels)
 
     @_outside
     def evaluate(self, beta: Floats) -> tuple[float, Floats, Information]:
@@ -145,8 +145,8 @@ class Problem:
     def objective(self, beta: Floats) -> tuple[float, Floats]:
         """Value and gradient alone: half the arithmetic or less."""
         beta = self.whole(beta)
-        found = self.rows.reduce(self.slopes(beta))
-        value, gradient = found.value / self.phi, found.gradient / self.phi
+        sums = self.rows.reduce(self.slopes(beta))
+        value, gradient = sums.value / self.phi, sums.gradient / self.phi
         if self.penalty is not None:
             value, gradient = value - self.penalty.value(beta), gradient - self.penalty.slope(beta)
         if self.record is not None:
@@ -162,9 +162,9 @@ class Problem:
             if self.kept is not None:
                 vector = np.zeros(self.width)
                 vector[self.kept] = given
-            found = self.rows.reduce(self.turned(beta, vector)).gradient / self.phi
-            found = found if self.penalty is None else found + self.penalty.product(vector)
-            return found if self.kept is None else found[self.kept]
+            product = self.rows.reduce(self.turned(beta, vector)).gradient / self.phi
+            product = product if self.penalty is None else product + self.penalty.product(vector)
+            return product if self.kept is None else product[self.kept]
 
         return times
 
@@ -188,7 +188,7 @@ class Problem:
             return several_product(self.layout, self.law, self.shaped(beta), self.shaped(vector))
         return information_product(self.layout, self.law, beta, vector)
 
-    def possible(self, whole: Floats, at: int) -> Floats:
+    def possible(self, whole: Floats, index: int) -> Floats:
         """All parameters, moved where the value of parameter `at` leaves no room for them."""
         return whole
 
@@ -200,8 +200,8 @@ def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -
     """Deviance, Pearson's statistic and the rest, at fitted coefficients."""
 
     def task(block: Block) -> Totals:
-        found = [_totals_of(law, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
-        return sum(found[1:], start=found[0])
+        parts = [_totals_of(law, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
+        return sum(parts[1:], start=parts[0])
 
     with np.errstate(all="ignore"):
         return rows.reduce(task)
@@ -210,15 +210,12 @@ def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -
 def deviance_of(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -> float:
     """The deviance alone, which costs a part of `totals`."""
 
-    def task(block: Block) -> Average:
-        found = 0.0
-        for part in layout.parts(block):
-            eta = linear_predictor(layout, part, beta)
-            found += weighted_sum(law.family.deviances(law.link, eta, part.y), part.weights)
-        return Average(0.0, found)
+    def task(block: Block) -> float:
+        etas = ((linear_predictor(layout, part, beta), part) for part in layout.parts(block))
+        return sum(weighted_sum(law.family.deviances(law.link, eta, part.y), part.weights) for eta, part in etas)
 
     with np.errstate(all="ignore"):
-        return max(float(rows.reduce(task).total), 0.0)  # In this order, as what is not known stays so.
+        return max(float(rows.reduce(task)), 0.0)  # In this order, as what is not known stays so.
 
 
 def _totals_of(law: RowLaw, eta: Floats, part: Block) -> Totals:
@@ -227,37 +224,56 @@ def _totals_of(law: RowLaw, eta: Floats, part: Block) -> Totals:
         value, deviance, mean, variance = family.figures(law.link, eta, y)
         away = (y - mean) ** 2
         pearson = np.where(away > 0.0, away / variance, 0.0)
-    log_y = weighted_sum(np.log(y), weights) if family.support == "positive numbers" else 0.0
     return Totals(
         float(len(y)) if weights is None else math.fsum(weights),
         max(weighted_sum(deviance, weights), 0.0),
         weighted_sum(pearson, weights),
-        weighted_sum(family.base(y), weights),
-        log_y,
         weighted_sum(value, weights),
     )
 
 
 @dataclass(frozen=True)
-class Average:
-    """Weight and weighted sum of the response."""
+class ResponseSums:
+    """What the response alone says, whatever the coefficients: its weight, its sum, its largest size.
+
+    `base` is the part of the log-likelihood at phi = 1 that no mean enters, `log_y` the sum of log y where the family
+    needs it.
+    """
 
     weight: float
     total: Any
+    largest: float
+    base: float = 0.0
+    log_y: float = 0.0
 
-    def __add__(self, other: Average) -> Average:
+    @property
+    def mean(self) -> float:
+        """The mean of the response, or of its first column."""
+        return float(np.ravel(self.total)[0]) / self.weight
+
+    def __add__(self, other: ResponseSums) -> ResponseSums:
         """Both sets of rows."""
-        return Average(self.weight + other.weight, self.total + other.total)
+        return ResponseSums(
+            self.weight + other.weight,
+            self.total + other.total,
+            max(self.largest, other.largest),
+            self.base + other.base,
+            self.log_y + other.log_y,
+        )
 
 
-def average(rows: Rows | StreamRows) -> Average:
-    """Weight and sum of y; of labels (codes) and of vectors as well."""
+def response_sums(rows: Rows | StreamRows, family: Family | None = None) -> ResponseSums:
+    """Those of all rows, in one pass; of labels (codes) and of vectors without what a family adds."""
 
-    def task(block: Block) -> Average:
-        weights = np.ones(block.rows) if block.weights is None else block.weights
-        return Average(float(weights.sum()), weights @ block.y)
+    def task(block: Block) -> ResponseSums:
+        y, weights = block.y, np.ones(block.rows) if block.weights is None else block.weights
+        sums = ResponseSums(float(weights.sum()), weights @ y, float(np.abs(y).max(initial=0.0)))
+        if family is None:
+            return sums
+        log_y = weighted_sum(np.log(y), weights) if family.support == "positive numbers" else 0.0
+        return replace(sums, base=weighted_sum(family.base(y), weights), log_y=log_y)
 
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return rows.reduce(task)
 
 
@@ -272,23 +288,18 @@ class Largest:
         return Largest(max(self.value, other.value))
 
 
-def largest_response(rows: Rows | StreamRows) -> float:
-    """The largest |y|."""
-    return rows.reduce(lambda block: Largest(float(np.abs(block.y).max(initial=0.0)))).value
-
-
 def largest_move(problem: Problem, direction: Floats) -> float:
     """The largest |x' direction| of any row with weight, over all linear predictors."""
 
     def task(block: Block) -> Largest:
-        found = 0.0
+        largest = 0.0
         for part in problem.layout.parts(block):
             bare = replace(part, offset=None)
             shaped = direction if problem.outputs == 1 else problem.shaped(direction)
             move = np.abs(linear_predictor(problem.layout, bare, shaped))
             if part.weights is not None:
                 move = move[part.weights > 0.0]
-            found = max(found, float(move.max(initial=0.0)))
-        return Largest(found)
+            largest = max(largest, float(move.max(initial=0.0)))
+        return Largest(largest)
 
     return problem.rows.reduce(task).value

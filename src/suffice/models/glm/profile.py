@@ -40,12 +40,12 @@ def profile_intervals(options: FitOptions, fitted: GLMFitted, given: Inputs, rea
     best = data.parameters.internal(fitted.values[:, 0])
     top = problem.objective(best)[0]
     errors = np.sqrt(problem.evaluate(best)[2].inverse_diagonal())
-    found = np.empty((len(best), 2))
-    for at in range(len(best)):
-        profile = _profile(problem, best, at, top)
+    ends = np.empty((len(best), 2))
+    for index in range(len(best)):
+        profile = _profile(problem, best, index, top)
         for side, sign in enumerate((-1.0, 1.0)):
-            found[at, side] = _end(profile, float(best[at]), sign * float(errors[at]), reach)
-    return data.parameters.public(found)
+            ends[index, side] = _end(profile, float(best[index]), sign * float(errors[index]), reach)
+    return data.parameters.public(ends)
 
 
 def _problem_of(options: FitOptions, fitted: GLMFitted, data: RegressionData) -> Problem:
@@ -58,15 +58,15 @@ def _problem_of(options: FitOptions, fitted: GLMFitted, data: RegressionData) ->
     return Problem(data.blocks, layout, fitted.row_law(), penalties.gaussian, phi)
 
 
-def _profile(problem: Problem, best: Floats, at: int, top: float) -> Callable[[float], float]:
+def _profile(problem: Problem, best: Floats, index: int, top: float) -> Callable[[float], float]:
     """The root of the drop of twice the objective, at a value of one coefficient."""
-    others = np.setdiff1d(np.arange(len(best)), [at])
+    others = np.setdiff1d(np.arange(len(best)), [index])
     last = [best[others]]
 
     def root(value: float) -> float:
         fixed = best.copy()
-        fixed[at], fixed[others] = value, last[0]
-        start = problem.possible(fixed, at)[others]
+        fixed[index], fixed[others] = value, last[0]
+        start = problem.possible(fixed, index)[others]
         held = problem.holding(others, fixed)
         if not math.isfinite(held.objective(start)[0]):
             return math.inf

@@ -12,7 +12,7 @@ from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.laws import RowLaw, StartLaw
-from suffice.models.glm.problem import Average, Problem, average
+from suffice.models.glm.problem import Problem, ResponseSums, response_sums
 from suffice.models.glm.sample import MANY_ROWS, spread_rows
 from suffice.models.glm.solve import dependent_columns, refuse_dependent, refuse_extremes, refuse_large
 from suffice.models.glm.squares import is_doubtful
@@ -36,21 +36,25 @@ class ColumnRank:
     notes: tuple[str, ...] = ()
 
 
-def checked_average(rows: Rows | StreamRows, family: Family) -> Average:
-    """Weight and sum of the response; an error for rows of which nothing can be learned."""
-    sums = average(rows)
+def checked_sums(rows: Rows | StreamRows, family: Family | None = None) -> ResponseSums:
+    """What the response says by itself; an error for rows of which nothing can be learned.
+
+    family: of a response of one column of numbers.
+    """
+    sums = response_sums(rows, family)
     if not sums.weight > 0.0:
         raise EstimateError("There are no rows, or none with weight; nothing can be learned.")
-    refuse_large(sums, family)
+    if family is not None:
+        refuse_large(sums, family)
     return sums
 
 
-def column_rank(problem: Problem, design: Design, law: RowLaw, sums: Average, collinear: str) -> ColumnRank:
+def column_rank(problem: Problem, design: Design, law: RowLaw, mean: float, collinear: str) -> ColumnRank:
     """Columns that say the same, by X'WX with the weights of a start: an error unless they are to be dropped."""
     start, rows = np.zeros(problem.layout.size), problem.rows
     if problem.layout.body > MOST_COLUMNS or problem.size == 0:
         return ColumnRank()
-    flat = replace(problem, law=StartLaw(law, float(sums.total) / sums.weight))
+    flat = replace(problem, law=StartLaw(law, mean))
     if isinstance(rows, Rows) and rows.rows >= MANY_ROWS:
         # Columns that differ on some rows differ on all.
         every = rows.rows // max(2_000, 3 * problem.size) or 1
@@ -66,7 +70,7 @@ def column_rank(problem: Problem, design: Design, law: RowLaw, sums: Average, co
     dropped = dependent_columns(flat, design, start, information)
     if not dropped:
         return ColumnRank(doubtful=doubtful, rooted=not (problem.layout.sparse or problem.layout.levels))
-    names = tuple(design.names[design.places[at]] for at in dropped)
+    names = tuple(design.names[design.places[column]] for column in dropped)
     if collinear != "drop":
         raise refuse_dependent(names, rows.rows, design.size)
     words = f"left out as combinations of other columns: {', '.join(names)}"

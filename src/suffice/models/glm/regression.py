@@ -15,19 +15,28 @@ from suffice.errors import SufficeError
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.report import Certificate, allowed
-from suffice.models.glm.certificate import FAR, Known, certify, flat_verdict, measured, rooted, rounding_of
+from suffice.models.glm.certificate import (
+    FAR,
+    Known,
+    certify,
+    flat_verdict,
+    nothing_left,
+    point_of,
+    rooted,
+    rounding_of,
+)
 from suffice.models.glm.checkpoint import Keeper
-from suffice.models.glm.family import Totals
 from suffice.models.glm.fit_options import ANY_TIME, FitOptions
-from suffice.models.glm.fitted import GLMFitted
+from suffice.models.glm.fitted import GLMFitted, kept_places
 from suffice.models.glm.matched import MatchedRows
 from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Problem, average
+from suffice.models.glm.problem import Problem, response_sums
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.separation import Separation, sentences
-from suffice.models.glm.solve import Result, choose, joined, solve
+from suffice.models.glm.solve import Result, Search, choose, joined, solve
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 #: A regression of the same rows with other options.
 Factory = Callable[[FitOptions, RegressionData], "Regression"]
 
@@ -52,7 +61,7 @@ class Regression(ABC):
 
     def identity(self) -> Iterable[Any]:
         """The names of the parameters, the options but those that say how long to go on, and sums of the rows."""
-        sums = average(self.data.blocks)
+        sums = response_sums(self.data.blocks)
         options = {name: repr(value) for name, value in self.options.given.items() if name not in ANY_TIME}
         seen = [self.data.rows, sums.weight, np.asarray(sums.total).tolist()]
         return list(self.data.parameters.names), options, seen
@@ -78,18 +87,16 @@ class Regression(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Ended:
-    """Where the search for the maximum has ended.
+    """Coefficients and what they were found or measured to be.
 
     `problem` is that of the rows that a separating direction leaves, in units of the dispersion; `result` has value,
-    slope and information that were made anew at the coefficients returned, by code that no solver touches. `sums` are
-    those of a single linear predictor.
+    slope and information at the coefficients.
     """
 
     problem: Problem
     result: Result
     separation: Separation
     dropped: tuple[int, ...] = ()
-    sums: Totals | None = None
 
     @property
     def direction(self) -> Floats | None:
@@ -103,6 +110,8 @@ class IteratedRegression(Regression):
     Columns that say the same as others are found first. The solver begins at a start; where the information at its
     result says little, it goes on with an exact root. Whether the maximum is attained is decided there: where it is
     not, rows that a direction of separation decides leave the fit of the others.
+
+    The judge begins anew with the rows, the options and the coefficients of the fitted value.
     """
 
     def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
@@ -112,7 +121,6 @@ class IteratedRegression(Regression):
         self.control, self.begin = Control(), options.given["start"]
         self.keeper: Keeper | None = None
         self.notes: list[str] = []
-        self.ended: Ended | None = None
 
     def _penalties(self) -> Penalties:
         return self.options.penalties(self.data.design, self.outputs)
@@ -125,15 +133,19 @@ class IteratedRegression(Regression):
 
     @abstractmethod
     def full_rank(self, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
-        """The problem without columns that say the same as others, and the places of these."""
+        """The problem without columns that say the same as others, and the numbers of these."""
 
     @abstractmethod
     def start(self, problem: Problem) -> Floats:
         """Where a solver begins."""
 
     @abstractmethod
-    def separation(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
-        """Whether the maximum is attained; the result may have gone on to tell."""
+    def separation(self, problem: Problem, result: Result) -> Separation:
+        """Whether the maximum is attained, by what is known at a result."""
+
+    @abstractmethod
+    def left_by(self, problem: Problem, decided: Bools) -> Problem | None:
+        """The problem of the rows that a separating direction leaves; None where it leaves none."""
 
     @abstractmethod
     def limit(self, problem: Problem, result: Result, separation: Separation, start: Floats) -> tuple[Problem, Result]:
@@ -142,21 +154,6 @@ class IteratedRegression(Regression):
     @abstractmethod
     def fitted(self, ended: Ended) -> GLMFitted:
         """The fitted value."""
-
-    def values(self, ended: Ended, fitted: GLMFitted) -> tuple[float, float]:
-        """Log-likelihood and objective, sums over rows."""
-        value = self.likelihood(ended)
-        return value, value - self.log_prior(ended.problem.whole(ended.result.beta))
-
-    def likelihood(self, ended: Ended) -> float:
-        """The log-likelihood at the result: the objective of the problem has the Gaussian prior taken off."""
-        gaussian = self.penalties.gaussian
-        taken = 0.0 if gaussian is None else gaussian.value(ended.problem.whole(ended.result.beta))
-        return ended.result.last.value + taken
-
-    def known(self, ended: Ended, fitted: GLMFitted) -> Known:
-        """What the certificate may rely on; no distribution of labels has a log-likelihood above 0."""
-        return Known(True, 0.0)
 
     # -- the maximum -------------------------------------------------------------------------------------------------
 
@@ -173,7 +170,7 @@ class IteratedRegression(Regression):
             self.keeper = Keeper(control.checkpoint, self.data.parameters, control.problem)
             kept = self.keeper.start()
             self.begin = self.begin if kept is None else kept
-        self.ended = ended = self.climbed()
+        ended = self.climbed()
         outcome = ended.result.outcome
         if self.keeper is not None:
             self.keeper.close(outcome.converged)
@@ -185,22 +182,26 @@ class IteratedRegression(Regression):
         problem, dropped = self.full_rank(self.problem())
         start = self.start(problem)
         problem, result = self.climb(problem, start)
-        result, separation = self.separation(problem, result)
+        result, separation = self.settled(problem, result)
         exact = rooted(problem, result, separation, self.penalties)
         if exact is not None and self.inside:
             problem, result = self.climb_on(exact, result)
-            result, separation = self.separation(problem, result)
+            result, separation = self.settled(problem, result)
         if separation.exists is False:
             problem, result = self.limit(problem, result, separation, start)
-        return self.at_rest(Ended(problem, result, separation, dropped))
+        return Ended(problem, result, separation, dropped)
 
     def climb(self, problem: Problem, start: Floats) -> tuple[Problem, Result]:
         """From a start to the maximum."""
-        return problem, measured(problem, self.step(problem, start))
+        return problem, self.step(problem, start)
 
     def climb_on(self, problem: Problem, before: Result) -> tuple[Problem, Result]:
         """From a result on."""
-        return problem, measured(problem, joined(before, self.step(problem, before.beta)))
+        return problem, joined(before, self.step(problem, before.beta))
+
+    def settled(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
+        """Whether the maximum is attained; the result may have gone on to tell."""
+        return result, self.separation(problem, result)
 
     def step(self, problem: Problem, start: Floats) -> Result:
         """One run of the solver asked for."""
@@ -214,73 +215,128 @@ class IteratedRegression(Regression):
         if self.keeper is not None:
             self.keeper.fresh()
             problem = replace(problem, record=self.keeper.note)
-        return solve(
+        search = Search(
             problem,
             start,
             self.control if control is None else control,
-            solver=solver,
-            laplace=self.penalties.laplace,
-            keep=given["keep_iterates"],
-            seed=given["random_state"],
-            warm=warm and self.warm,
+            self.penalties.laplace,
+            given["keep_iterates"],
+            given["random_state"],
+            warm and self.warm,
         )
+        return solve(search, solver)
 
     @property
     def inside(self) -> bool:
-        """Whether the result is at a point where the information of the rows says what is left."""
+        """Whether the search is at a point where the information of the rows says what is left."""
         return True
-
-    def at_rest(self, ended: Ended) -> Ended:
-        """With the sums that the figures of the fit need."""
-        return ended
 
     # -- the judgement -----------------------------------------------------------------------------------------------
 
     def judge(self, fitted: GLMFitted) -> Judgement:
         """Slope, what is left and whether the maximum exists, at the coefficients of a fitted value."""
-        ended = self._at(fitted)
-        value, objective = self.values(ended, fitted)
-        certificate = self.certificate(ended, fitted)
+        measured = self.measured(fitted)
+        value, objective = self.values(measured, fitted)
+        certificate, rounding, flat = self.certificate(measured, fitted)
         if fitted.direction is not None:
             labels = fitted.predictor_labels() if self.outputs > 1 or fitted.reference is not None else []
             words = sentences(fitted.parameters, fitted.direction, labels)
             certificate = replace(certificate, directions=(*words, *certificate.directions))
-        rounding = FAR * self.rounding(ended, fitted)
-        denied = not certificate.moment_gap <= allowed(self.control.tolerance, rounding)
-        flat = self.inside and not denied
+        denied = not certificate.moment_gap <= allowed(self.control.tolerance, FAR * rounding)
         return Judgement(
             value,
             objective,
             certificate,
             gap=certificate.moment_gap if denied else 0.0,
             kept=self.matched(fitted),
-            verdict=flat_verdict(ended.result, ended.separation, self.penalties, certificate) if flat else "",
+            verdict="" if denied else flat,
         )
 
-    def _at(self, fitted: GLMFitted) -> Ended:
-        """What is known at the coefficients of a fitted value; where they are not those of the solver, made anew."""
-        ended = self.ended
-        assert ended is not None
-        inner = np.ascontiguousarray(fitted.parameters.internal(fitted.values).T).ravel()
-        if np.array_equal(inner, ended.problem.whole(ended.result.beta)):
-            return ended
-        kept = inner if ended.problem.kept is None else inner[ended.problem.kept]
-        result = measured(ended.problem, replace(ended.result, beta=kept, later=None))
-        return self.at_rest(replace(ended, result=result))
+    def measured(self, fitted: GLMFitted) -> Ended:
+        """Value, slope and information at the coefficients of a fitted value, and whether the maximum exists.
 
-    def certificate(self, ended: Ended, fitted: GLMFitted) -> Certificate:
-        """How far the result is from the optimum."""
-        known = self.known(ended, fitted)
-        return certify(ended.problem, ended.result, self.penalties, ended.separation, known, weight=self.weight)
+        Of many rows the information is that of some, made at these coefficients. A direction of separation that the
+        fitted value names is looked at row by row.
+        """
+        whole = self.problem_of(fitted)
+        inner = np.ascontiguousarray(fitted.parameters.internal(fitted.values).T).ravel()
+        direction = self._separating(whole, fitted)
+        if direction is not None:
+            problem, decided = whole, self.decided(whole, direction)
+            rest = whole if decided is None else self.left_by(whole, decided)
+            if rest is None:  # Every row is decided: there is nothing left to learn from.
+                return Ended(problem, nothing_left(problem), Separation(False, direction), fitted.dropped)
+            return Ended(rest, point_of(rest, inner), Separation(False, direction), fitted.dropped)
+        result = point_of(whole, inner)
+        separation = self.separation(whole, result)
+        if result.origin is not None and (separation.exists is None or not result.last.information.definite):
+            result = point_of(whole, inner, every=True)
+            separation = self.separation(whole, result)
+        exact = rooted(whole, result, separation, self.penalties)
+        if exact is not None and self.inside_of(whole, result):
+            whole, result = exact, point_of(exact, inner, every=True)
+            separation = self.separation(whole, result)
+        return Ended(whole, result, separation, fitted.dropped)
+
+    def problem_of(self, fitted: GLMFitted) -> Problem:
+        """The problem of all rows, without the columns that a fitted value has left out."""
+        problem = self.problem()
+        if not fitted.dropped:
+            return problem
+        kept = kept_places(fitted.dropped, fitted.parameters.size, self.outputs)
+        return problem.holding(kept, np.zeros(problem.width))
+
+    def inside_of(self, problem: Problem, result: Result) -> bool:
+        """Whether a point is one where the information of the rows says what is left."""
+        return True
+
+    def _separating(self, problem: Problem, fitted: GLMFitted) -> Floats | None:
+        """The direction of a fitted value in the engine's layout, where it does separate the rows."""
+        if fitted.direction is None:
+            return None
+        direction = np.ascontiguousarray(fitted.parameters.internal(fitted.direction).T).ravel()
+        return direction if self.separates(problem, direction) else None
+
+    @abstractmethod
+    def separates(self, problem: Problem, direction: Floats) -> bool:
+        """Whether no row falls along a direction, and some rise, by more than rounding."""
+
+    @abstractmethod
+    def decided(self, problem: Problem, direction: Floats) -> Bools | None:
+        """The rows that a direction decides, where these leave the fit of the others; else None."""
+
+    def values(self, measured: Ended, fitted: GLMFitted) -> tuple[float, float]:
+        """Log-likelihood and objective, sums over rows."""
+        value = self.likelihood(measured)
+        return value, value - self.log_prior(measured.problem.whole(measured.result.beta))
+
+    def likelihood(self, ended: Ended) -> float:
+        """The log-likelihood at phi = 1, up to what the response alone says: the objective has the prior taken off."""
+        gaussian, problem = self.penalties.gaussian, ended.problem
+        taken = 0.0 if gaussian is None else gaussian.value(problem.whole(ended.result.beta))
+        return (ended.result.last.value + taken) * problem.phi
+
+    def certificate(self, measured: Ended, fitted: GLMFitted) -> tuple[Certificate, float, str]:
+        """How far coefficients are from the optimum, the slope that rounding may cause, and why it is flat, if so."""
+        certificate = certify(
+            measured.problem,
+            measured.result,
+            self.penalties,
+            measured.separation,
+            self.known(measured, fitted),
+            weight=self.weight,
+        )
+        flat = flat_verdict(measured.result, measured.separation, self.penalties, certificate)
+        return certificate, rounding_of(measured.result), flat
+
+    def known(self, measured: Ended, fitted: GLMFitted) -> Known:
+        """What the certificate may rely on; no distribution of labels has a log-likelihood above 0."""
+        return Known(True, 0.0)
 
     @property
     def weight(self) -> float:
         """How many rows the rows stand for, trials counted each."""
         return self.data.weight
-
-    def rounding(self, ended: Ended, fitted: GLMFitted) -> float:
-        """The slope that rounding of the coefficients alone may cause."""
-        return rounding_of(ended.result)
 
     def log_prior(self, whole: Floats) -> float:
         """What the prior takes off at all parameters."""
@@ -295,7 +351,7 @@ class IteratedRegression(Regression):
             "design": data.design,
             "family": self.options.family.name,
             "link": self.options.link.name,
-            "information": ended.result.last.information,
+            "information": ended.result.information,
             "weight": data.weight,
             "classes": data.classes,
             "direction": None

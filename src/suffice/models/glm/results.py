@@ -33,9 +33,9 @@ class NamedVector(np.ndarray[Any, np.dtype[np.float64]]):
     @classmethod
     def of(cls, values: Any, names: Sequence[str]) -> NamedVector:
         """From values (k, ...) and k names."""
-        found = np.asarray(values, dtype=np.float64).view(cls)
-        found.names = tuple(names)
-        return found
+        vector = np.asarray(values, dtype=np.float64).view(cls)
+        vector.names = tuple(names)
+        return vector
 
     def __array_finalize__(self, other: Any) -> None:
         """Slices and results of arithmetic keep the names where they still fit."""
@@ -48,12 +48,12 @@ class NamedVector(np.ndarray[Any, np.dtype[np.float64]]):
             if key not in self.names:
                 raise KeyError(f"There is no coefficient {key!r}; there are {listing(self.names)}.")
             key = self.names.index(key)
-        found = np.asarray(self)[key]
-        return float(found) if np.ndim(found) == 0 else found
+        value = np.asarray(self)[key]
+        return float(value) if np.ndim(value) == 0 else value
 
     def to_dict(self) -> dict[str, Any]:
         """Value by name."""
-        return {name: np.asarray(self)[at].tolist() for at, name in enumerate(self.names)}
+        return {name: np.asarray(self)[number].tolist() for number, name in enumerate(self.names)}
 
     def to_series(self) -> Any:
         """A pandas Series by name."""
@@ -90,11 +90,11 @@ class RegressionTable:
         wide = max((len(label) for label, _ in self.head), default=0)
         top = [f"{label:<{wide}}  {text}" for label, text in self.head]
         cells = [["", *self.columns], *self._cells()]
-        widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
         lines = [
             "  ".join(
-                cell.ljust(width) if at == 0 else cell.rjust(width)
-                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+                cell.ljust(width) if column == 0 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
             )
             for row in cells
         ]
@@ -106,8 +106,8 @@ class RegressionTable:
         body = "".join(
             "<tr>"
             + "".join(
-                f"<{'th' if at == 0 else 'td'}>{html.escape(cell)}</{'th' if at == 0 else 'td'}>"
-                for at, cell in enumerate(row)
+                f"<{'th' if column == 0 else 'td'}>{html.escape(cell)}</{'th' if column == 0 else 'td'}>"
+                for column, cell in enumerate(row)
             )
             + "</tr>"
             for row in self._cells()

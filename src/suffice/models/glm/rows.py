@@ -103,9 +103,9 @@ def read_response(options: FitOptions, y: Any, trials: Any) -> Response:
         return responses.read_ordered(y, options.states)
     if kind == "vectors":
         return responses.read_vectors(y)
-    found = responses.read_numbers(y)
-    options.one_family.check(found.y)
-    values, base = options.one_family.encoded(found.y)
+    read = responses.read_numbers(y)
+    options.one_family.check(read.y)
+    values, base = options.one_family.encoded(read.y)
     return Response(values, base=base)
 
 
@@ -128,9 +128,9 @@ def with_reference(data: RegressionData, options: FitOptions) -> RegressionData:
         return data
     assert data.classes is not None
     wanted = options.given["reference"]
-    place = Variable.discrete("y", data.classes).index(data.classes[-1] if wanted is None else wanted)
-    order = [at for at in range(len(data.classes)) if at != place] + [place]
-    return replace(data, blocks=_recoded(data.blocks, np.argsort(order)), reference=place)
+    reference = Variable.discrete("y", data.classes).index(data.classes[-1] if wanted is None else wanted)
+    order = [code for code in range(len(data.classes)) if code != reference] + [reference]
+    return replace(data, blocks=_recoded(data.blocks, np.argsort(order)), reference=reference)
 
 
 def _read(given: Inputs, options: FitOptions, coding: Coding) -> RegressionData:
@@ -218,8 +218,8 @@ def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, fo
             if isinstance(source, MemorySource) and _is_name(given["y"], source)
             else given["y"]
         )
-    found = _joined(Design(constant, tuple(kept)), Table(values), y, given, options, source)
-    return replace(found, specification=specification)
+    data = _joined(Design(constant, tuple(kept)), Table(values), y, given, options, source)
+    return replace(data, specification=specification)
 
 
 def _label_column(source: Source, formula: str, options: FitOptions) -> tuple[Column | None, str]:
@@ -233,8 +233,8 @@ def _label_column(source: Source, formula: str, options: FitOptions) -> tuple[Co
 
 
 def _one_column(left: Any) -> Any:
-    found = np.asarray(left)
-    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+    values = np.asarray(left)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
 def formula_response(formula: str, X: Any, options: FitOptions) -> Any:
@@ -264,11 +264,11 @@ def _from_stream(source: Source, given: Inputs, options: FitOptions, coding: Cod
     names = explanatory(source, [given["y"], given["offset"], given["exposure"]], given["columns"])
     pair = isinstance(given["y"], tuple) and given["y"] not in source.columns
     label = _label_variable(source, given["y"], options) if not pair else None
-    design, found, rows = stream_design(source, names, coding, [] if label is None else [label])
+    design, variables, rows = stream_design(source, names, coding, [] if label is None else [label])
     design = _design_for(options, design)
     classes = None
     if label is not None:
-        label = found[label.name]
+        label = variables[label.name]
         classes = label.states
         if options.family.response == "shares" and label.card != 2:
             raise DataError(f"The response has {label.card} labels; the binomial family takes two.")
@@ -292,11 +292,11 @@ def _label_variable(source: Source, y: Hashable, options: FitOptions) -> Variabl
     if options.states is not None:
         return Variable.discrete(y, options.states)
     if options.family.response in ("labels", "ordered"):
-        found = source.infer([y])[y]
-        return found if found.kind == "discrete" else Variable(y, "discrete")
+        variable = source.infer([y])[y]
+        return variable if variable.kind == "discrete" else Variable(y, "discrete")
     if options.family.response == "shares":
-        found = source.infer([y])[y]
-        return found if found.kind == "discrete" else None
+        variable = source.infer([y])[y]
+        return variable if variable.kind == "discrete" else None
     return None
 
 
@@ -356,8 +356,8 @@ def _stream_constants(stream: StreamRows, given: Inputs, pair: bool) -> tuple[fl
         choices = responses.log_choices(successes, successes + failures)
         return _Constants(float(weights.sum()), float(weights @ choices))
 
-    found = stream.source.reduce(task, stream.domain)
-    return found.weight, found.constant
+    sums = stream.source.reduce(task, stream.domain)
+    return sums.weight, sums.constant
 
 
 def _recoded(blocks: Rows | StreamRows, order: NDArray[np.intp]) -> Rows | StreamRows:

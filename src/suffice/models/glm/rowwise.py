@@ -51,13 +51,13 @@ def predict(
 def eta_variances(fitted: GLMFitted, table: Table) -> Floats:
     """The variance of each row's linear predictor, x' V x (n,); infinite where the fit says nothing about it."""
     covariance, flat = fitted.covariance(), fitted.flat()
-    found = np.empty(table.rows)
-    for at in range(0, table.rows, _ROWS):
-        rows = fitted.design.matrix(table.part(slice(at, at + _ROWS)))
+    variances = np.empty(table.rows)
+    for first in range(0, table.rows, _ROWS):
+        rows = fitted.design.matrix(table.part(slice(first, first + _ROWS)))
         own = np.einsum("ij,ij->i", rows @ covariance, rows)
         untold = (np.abs(rows @ flat) > 1e-7 * (np.abs(rows) @ np.abs(flat))).any(axis=1)
-        found[at : at + _ROWS] = np.where(untold, np.inf, np.maximum(own, 0.0))
-    return found
+        variances[first : first + _ROWS] = np.where(untold, np.inf, np.maximum(own, 0.0))
+    return variances
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import Block, linear_predictor, weighted_sum
 from suffice.errors import ConvergenceWarning, EstimateError, SufficeError
 from suffice.fitting.control import Control, Outcome, State
-from suffice.models.glm.problem import Average, Problem
+from suffice.models.glm.problem import Problem
 from suffice.solvers.gradient import lbfgs
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, SHORT, Last, irls
@@ -123,9 +123,9 @@ def _fit_of_some(sample: Problem, start: Floats, every: int) -> tuple[_Some, boo
     made: list[tuple[Information, Floats]] = []
 
     def evaluate(beta: Floats) -> tuple[float, Floats, Information]:
-        found = sample.evaluate(beta)
-        made.append((found[2], beta))
-        return found
+        evaluated = sample.evaluate(beta)
+        made.append((evaluated[2], beta))
+        return evaluated
 
     # The maximum of the sample is itself about so far from that of all rows.
     limits = Control(max_iter=12, tolerance=0.3 * math.sqrt(every * sample.size))
@@ -145,24 +145,24 @@ def _fit_of_some(sample: Problem, start: Floats, every: int) -> tuple[_Some, boo
 def _lost(sample: Problem, before: Floats, now: Floats) -> float:
     """The factor by which the information about the linear predictors of all rows together falls between two points."""
 
-    def task(block: Block) -> Average:
-        sums = [0.0, 0.0]
+    def task(block: Block) -> Floats:
+        sums = np.zeros(2)
         for part in sample.layout.parts(block):
-            for at, beta in enumerate((now, before)):
+            for number, beta in enumerate((now, before)):
                 eta = linear_predictor(sample.layout, part, sample.whole(beta))
-                sums[at] += weighted_sum(sample.law(eta, part.y)[2], part.weights)
-        return Average(*sums)
+                sums[number] += weighted_sum(sample.law(eta, part.y)[2], part.weights)
+        return sums
 
-    found = sample.rows.reduce(task)
-    return found.total / found.weight if found.weight > 0.0 else math.inf
+    left, first = sample.rows.reduce(task).tolist()
+    return first / left if left > 0.0 else math.inf
 
 
 def _whitened_ascent(problem: Problem, some: _Some, control: Control) -> Near:
     """L-BFGS in ``x = R beta``, ``R'R`` the information of some rows; the gap is then the Newton decrement."""
     from scipy.linalg import cholesky, solve_triangular
 
-    at = some.last
-    root = cholesky(at.information.dense(), check_finite=False)
+    last_of_some = some.last
+    root = cholesky(last_of_some.information.dense(), check_finite=False)
 
     def back(x: Floats) -> Floats:
         return np.asarray(solve_triangular(root, x, check_finite=False))
@@ -172,21 +172,21 @@ def _whitened_ascent(problem: Problem, some: _Some, control: Control) -> Near:
         return value, np.asarray(solve_triangular(root, gradient, trans="T", check_finite=False))
 
     def gap(x: Floats, gradient: Floats) -> float:
-        found = float(np.linalg.norm(gradient))
-        return 0.0 if found <= ROUNDING * math.sqrt(at.information.magnitude(back(x))) else found
+        norm = float(np.linalg.norm(gradient))
+        return 0.0 if norm <= ROUNDING * math.sqrt(last_of_some.information.magnitude(back(x))) else norm
 
-    def told(state: State) -> object:
+    def asked_to_stop(state: State) -> object:
         return control.callback is not None and control.callback(replace(state, parameters=back(state.parameters)))
 
-    limits = replace(control, tolerance=control.tolerance / some.margin, callback=told, checkpoint=None)
+    limits = replace(control, tolerance=control.tolerance / some.margin, callback=asked_to_stop, checkpoint=None)
     with warnings.catch_warnings():
         # A search that stalls goes on by IRLS.
         warnings.filterwarnings("ignore", r"The fit stopped \(stalled\)", ConvergenceWarning)
-        found = lbfgs(objective, root @ at.beta, limits, scale=np.ones(len(root)), gap=gap)
-    state = found.state
+        outcome = lbfgs(objective, root @ last_of_some.beta, limits, scale=np.ones(len(root)), gap=gap)
+    state = outcome.state
     beta, gradient = back(state.parameters), root.T @ state.memory["gradient"]
-    last = Last(beta, state.objective, gradient, at.information)
-    return Near(replace(found, state=replace(state, parameters=beta)), last, some.origin)
+    last = Last(beta, state.objective, gradient, last_of_some.information)
+    return Near(replace(outcome, state=replace(state, parameters=beta)), last, some.origin)
 
 
 def later(problem: Problem, last: Last) -> Callable[[], Information]:

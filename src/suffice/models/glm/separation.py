@@ -38,6 +38,8 @@ MOST_NUMBERS = 3_000_000
 RAY = 1e-5
 #: Directions that move rows by less than this share leave them in place; roundings of each column allowed then.
 FLAT_SHARE, ROUNDINGS = 1e-10, 8.0
+#: Share of the largest move of a direction up to which a row stays in place.
+IN_PLACE = 1e-7
 #: Columns up to which a ray is tried.
 MOST_COLUMNS = 2_000
 
@@ -55,13 +57,13 @@ def find_separation(problem: Problem, kind: str, result: Result) -> Separation:
     step = newton_step(problem, result)
     if information.definite and share_of_slopes(problem, kind, result.beta, step) <= STILL:
         return Separation(True)
-    rows = problem.rows
-    if isinstance(rows, Rows) and rows.rows * problem.size * max(problem.outputs, 1) <= MOST_NUMBERS:
-        return _search(problem, kind, rows.block)
-    found = ray(problem, kind, step)
+    if is_small(problem, problem.outputs):
+        assert isinstance(problem.rows, Rows)
+        return _search(problem, kind, problem.rows.block)
+    by_step = ray(problem, kind, step)
     # Both ways along each, as a flat direction has no sign; each scaled to move some row by 1.
-    others = likely_rays(problem, information, result.beta) if found.exists is None else ()
-    return next((one for one in (ray(problem, kind, other) for other in others) if one.exists is False), found)
+    others = likely_rays(problem, information, result.beta) if by_step.exists is None else ()
+    return next((one for one in (ray(problem, kind, other) for other in others) if one.exists is False), by_step)
 
 
 def newton_step(problem: Problem, result: Result) -> Floats:
@@ -85,11 +87,11 @@ def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, ori
     layout, products, now = problem.layout, problem.products, problem.whole(beta)
 
     def task(block: Block) -> Largest:
-        found = 0.0
+        largest = 0.0
         for part in layout.parts(block):
             move = np.abs(linear_predictor(layout, replace(part, offset=None), step, products))
             _, score, weight = problem.law(linear_predictor(layout, part, now, products), part.y)
-            if origin is not None:
+            if origin is not None and origin is not beta:
                 weight = problem.law(linear_predictor(layout, part, problem.whole(origin), products), part.y)[2]
             moves = (move > 0.0) & ~sides(part.y, kind)[1]
             if part.weights is not None:
@@ -97,8 +99,8 @@ def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, ori
             slope = np.abs(score[moves])
             with np.errstate(over="ignore"):  # Rows far out have lost all slope.
                 share = np.divide(weight[moves], slope, out=np.full_like(slope, np.inf), where=slope > 0.0)
-                found = max(found, float((move[moves] * share).max(initial=0.0)))
-        return Largest(found)
+                largest = max(largest, float((move[moves] * share).max(initial=0.0)))
+        return Largest(largest)
 
     return problem.rows.reduce(task).value
 
@@ -113,47 +115,47 @@ def _search(problem: Problem, kind: str, block: Block) -> Separation:
     if kind == "labels":
         return _labels(matrix, block.y.astype(np.intp), kept, problem.outputs)
     signs, fixed = sides(block.y, kind)
-    found = programme(signs[kept, None] * matrix[kept], fixed[kept])
-    if found.decided is None:
-        return found
+    programmed = programme(signs[kept, None] * matrix[kept], fixed[kept])
+    if programmed.decided is None:
+        return programmed
     whole = np.zeros(block.rows, dtype=np.bool_)
-    whole[np.flatnonzero(kept)[found.decided]] = True
-    return replace(found, decided=whole)
+    whole[np.flatnonzero(kept)[programmed.decided]] = True
+    return replace(programmed, decided=whole)
 
 
 def dense_rows(problem: Problem, part: Block) -> Floats:
     """All columns of some rows in the engine's layout."""
     layout = problem.layout
-    found = [np.ones((part.rows, 1))] if layout.constant else []
-    found.append(part.dense)
+    blocks = [np.ones((part.rows, 1))] if layout.constant else []
+    blocks.append(part.dense)
     if layout.sparse:
-        found.append(part.sparse.toarray())
+        blocks.append(part.sparse.toarray())
     if part.codes is not None:
-        found.append(np.eye(layout.levels + 1)[part.codes][:, 1:])
-    return np.concatenate(found, axis=1)
+        blocks.append(np.eye(layout.levels + 1)[part.codes][:, 1:])
+    return np.concatenate(blocks, axis=1)
 
 
 def _labels(matrix: Floats, codes: NDArray[np.intp], kept: Bools, outputs: int) -> Separation:
     """Labels: a row of label c must not lose against any other label j."""
     labels = codes[kept]
     stacked = _against_others(matrix[kept], labels, outputs)
-    found = programme(stacked, np.zeros(len(stacked), dtype=np.bool_))
-    if found.decided is None:
-        return found
+    programmed = programme(stacked, np.zeros(len(stacked), dtype=np.bool_))
+    if programmed.decided is None:
+        return programmed
     # A row is decided once all other labels have lost; until then it still says something about those that have not.
-    lost = found.decided.reshape(outputs + 1, -1) | (labels[None, :] == np.arange(outputs + 1)[:, None])
+    lost = programmed.decided.reshape(outputs + 1, -1) | (labels[None, :] == np.arange(outputs + 1)[:, None])
     whole = np.zeros(len(codes), dtype=np.bool_)
     whole[np.flatnonzero(kept)[lost.all(axis=0)]] = True
-    return replace(found, decided=whole)
+    return replace(programmed, decided=whole)
 
 
 def _against_others(rows: Floats, labels: NDArray[np.intp], outputs: int) -> Floats:
     """``x (d_c - d_j)`` as rows, by other label j and then by row; 0 where j is the label c itself."""
-    k, at, own = rows.shape[1], np.arange(len(rows)), labels < outputs
+    k, numbers, own = rows.shape[1], np.arange(len(rows)), labels < outputs
     constraints = []
     for other in range(outputs + 1):
         part = np.zeros((len(rows), outputs, k))
-        part[at[own], labels[own]] += rows[own]
+        part[numbers[own], labels[own]] += rows[own]
         if other < outputs:
             part[:, other] -= rows
         part[labels == other] = 0.0
@@ -175,6 +177,13 @@ def ray(problem: Problem, kind: str, step: Floats) -> Separation:
     flat = axes[int((values > FLAT_SHARE * values.max(initial=0.0)).sum()) :]
     columns = np.tile(column_sizes(problem), problem.width // problem.layout.size)
     direction = without_rounding(size * (flat.T @ (flat @ np.sign(step))), columns)
+    if not largest_move(problem, direction) > MOVED or not separates(problem, kind, direction):
+        return Separation(None)
+    return Separation(False, direction)
+
+
+def separates(problem: Problem, kind: str, direction: Floats) -> bool:
+    """Whether a direction moves some row, and none the wrong way by more than rounding."""
 
     def task(block: Block) -> Largest:
         worst = 0.0
@@ -186,11 +195,24 @@ def ray(problem: Problem, kind: str, step: Floats) -> Separation:
             worst = max(worst, float(share.max(initial=0.0)))
         return Largest(worst)
 
-    far = largest_move(problem, direction)
     # The null space is known to some roundings for each column.
-    if not far > MOVED or problem.rows.reduce(task).value > ROUNDINGS * problem.width * np.finfo(np.float64).eps:
-        return Separation(None)
-    return Separation(False, direction)
+    rounding = ROUNDINGS * problem.width * np.finfo(np.float64).eps
+    return largest_move(problem, direction) > 0.0 and bool(problem.rows.reduce(task).value <= rounding)
+
+
+def moved_by(problem: Problem, direction: Floats) -> Floats:
+    """How far a direction moves each linear predictor of rows in memory (n,) or (n, m), as a share of the largest."""
+    assert isinstance(problem.rows, Rows)
+    shaped = direction if problem.outputs == 1 else problem.shaped(direction)
+    parts = (replace(part, offset=None) for part in problem.layout.parts(problem.rows.block))
+    along = np.concatenate([linear_predictor(problem.layout, part, shaped) for part in parts])
+    return np.asarray(along / max(float(np.abs(along).max(initial=0.0)), 1e-300))
+
+
+def is_small(problem: Problem, constraints: int = 1) -> bool:
+    """Whether a linear programme decides: rows in memory, each with so many constraints."""
+    rows = problem.rows
+    return isinstance(rows, Rows) and rows.rows * problem.size * constraints <= MOST_NUMBERS
 
 
 def _constraints(problem: Problem, kind: str, part: Block) -> tuple[Floats, Bools]:
@@ -201,8 +223,8 @@ def _constraints(problem: Problem, kind: str, part: Block) -> tuple[Floats, Bool
     kept = slice(None) if part.weights is None else part.weights > 0.0
     matrix, y = matrix[kept], part.y[kept]
     if kind == "labels":
-        found = _against_others(matrix, y.astype(np.intp), problem.outputs)
-        return found, np.zeros(len(found), dtype=np.bool_)
+        against = _against_others(matrix, y.astype(np.intp), problem.outputs)
+        return against, np.zeros(len(against), dtype=np.bool_)
     signs, fixed = sides(y, kind)
     return signs[:, None] * matrix, fixed
 
@@ -250,11 +272,11 @@ def column_sizes(problem: Problem) -> Floats:
     """The size of each column (k,) where it is not 0: a mean of which few outliers do not make much."""
 
     def task(block: Block) -> _Roots:
-        found = _Roots(np.zeros(problem.layout.size), np.zeros(problem.layout.size))
+        sums = _Roots(np.zeros(problem.layout.size), np.zeros(problem.layout.size))
         for part in problem.layout.parts(block):
             rows = np.abs(dense_rows(problem, part))
-            found = found + _Roots(np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0).astype(np.float64))
-        return found
+            sums = sums + _Roots(np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0).astype(np.float64))
+        return sums
 
     sums = problem.rows.reduce(task)
     return np.asarray((sums.total / np.maximum(sums.count, 1.0)) ** 2)
@@ -266,15 +288,15 @@ def likely_rays(problem: Problem, information: Information, beta: Floats) -> Ite
     Both ways of least information and, where every row is decided, the coefficients themselves. Each moves the linear
     predictor that it moves most by 1: how long it is in coefficients depends on the units of the columns.
     """
-    found = [problem.whole(beta)]
+    rays = [problem.whole(beta)]
     if information.size == problem.size:
         values, vectors = information._eigen
         flat = np.zeros(problem.width)
         flat[slice(None) if problem.kept is None else problem.kept] = (
             vectors[:, int(np.argmin(values))] * information._scale
         )
-        found = [flat, -flat, *found]
-    for one in found:
+        rays = [flat, -flat, *rays]
+    for one in rays:
         far = largest_move(problem, one)
         if far > 0.0:
             yield one / far
@@ -283,10 +305,10 @@ def likely_rays(problem: Problem, information: Information, beta: Floats) -> Ite
 def sentences(design: Design | Parameters, direction: Floats, classes: Sequence[object] = ()) -> tuple[str, ...]:
     """What runs to infinity, by name; direction (k,) or (k, m) in the order of the names, 0 for all that stays."""
     columns = direction.reshape(design.size, -1)
-    found = []
-    for at, name in enumerate(design.names):
+    words = []
+    for number, name in enumerate(design.names):
         for label in range(columns.shape[1]):
-            if columns[at, label] != 0.0:
+            if columns[number, label] != 0.0:
                 of = f" of {classes[label]!r}" if len(classes) else ""
-                found.append(f"{name}{of} to {'+' if columns[at, label] > 0 else '-'}infinity")
-    return tuple(found)
+                words.append(f"{name}{of} to {'+' if columns[number, label] > 0 else '-'}infinity")
+    return tuple(words)

@@ -58,7 +58,7 @@ class MultinomialFamily(ResponseFamily):
             with np.errstate(invalid="ignore"):
                 return np.nan_to_num(eta[:, :-1] - eta[:, -1:], nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         whole = softmax(eta)
-        order = [at for at in range(len(fitted.classes)) if at != fitted.reference] + [fitted.reference]
+        order = [label for label in range(len(fitted.classes)) if label != fitted.reference] + [fitted.reference]
         shares = np.empty_like(whole)
         shares[:, order] = whole
         return shares if kind == "response" else take_states(fitted.classes, shares.argmax(axis=1))

@@ -11,7 +11,6 @@ from suffice.engines.linear_predictor import Block, Layout, linear_predictor, we
 from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.input import Rows, StreamRows
 from suffice.models.glm.links import Link
-from suffice.models.glm.problem import Average
 
 Floats = NDArray[np.float64]
 
@@ -52,13 +51,13 @@ def at_rounding(move: float, before: float) -> bool:
 def _slopes(
     rows: Rows | StreamRows, layout: Layout, link: Link, beta: Floats, family: NegativeBinomialFamily
 ) -> tuple[float, float]:
-    def task(block: Block) -> Average:
+    def task(block: Block) -> Floats:
         sums = np.zeros(2)
         for part in layout.parts(block):
             mean = link.mean(linear_predictor(layout, part, beta))
             sums += [weighted_sum(slope, part.weights) for slope in family.size_slopes(part.y, mean)]
-        return Average(0.0, sums)
+        return sums
 
     with np.errstate(over="ignore"):  # Of squares of large means one over is 0, as it should be.
-        slope, curve = rows.reduce(task).total
+        slope, curve = rows.reduce(task)
     return float(slope), float(curve)

@@ -39,6 +39,6 @@ class SoftmaxLaw:
         score = -shares
         score[seen, codes[seen]] += 1.0
         information = -shares[:, :, None] * shares[:, None, :]
-        at = np.arange(shares.shape[1])
-        information[:, at, at] += shares
+        diagonal = np.arange(shares.shape[1])
+        information[:, diagonal, diagonal] += shares
         return own - rest, score, information

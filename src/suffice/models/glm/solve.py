@@ -14,15 +14,14 @@ from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family
-from suffice.models.glm.problem import Average, Problem, largest_move
-from suffice.models.glm.sample import Near, later, near_the_top
+from suffice.models.glm.problem import Problem, ResponseSums, largest_move
+from suffice.models.glm.sample import later, near_the_top
 from suffice.solvers.coordinate_descent import proximal_newton
-from suffice.solvers.gradient import conjugate_gradient, lbfgs, owlqn
-from suffice.solvers.information import LEAST_ROOT, Information
+from suffice.solvers.information import LEAST_ROOT, Information, LaterInformation
 from suffice.solvers.irls import Last, irls
-from suffice.solvers.newton import newton_cg
 from suffice.solvers.online import corrected_ascent
 from suffice.solvers.penalties import LaplacePenalty
+from suffice.solvers.registry import Objective, Solver, named, registered
 
 Floats = NDArray[np.float64]
 
@@ -51,9 +50,14 @@ class Result:
     origin: Floats | None = None
     stands: float = 1.0
 
+    @property
+    def information(self) -> Information:
+        """That of all rows, made when it is first read where the solver has not made it."""
+        return self.last.information if self.later is None else LaterInformation(self.later, len(self.beta))
+
 
 @dataclass(frozen=True, eq=False)
-class Climb:
+class Search:
     """What a solver is given: a problem, a start and limits.
 
     `keep` asks for all iterates, `seed` is that of a random order of rows, and `warm` allows for the fit of some rows
@@ -70,12 +74,17 @@ class Climb:
 
 
 @dataclass(frozen=True)
-class Solver:
-    """A way to the maximum; `corners` says whether it takes a Laplace prior, `streams` whether rows may be on disk."""
+class RegressionSolver:
+    """A solver that sees the rows; `corners`: whether it takes a Laplace prior, `streams`: whether rows on disk."""
 
-    climb: Callable[[Climb], Result]
+    run: Callable[[Search], Result]
     corners: bool = False
     streams: bool = True
+
+
+def solver_names() -> tuple[str, ...]:
+    """All that `solver=` may be: those of regressions, and every solver that is registered for objectives."""
+    return ("auto", *dict.fromkeys((*SOLVERS, *registered())))
 
 
 def choose(solver: str, problem: Problem, laplace: LaplacePenalty | None) -> str:
@@ -83,128 +92,142 @@ def choose(solver: str, problem: Problem, laplace: LaplacePenalty | None) -> str
     large = problem.layout.body * problem.outputs > MOST_DENSE
     if solver == "auto":
         return "cd" if laplace is not None and not large else "lbfgs" if large or laplace is not None else "irls"
-    if laplace is not None and not SOLVERS[solver].corners:
-        able = " or ".join(repr(name) for name, one in reversed(SOLVERS.items()) if one.corners)
-        raise OptionError(f"A Laplace prior has corners at 0: use solver={able}, not {solver!r}.")
-    if not (SOLVERS[solver].streams or problem.rows.in_memory):
+    own = SOLVERS.get(solver)
+    if laplace is not None and not (named(solver).corners if own is None else own.corners):
+        able = [repr(name) for name, one in reversed(SOLVERS.items()) if one.corners]
+        able += [repr(name) for name, one in registered().items() if one.corners and name != "owlqn"]
+        raise OptionError(f"A Laplace prior has corners at 0: use solver={' or '.join(able)}, not {solver!r}.")
+    if own is not None and not (own.streams or problem.rows.in_memory):
         raise OptionError(
             f"solver={solver!r} meets rows in random order, which a stream does not offer; use partial_fit."
         )
     return "irls" if solver == "newton" else solver
 
 
-def solve(
-    problem: Problem,
-    start: Floats,
-    control: Control,
-    *,
-    solver: str,
-    laplace: LaplacePenalty | None = None,
-    keep: bool = False,
-    seed: Any = None,
-    warm: bool = False,
-) -> Result:
-    """Maximise the objective of a problem by one of `SOLVERS`."""
-    return SOLVERS[solver].climb(Climb(problem, start, control, laplace, keep, seed, warm))
+def solve(search: Search, solver: str) -> Result:
+    """Maximise the objective of a problem by a solver of regressions, or by one that is registered."""
+    own = SOLVERS.get(solver)
+    return _by_objective(search, named(solver)) if own is None else own.run(search)
 
 
-def _irls(climb: Climb) -> Result:
+def _irls(search: Search) -> Result:
     """Newton's method with the expected information; of many rows by way of some of them."""
-    problem, start, control = climb.problem, climb.start, climb.control
-    near = near_the_top(problem, start, control) if climb.warm else None
-    if near is not None and near.outcome.stop_reason != "stalled":
+    problem, control, keep = search.problem, search.control, search.keep
+    near = near_the_top(problem, search.start, control) if search.warm else None
+    if near is None:
+        fitted = irls(problem.evaluate, search.start, control, keep=keep)
+        return Result(fitted.outcome.state.parameters, fitted.outcome, fitted.last, fitted.iterates, "IRLS")
+    if near.outcome.stop_reason != "stalled":
         made = later(problem, near.last)
         return Result(near.last.beta, near.outcome, near.last, (), SOME_ROWS, made, near.origin, near.stands)
-    return _newton(problem, start, control, near, keep=climb.keep)
-
-
-def _newton(problem: Problem, start: Floats, control: Control, near: Near | None, *, keep: bool) -> Result:
-    """IRLS from a start, or from where L-BFGS stalled; steps and history are then those of both."""
-    if near is None:
-        fitted = irls(problem.evaluate, start, control, keep=keep)
-        return Result(fitted.outcome.state.parameters, fitted.outcome, fitted.last, fitted.iterates, "IRLS")
+    # From where L-BFGS stalled; steps and history are those of both.
     fitted = irls(problem.evaluate, near.last.beta, control, slope_of=problem.objective, keep=keep)
     before, outcome = near.outcome, fitted.outcome
     state = replace(outcome.state, iteration=before.state.iteration + outcome.state.iteration)
     outcome = replace(outcome, state=state, history=before.history + outcome.history[1:])
-    return Result(state.parameters, outcome, fitted.last, fitted.iterates, f"{SOME_ROWS}, then IRLS")
+    last = Last(state.parameters, *problem.evaluate(state.parameters))
+    return Result(state.parameters, outcome, last, fitted.iterates, f"{SOME_ROWS}, then IRLS")
 
 
-def _scale(problem: Problem, start: Floats) -> Floats:
-    """One over the root of the information's diagonal at the start: gradients are then in standard deviations."""
-    information = problem.evaluate(start)[2] if problem.layout.body <= MOST_DENSE else None
-    diagonal = np.ones(problem.size) if information is None else information.diagonal()
-    return np.divide(1.0, np.sqrt(diagonal), out=np.ones_like(diagonal), where=diagonal > 0.0)
+@dataclass(frozen=True, eq=False)
+class ScaledProblem:
+    """A problem in units of the information's diagonal at the start, x = (beta - centre) / scale.
+
+    Slopes are then in standard deviations, and the curvature is about 1 in each coordinate.
+    """
+
+    problem: Problem
+    centre: Floats
+    scale: Floats
+
+    @classmethod
+    def of(cls, search: Search) -> ScaledProblem:
+        """In the units of a start, from the corners of a Laplace prior where there is one."""
+        problem, start = search.problem, search.start
+        centre = np.zeros_like(start) if search.laplace is None else search.laplace.mean
+        diagonal = problem.evaluate(start)[2].diagonal() if problem.layout.body <= MOST_DENSE else np.ones(problem.size)
+        return cls(problem, centre, np.divide(1.0, np.sqrt(diagonal), out=np.ones_like(diagonal), where=diagonal > 0.0))
+
+    def beta(self, x: Floats) -> Floats:
+        """Coefficients of a point."""
+        return self.centre + self.scale * x
+
+    def evaluate(self, x: Floats) -> tuple[float, Floats]:
+        """Value and slope."""
+        value, gradient = self.problem.objective(self.beta(x))
+        return value, self.scale * gradient
+
+    def information(self, x: Floats) -> Floats:
+        """The information (k, k)."""
+        return self.problem.evaluate(self.beta(x))[2].dense() * np.outer(self.scale, self.scale)
+
+    def products(self, x: Floats) -> Callable[[Floats], Floats]:
+        """What multiplies the information by a vector."""
+        product = self.problem.product(self.beta(x))
+        return lambda vector: self.scale * product(self.scale * vector)
+
+    def result(self, outcome: Outcome, method: str) -> Result:
+        """Where a solver ended, with the information there, which it has not made."""
+        problem, beta = self.problem, self.beta(outcome.state.parameters)
+        if problem.layout.body * problem.outputs <= MOST_DENSE:
+            last = Last(beta, *problem.evaluate(beta))
+        else:
+            last = Last(beta, *problem.objective(beta), Information(np.zeros((0, 0))))
+        return Result(beta, outcome, last, (), method)
 
 
-#: The objective in units in which its curvature is about 1, at a start in these.
-Scaled = Callable[[Floats], tuple[float, Floats]]
+def _by_objective(search: Search, solver: Solver) -> Result:
+    """A solver that sees a vector and a function, whoever has written it."""
+    scaled, laplace, problem = ScaledProblem.of(search), search.laplace, search.problem
+    objective = Objective(
+        scaled.evaluate,
+        (search.start - scaled.centre) / scaled.scale,
+        search.control,
+        lambda: lambda x, slope: np.ones_like(x),
+        scaled.information if problem.layout.body * problem.outputs <= MOST_DENSE else None,
+        scaled.products,
+        None if laplace is None else laplace.rate * scaled.scale,
+    )
+    if not solver.applies(objective):
+        lacking = "is for a Laplace prior" if solver.corners else f"needs the {solver.uses} of too many coefficients"
+        raise OptionError(f"solver={solver.name!r} {lacking}; use solver='auto'.")
+    return scaled.result(solver.solve(objective), solver.title)
 
 
-def _by_gradient(method: str, follow: Callable[[Climb, Scaled, Floats, Floats], Outcome]) -> Callable[[Climb], Result]:
-    """A solver that sees value and gradient in units of the information's diagonal at the start."""
-
-    def climbed(climb: Climb) -> Result:
-        problem, laplace = climb.problem, climb.laplace
-        centre = np.zeros_like(climb.start) if laplace is None else laplace.mean
-        scale = _scale(problem, climb.start)
-
-        def objective(x: Floats) -> tuple[float, Floats]:
-            value, gradient = problem.objective(centre + scale * x)
-            return value, scale * gradient
-
-        outcome = follow(climb, objective, (climb.start - centre) / scale, scale)
-        return _finish(problem, outcome, centre + scale * outcome.state.parameters, method)
-
-    return climbed
+def _lbfgs(search: Search) -> Result:
+    return _by_objective(search, named("lbfgs" if search.laplace is None else "owlqn"))
 
 
-def _lbfgs(climb: Climb, objective: Scaled, begin: Floats, scale: Floats) -> Outcome:
-    if climb.laplace is not None:
-        return owlqn(objective, climb.laplace.rate * scale, begin, climb.control)
-    return lbfgs(objective, begin, climb.control, scale=np.ones_like(begin))
-
-
-def _cg(climb: Climb, objective: Scaled, begin: Floats, scale: Floats) -> Outcome:
-    return conjugate_gradient(objective, begin, climb.control, scale=np.ones_like(begin))
-
-
-def _newton_cg(climb: Climb, objective: Scaled, begin: Floats, scale: Floats) -> Outcome:
-    return newton_cg(objective, lambda x: _scaled(climb.problem.product(scale * x), scale), begin, climb.control)
-
-
-def _scaled(product: Any, scale: Floats) -> Any:
-    return lambda vector: scale * product(scale * vector)
-
-
-def _sgd(climb: Climb, objective: Scaled, begin: Floats, scale: Floats) -> Outcome:
-    problem = climb.problem
+def _sgd(search: Search) -> Result:
+    """Stochastic ascent over rows in memory."""
+    problem, scaled = search.problem, ScaledProblem.of(search)
     block: Block = problem.rows.block  # type: ignore[union-attr]
     (whole,) = problem.layout.parts(block, block.rows)
 
     def partial(x: Floats, chosen: NDArray[np.intp]) -> Floats:
-        some, beta = whole.chosen(chosen), problem.whole(scale * x)
+        some, beta = whole.chosen(chosen), problem.whole(scaled.beta(x))
         gradient = problem.slopes(beta)(some).gradient / problem.phi
         if problem.penalty is not None:
             gradient = gradient - len(chosen) / block.rows * problem.penalty.slope(beta)
-        return scale * (gradient if problem.kept is None else gradient[problem.kept])
+        return scaled.scale * (gradient if problem.kept is None else gradient[problem.kept])
 
     # The curvature of all rows is about one in each scaled coordinate, so that of a mean row is one over their number.
-    return corrected_ascent(
-        objective,
+    outcome = corrected_ascent(
+        scaled.evaluate,
         partial,
         block.rows,
-        begin,
-        climb.control,
-        step=0.5 * block.rows / len(begin),
+        search.start / scaled.scale,
+        search.control,
+        step=0.5 * block.rows / len(search.start),
         batch=max(1, block.rows // 100),
-        rng=np.random.default_rng(climb.seed),
+        rng=np.random.default_rng(search.seed),
     )
+    return scaled.result(outcome, "stochastic gradient ascent with corrections")
 
 
-def _cd(climb: Climb) -> Result:
+def _cd(search: Search) -> Result:
     """Proximal Newton steps by coordinate descent."""
-    problem, start, laplace = climb.problem, climb.start, climb.laplace
+    problem, start, laplace = search.problem, search.start, search.laplace
     centre = np.zeros_like(start) if laplace is None else laplace.mean
     rate = np.zeros_like(start) if laplace is None else laplace.rate
     seen: list[Last] = []
@@ -214,31 +237,19 @@ def _cd(climb: Climb) -> Result:
         seen[:] = [*seen[-1:], Last(x, value, gradient, information)]
         return value, gradient, information.dense()
 
-    outcome = proximal_newton(smooth, rate, start - centre, climb.control)
+    outcome = proximal_newton(smooth, rate, start - centre, search.control)
     x = outcome.state.parameters
     last = next((one for one in seen if one.beta is x), None) or Last(x, *problem.evaluate(centre + x))
     return Result(centre + x, outcome, replace(last, beta=centre + x), (), "coordinate descent")
 
 
-def _finish(problem: Problem, outcome: Outcome, beta: Floats, method: str) -> Result:
-    """The information at the result of a method that has not made it."""
-    if problem.layout.body * problem.outputs <= MOST_DENSE:
-        last = Last(beta, *problem.evaluate(beta))
-    else:
-        value, gradient = problem.objective(beta)
-        last = Last(beta, value, gradient, Information(np.zeros((0, 0))))
-    return Result(beta, outcome, last, (), method)
-
-
-#: All solvers by name; "auto" stands for one of them.
-SOLVERS: dict[str, Solver] = {
-    "irls": Solver(_irls),
-    "newton": Solver(_irls),
-    "lbfgs": Solver(_by_gradient("lbfgs", _lbfgs), corners=True),
-    "cg": Solver(_by_gradient("cg", _cg)),
-    "newton-cg": Solver(_by_gradient("newton-cg", _newton_cg)),
-    "sgd": Solver(_by_gradient("sgd", _sgd), streams=False),
-    "cd": Solver(_cd, corners=True),
+#: The solvers that see the rows, by name; all others are in `solvers.registry`. "auto" stands for one of both.
+SOLVERS: dict[str, RegressionSolver] = {
+    "irls": RegressionSolver(_irls),
+    "newton": RegressionSolver(_irls),
+    "lbfgs": RegressionSolver(_lbfgs, corners=True),
+    "sgd": RegressionSolver(_sgd, streams=False),
+    "cd": RegressionSolver(_cd, corners=True),
 }
 
 
@@ -258,9 +269,9 @@ def joined(before: Result | None, now: Result) -> Result:
     return replace(now, outcome=outcome, iterates=before.iterates + now.iterates[1:])
 
 
-def refuse_large(average: Average, family: Family) -> None:
+def refuse_large(sums: ResponseSums, family: Family) -> None:
     """An error for a positive response whose squares are no numbers of double precision."""
-    mean = np.max(np.asarray(average.total)) / average.weight
+    mean = np.max(np.asarray(sums.total)) / sums.weight
     if family.name != "gaussian" and not mean < MOST_MEAN:
         raise EstimateError(
             f"The mean of the response is {float(mean):.3g}, whose square is too large for double precision. Correct "
@@ -292,9 +303,10 @@ def refuse_extremes(problem: Problem, design: Design, information: Information) 
     """An error for columns whose squares are no numbers of double precision: infinite, or 0 though a row is not."""
     own = information.diagonal()
     places = np.flatnonzero(~np.isfinite(own) | (own < np.finfo(np.float64).tiny))
-    far = [at for at in places if not np.isfinite(own[at]) or largest_move(problem, np.eye(len(own))[at]) > 0.0]
+    columns = np.eye(len(own))
+    far = [column for column in places if not np.isfinite(own[column]) or largest_move(problem, columns[column]) > 0.0]
     if far:
-        names = tuple(design.names[design.places[at]] for at in far)
+        names = tuple(design.names[design.places[column]] for column in far)
         raise EstimateError(
             f"The squares of the column{'' if len(far) == 1 else 's'} {listing(names)} are too large or too small for "
             "double precision. Give it in other units, so that its values are between 1e-150 and 1e150."
@@ -314,9 +326,9 @@ def dependent_columns(problem: Problem, design: Design, beta: Floats, informatio
         scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
         root = _pivots(matrix / np.outer(scale, scale))
         return tuple(np.flatnonzero(root < 1e-9).tolist())
-    found = problem.rows.reduce(root_task(layout, problem.law, beta)).root
-    lengths = np.sqrt((found**2).sum(axis=0))
-    scaled = found / np.where(lengths > 0.0, lengths, 1.0)
+    root_of_rows = problem.rows.reduce(root_task(layout, problem.law, beta)).root
+    lengths = np.sqrt((root_of_rows**2).sum(axis=0))
+    scaled = root_of_rows / np.where(lengths > 0.0, lengths, 1.0)
     diagonal = np.zeros(layout.size)
     triangle = np.linalg.qr(scaled, mode="r")
     diagonal[: len(triangle)] = np.abs(np.diagonal(triangle))
@@ -327,12 +339,13 @@ def dependent_columns(problem: Problem, design: Design, beta: Floats, informatio
 def _pivots(matrix: Floats) -> Floats:
     """Pivots of elimination in the given order (k,); a column that is used up counts as 0."""
     left = matrix.copy()
-    found = np.zeros(len(left))
-    for at in range(len(left)):
-        found[at] = left[at, at]
-        if left[at, at] > 1e-9:
-            left[at + 1 :, at + 1 :] -= np.outer(left[at + 1 :, at], left[at, at + 1 :]) / left[at, at]
-    return found
+    pivots = np.zeros(len(left))
+    for column in range(len(left)):
+        pivots[column] = left[column, column]
+        if left[column, column] > 1e-9:
+            below, right = left[column + 1 :, column], left[column, column + 1 :]
+            left[column + 1 :, column + 1 :] -= np.outer(below, right) / left[column, column]
+    return pivots
 
 
 def refuse_dependent(names: tuple[str, ...], rows: int, size: int) -> EstimateError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,7 @@ from suffice.families.regression_check import shares_by_pairs
 from suffice.fitting.control import Outcome, State
 from suffice.fitting.report import Certificate
 from suffice.models.glm.family import Family
-from suffice.models.glm.input import Rows, StreamRows
-from suffice.models.glm.problem import Problem, largest_response
+from suffice.models.glm.problem import Problem, ResponseSums
 from suffice.models.glm.solve import Result, refuse_response
 from suffice.solvers.information import Information
 from suffice.solvers.irls import Last
@@ -51,19 +51,19 @@ def no_dispersion() -> EstimateError:
     )
 
 
-def square_of_y(rows: Rows | StreamRows) -> float:
+def square_of_y(sums: ResponseSums) -> float:
     """The largest y^2; of a response that is 0 throughout a number that stands for it."""
-    return refuse_response(largest_response(rows)) ** 2 or LEAST_DISPERSION
+    return refuse_response(sums.largest) ** 2 or LEAST_DISPERSION
 
 
-def least_spread(family: Family, rows: Rows | StreamRows) -> float:
+def least_spread(family: Family, sums: ResponseSums) -> float:
     """The dispersion up to which a fit is perfect."""
-    return PERFECT * (1.0 if family.name != "gaussian" else square_of_y(rows))
+    return PERFECT * (1.0 if family.name != "gaussian" else square_of_y(sums))
 
 
-def rounding_of_y(rows: Rows | StreamRows) -> float:
+def rounding_of_y(sums: ResponseSums) -> float:
     """The square of the rounding of the response: the least dispersion of a perfect fit."""
-    return max(float(np.finfo(np.float64).eps) ** 2 * square_of_y(rows), LEAST_DISPERSION)
+    return max(float(np.finfo(np.float64).eps) ** 2 * square_of_y(sums), LEAST_DISPERSION)
 
 
 def is_doubtful(information: Information) -> bool:
@@ -93,12 +93,18 @@ class Squares:
         """The sum of squares that coefficients (k,) leave."""
         return self._residual(beta)[1]
 
-    def certificate(self, beta: Floats, dispersion: float | None, *, perfect: bool) -> Certificate:
+    @cached_property
+    def perfect(self) -> bool:
+        """Whether the response is a combination of the columns, so that every row can be fitted."""
+        return bool(orthogonalised(self.products).dependent[0, -1])
+
+    def certificate(self, beta: Floats, dispersion: float | None) -> Certificate:
         """How far coefficients (k,) are from least squares; a dispersion that is not known is at its best for them.
 
         Where every row is fitted, slopes are in units of the response, as no other is left.
         """
         slopes, left = self._residual(beta)
+        perfect = self.perfect and dispersion is None
         lengths = np.diagonal(self.products[0, 0])
         unit = (float(lengths[-1]) if perfect else left) / self.weight if dispersion is None else dispersion
         scale = np.sqrt(lengths[:-1] * unit)
@@ -127,11 +133,11 @@ def read_squares(problem: Problem) -> Squares | None:
 
 def solve_squares(squares: Squares) -> tuple[Result, float] | None:
     """The coefficients, with the information at dispersion 1, and the mean square that they leave: 0 if perfect."""
-    found = orthogonalised(squares.products)
-    if found.dependent[0, :-1].any():
+    orthogonal = orthogonalised(squares.products)
+    if orthogonal.dependent[0, :-1].any():
         return None
-    beta, root = found.weights[0], found.root[0]
-    left = 0.0 if found.dependent[0, -1] else float(double_double.rounded(found.squares)[0, -1])
+    beta, root = orthogonal.weights[0], orthogonal.root[0]
+    left = 0.0 if orthogonal.dependent[0, -1] else float(double_double.rounded(orthogonal.squares)[0, -1])
     last = Last(beta, -0.5 * left, np.zeros(len(beta)), Information(root.T @ root, root=root))
     outcome = Outcome(State(beta, last.value, 0.0), True, "closed form", ())
     return Result(beta, outcome, last, (), METHOD), left / squares.weight

@@ -14,9 +14,9 @@ from suffice.models.glm.family import Family
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.labels import SoftmaxRegression
-from suffice.models.glm.one_predictor import OnePredictor
 from suffice.models.glm.online import OnePass
 from suffice.models.glm.ordered import OrderedRegression
+from suffice.models.glm.predictor_judge import OnePredictor
 from suffice.models.glm.registry import FAMILIES
 from suffice.models.glm.regression import Regression
 from suffice.models.glm.rows import RegressionData, read_rows

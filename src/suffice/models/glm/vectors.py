@@ -25,8 +25,8 @@ from suffice.models.glm.fitted import GLMFitted, kept_places, public_blocks
 from suffice.models.glm.input import Rows
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
-from suffice.models.glm.problem import Average, Problem, largest_response
-from suffice.models.glm.rank import checked_average, column_rank
+from suffice.models.glm.problem import Problem
+from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Factory, Regression
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.solve import refuse_response
@@ -53,6 +53,8 @@ class VectorRegression(Regression):
         self.rows = data.blocks
         self.outputs = self.rows.block.y.shape[1]
         self.control = Control()
+        self.sums = checked_sums(self.rows)
+        refuse_response(self.sums.largest)
 
     @abstractmethod
     def measure(self, fitted: GLMFitted) -> tuple[Certificate, float, float]:
@@ -75,7 +77,7 @@ class VectorRegression(Regression):
     def residual_squares(self, fitted: GLMFitted) -> Floats:
         """R'R (m, m) at the coefficients of a fitted value."""
 
-    def found(self, beta: Floats, covariance: Floats, information: Information, **more: Any) -> Found[GLMFitted]:
+    def found_at(self, beta: Floats, covariance: Floats, information: Information, **more: Any) -> Found[GLMFitted]:
         """The fitted value, of coefficients (k, m) in the engine's layout."""
         data, m = self.data, self.outputs
         dropped = more.get("dropped", ())
@@ -109,21 +111,19 @@ class LeastSquares(VectorRegression):
     def solve(self, control: Control) -> Found[GLMFitted]:
         """One X'X for all columns of Y."""
         self.control = control
-        refuse_response(largest_response(self.rows))
         problems, dropped = self._problems()
         beta, information = _least_squares(problems)
         whole = np.column_stack([problems[0].whole(column) for column in beta.T])
         covariance = self._products(whole) / self.data.weight
         _refuse_singular(covariance)
-        return self.found(whole, covariance, information, dropped=dropped)
+        return self.found_at(whole, covariance, information, dropped=dropped)
 
     def _problems(self) -> tuple[list[Problem], tuple[int, ...]]:
         """One problem for each response, without columns that say the same as others."""
         block, design, law = self.rows.block, self.data.design, RowLaw(GaussianFamily(), Identity())
         columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
-        sums = checked_average(columns[0], GaussianFamily())
         problem = Problem(columns[0], design.layout, law)
-        rank = column_rank(problem, design, law, sums, self.options.given["collinear"])
+        rank = column_rank(problem, design, law, self.sums.mean, self.options.given["collinear"])
         self.notes = rank.notes
         problem = replace(problem, rooted=rank.rooted)
         if rank.dropped:
@@ -132,7 +132,7 @@ class LeastSquares(VectorRegression):
         return [replace(problem, rows=one) for one in columns], rank.dropped
 
     def _products(self, whole: Floats) -> Floats:
-        squares: Floats = self.rows.reduce(lambda part: _residual_products(part, self.data.design, whole)).total
+        squares: Floats = self.rows.reduce(lambda part: _residual_products(part, self.data.design, whole))
         return squares
 
     def residual_squares(self, fitted: GLMFitted) -> Floats:
@@ -189,7 +189,8 @@ class WishartRegression(PriorOnVectors):
         """The posterior, and its means."""
         self.control = control
         (prior, strength, mean), products, m = self._prior(), self.products, self.outputs
-        beta = np.column_stack([products.solve(strength, mean[:, at], 1.0, products.cross[:, at]) for at in range(m)])
+        sides = zip(mean.T, products.cross.T, strict=True)
+        beta = np.column_stack([products.solve(strength, centre, 1.0, right) for centre, right in sides])
         away = beta - mean
         scale = prior.inverse_scale_ + products.residual_squares(beta) + away.T @ (strength[:, None] * away)
         dof = float(prior.dof_) + products.weight - float((strength == 0.0).sum())
@@ -197,7 +198,7 @@ class WishartRegression(PriorOnVectors):
             raise EstimateError(f"The posterior mean of the covariance needs dof above {m + 1}; it is {dof:g}.")
         together, design = products.information.plus(strength), self.data.design
         posterior = (design.public(beta), design.public_matrix(together.inverse()), dof, scale)
-        return self.found(beta, scale / (dof - m - 1), together, posterior=posterior)
+        return self.found_at(beta, scale / (dof - m - 1), together, posterior=posterior)
 
     def measure(self, fitted: GLMFitted) -> tuple[Certificate, float, float]:
         """The posterior mean of the coefficients is their mode, whatever the covariance: the slope is 0 in all axes."""
@@ -254,7 +255,7 @@ class JointMode(PriorOnVectors):
         inverse = np.asarray(np.linalg.inv(self._information(covariance)), dtype=np.float64)
         own = public_blocks(self.data.design, inverse, m)
         precision = penalty.diagonal()
-        return self.found(beta, covariance, products.information, sandwich=own, precision=precision)
+        return self.found_at(beta, covariance, products.information, sandwich=own, precision=precision)
 
     def _covariance(self, beta: Floats) -> Floats:
         covariance = self.products.residual_squares(beta) / self.products.weight
@@ -298,26 +299,26 @@ class Products:
         zero = np.zeros(design.layout.size)
         self.layout = design.layout
         self.columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
-        found = [Problem(one, design.layout, law).curvature(zero) for one in self.columns]
-        self.information: Information = found[0][2]
-        self.cross = np.stack([gradient for _, gradient, _ in found], axis=1)
+        curvatures = [Problem(one, design.layout, law).curvature(zero) for one in self.columns]
+        self.information: Information = curvatures[0][2]
+        self.cross = np.stack([gradient for _, gradient, _ in curvatures], axis=1)
         self.squares, self.weight = _squares(block)
 
     def slopes(self, beta: Floats) -> Floats:
         """X'(Y - X beta) (k, m), from the rows themselves: differences of products would lose digits."""
         law = RowLaw(GaussianFamily(), Identity())
-        found = [
+        gradients = [
             Problem(one, self.layout, law).objective(np.ascontiguousarray(column))[1]
             for one, column in zip(self.columns, beta.T, strict=True)
         ]
-        return np.stack(found, axis=1)
+        return np.stack(gradients, axis=1)
 
     def residual_squares(self, beta: Floats) -> Floats:
         """(Y - X beta)'(Y - X beta) (m, m)."""
         fitted = np.stack([self.information.product(column) for column in beta.T], axis=1)
         half = beta.T @ self.cross
-        found = self.squares - half - half.T + beta.T @ fitted
-        return 0.5 * (found + found.T)
+        squares = self.squares - half - half.T + beta.T @ fitted
+        return 0.5 * (squares + squares.T)
 
     def solve(self, precision: Floats, mean: Floats, share: float, right: Floats) -> Floats:
         """(X'X + share P)^-1 (right + share P mean)."""
@@ -338,10 +339,10 @@ def _least_squares(problems: Sequence[Problem]) -> tuple[Floats, Information]:
     """Coefficients (k, m) of a problem for each response, which share X, and X'X."""
     beta = np.zeros((problems[0].size, len(problems)))
     information = Information(np.zeros((0, 0)))
-    for at, own in enumerate(problems):
+    for column, own in enumerate(problems):
         for _ in range(3):  # The first step is exact but for rounding, which the next ones take out.
-            _, gradient, information = own.evaluate(beta[:, at])
-            beta[:, at] += information.solve(gradient)
+            _, gradient, information = own.evaluate(beta[:, column])
+            beta[:, column] += information.solve(gradient)
     return beta, information
 
 
@@ -372,9 +373,9 @@ def rows_of(block: Block, y: Floats) -> Rows:
     return Rows(replace(block, y=y))
 
 
-def _residual_products(block: Block, design: Design, beta: Floats) -> Average:
+def _residual_products(block: Block, design: Design, beta: Floats) -> Floats:
     total = np.zeros((beta.shape[1], beta.shape[1]))
     for part in design.layout.parts(block):
         left = part.y - linear_predictor(design.layout, part, beta)
         total += weighted(left, part.weights).T @ left
-    return Average(0.0, total)
+    return total

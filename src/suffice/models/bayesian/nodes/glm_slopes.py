@@ -162,7 +162,7 @@ def _gap_of_shape(node: GLMNode, summary: Summary) -> float:
     family = node.learned.row_law().family
     if isinstance(family, NegativeBinomialFamily):
         return float(abs(weights @ family.size_slopes(y, mean)[0]) * family.size / weights.sum())
-    sums = Totals(float(weights.sum()), float(weights @ family.deviance(y, mean)), 0.0, 0.0, 0.0, 0.0)
+    sums = Totals(float(weights.sum()), float(weights @ family.deviance(y, mean)), 0.0, 0.0)
     return abs(family.ml_dispersion(sums) / node.dispersion - 1.0)
 
 
