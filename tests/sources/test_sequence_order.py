@@ -120,7 +120,7 @@ def test_groups_come_in_the_order_of_their_names() -> None:
     ("change", "form", "message"),
     [
         ({"step": 7}, {"order": "step"}, "holds 7 twice in the sequence 'p0'"),
-        ({"step": np.nan}, {"order": "step"}, "gap"),
+        ({"step": np.nan}, {"order": "step"}, "missing value"),
         ({}, {"order": "when"}, "no order column 'when'"),
         ({}, {"order": "person"}, "both name 'person'"),
         ({"text": 3}, {"order": "text"}, "cannot be sorted"),

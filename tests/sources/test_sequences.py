@@ -101,7 +101,7 @@ def test_states_are_coded_in_order() -> None:
         (np.arange(3), {"lengths": [1.5, 1.5]}, sf.DataError, "whole number"),
         (np.arange(3), {"lengths": np.array([], dtype=int)}, sf.DataError, "there is none"),
         (np.arange(3), {"columns": ["a", "b"]}, sf.DataError, "2 names for 1"),
-        (pd.DataFrame({"g": [1, None], "x": [1, 2]}), {"group": "g"}, sf.DataError, "gap"),
+        (pd.DataFrame({"g": [1, None], "x": [1, 2]}), {"group": "g"}, sf.DataError, "missing value"),
         (pd.DataFrame({"g": [1]}), {"group": "g"}, sf.DataError, "none holds observations"),
         (pd.DataFrame({"x": [1]}), {"columns": ["y"]}, sf.MissingColumnError, "'y'"),
         (pd.DataFrame({"x": [1]}), {"group": "x", "lengths": [1]}, sf.OptionError, "not both"),
@@ -110,3 +110,30 @@ def test_states_are_coded_in_order() -> None:
 def test_what_cannot_be_read_says_why(data: Any, options: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         open_sequences(data, **options)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=4), min_size=1, max_size=6), st.data())
+def test_parts_of_sequences_are_those_sequences(lists: list[list[int]], data: st.DataObject) -> None:
+    opened = open_sequences(lists)
+    weights = np.arange(1.0, len(lists) + 1)
+    whole = opened.reading((opened.values, opened.values[:, None] * 2.0), sample_weight=weights, labels=opened.values)
+    numbers = data.draw(st.lists(st.integers(0, len(lists) - 1), min_size=1))
+    chosen = whole.chosen(numbers)
+    assert [chosen[number][0].tolist() for number in range(len(numbers))] == [lists[number] for number in numbers]
+    assert chosen.values[1][:, 0].tolist() == (2 * chosen.values[0]).tolist() == (2 * chosen.labels).tolist()
+    assert chosen.weights.tolist() == weights[numbers].tolist()
+    first, last = sorted((numbers[0], len(lists)))
+    span = whole.take(first, last)
+    assert [span[number][0].tolist() for number in range(len(span))] == lists[first:last]
+    assert span.weight == sum(w * len(part) for w, part in zip(weights[first:last], lists[first:last], strict=True))
+    assert [whole.where(step) for step in range(whole.n_steps)] == [
+        (number, step) for number, part in enumerate(lists) for step in range(len(part))
+    ]
+    assert whole.head(3).n_steps <= max(3, whole.n_steps * (whole.n_steps <= 3))
+    once = whole.merged()
+    totals: dict[tuple[int, ...], float] = {}
+    for part, weight in zip(lists, weights, strict=True):
+        totals[tuple(part)] = totals.get(tuple(part), 0.0) + weight
+    assert [tuple(once[number][0].tolist()) for number in range(len(once))] == list(totals)
+    assert once.weights.tolist() == list(totals.values())

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import CountTable
-from suffice.checks import weights_of
 from suffice.domain import Domain, Origin, Variable, is_gap, sort_states, state_key
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.kernels.ngrams import Part, count_parts, count_windows, windows, with_ends
@@ -40,7 +39,7 @@ _START, _END, _WORDS = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Layout:
+class WindowLayout:
     """What is counted: windows of ``order + 1`` states, with marks before the first and after the last step.
 
     `states` are the declared ones or those of a category, as `origin` says, or None for those seen; `end` is None where
@@ -134,8 +133,8 @@ def _renamed(variable: Variable, name: Hashable) -> Variable:
     return found
 
 
-def count_sequences(sequences: Sequences, layout: Layout, weights: Any = None) -> Summary:
-    """The summary of sequences in memory; `weights` (n_sequences,) counts a sequence of weight 2 as two."""
+def count_sequences(sequences: Sequences[NDArray[Any]], layout: WindowLayout) -> Summary:
+    """The summary of sequences in memory; a sequence of weight 2 counts as two."""
     single = sequences.single()
     typed = None if single.variables is None else single.variables[0]
     if layout.states is None and typed is not None:
@@ -144,24 +143,18 @@ def count_sequences(sequences: Sequences, layout: Layout, weights: Any = None) -
     else:
         codes, states = code_states(single.values, layout.states)
     if (codes < 0).any():
-        step = int(np.argmax(codes < 0))
-        place = int(np.searchsorted(single.offsets, step, side="right")) - 1
+        number, step = single.where(int(np.argmax(codes < 0)))
         raise MissingValueError(
-            f"Sequence {place} has a gap at step {step - int(single.offsets[place])}; a chain needs every state. "
-            "Cut the sequence in two at the gap."
+            f"Sequence {number} has a missing value at step {step}; a chain needs every state. Cut the sequence in two "
+            "there."
         )
     counter = _Counter(layout)
-    counter.add(codes + np.int32(_WORDS), single.offsets, checked_weights(weights, single.n_sequences))
+    counter.add(codes + np.int32(_WORDS), single.offsets, single.sample_weight)
     return counter.summary(states)
 
 
-def checked_weights(weights: Any, sequences: int) -> Floats | None:
-    """One weight for each sequence, or None."""
-    return None if weights is None else weights_of(weights, sequences)
-
-
 def count_stream(
-    stream: Iterator[Any], layout: Layout, split: Callable[[Any], Iterable[Hashable]] | None = None
+    stream: Iterator[Any], layout: WindowLayout, split: Callable[[Any], Iterable[Hashable]] | None = None
 ) -> Summary:
     """The summary of an iterator of sequences, read once; `split` makes the states of each item."""
     numbers: dict[Hashable, int] = {}
@@ -200,7 +193,7 @@ def _number(state: Hashable, numbers: dict[Hashable, int], labels: list[Hashable
     return found
 
 
-def count_text(path: str | os.PathLike[str], layout: Layout) -> Summary:
+def count_text(path: str | os.PathLike[str], layout: WindowLayout) -> Summary:
     """The summary of a text file, one sequence a line, its words separated by blanks; read once, in pieces.
 
     Lines without words are left out. A name that ends in ``.gz`` is unpacked on the way.
@@ -243,7 +236,7 @@ def _pieces(path: str | os.PathLike[str]) -> Iterator[bytes]:
 class _Counter:
     """Adds up the windows of sequences whose states are numbered; numbers 0 and 1 are the marks."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: WindowLayout) -> None:
         self._layout = layout
         self._held: list[Part] = []
         self._size = 0

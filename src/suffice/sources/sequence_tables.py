@@ -25,14 +25,14 @@ from suffice.sources.opening import open_source
 Integers = NDArray[np.int64]
 
 
-def is_table(data: Any) -> bool:
+def is_table(data: object) -> bool:
     """Whether the data are a table with named columns, or the path of one."""
     if isinstance(data, str | os.PathLike):
         return format_of(os.fspath(data)) is not None
     return has_names(data)
 
 
-def has_names(data: Any) -> bool:
+def has_names(data: object) -> bool:
     """Whether the data are a table with named columns."""
     if isinstance(data, dict | Source):
         return True
@@ -46,27 +46,26 @@ def has_names(data: Any) -> bool:
     return columns or (hasattr(kind, "schema") and hasattr(kind, "column"))
 
 
-def table_columns(data: Any) -> list[Hashable]:
+def table_columns(data: object) -> list[Hashable]:
     """The names of the columns of a table."""
     return list(open_source(data).columns)
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
-    """Columns (steps,) of a table by name, and the variables of those whose type brings their states.
+class TableSteps:
+    """The steps of a table, sequence by sequence: values (steps,) of one column, or (steps, width) of several.
 
-    `order` puts the rows of a sequence together (None where they are), and `offsets` says where each begins; None
-    without a column that tells them apart.
+    `variables` are those of columns whose type brings their states, None where none does. `offsets` says where each
+    sequence begins; None without a column that tells them apart.
     """
 
     names: list[Hashable]
-    columns: list[NDArray[Any]]
-    variables: tuple[Variable | None, ...]
-    order: Integers | None = None
+    values: NDArray[Any]
+    variables: tuple[Variable | None, ...] | None
     offsets: Integers | None = None
 
 
-def read_steps(data: Any, group: Hashable | None, columns: Any, order: Hashable | None = None) -> Steps:
+def read_steps(data: object, group: Hashable | None, columns: object, order: Hashable | None = None) -> TableSteps:
     """The named columns, by default all but those of the group and of the order."""
     source = open_source(data)
     if order is None and source.unordered:
@@ -78,18 +77,25 @@ def read_steps(data: Any, group: Hashable | None, columns: Any, order: Hashable 
     beside = [name for name in (group, order) if name is not None]
     held = _held(source, dict.fromkeys([*names, *beside]))
     variables = tuple(_typed(held[name]) for name in names)
-    found = [values_of(held[name]) for name in names]
-    if not beside:
-        return Steps(names, found, variables)
-    places, offsets = _sequences(held, group, order, len(found[0]))
-    return Steps(names, found, variables, places, offsets)
+    parts = [values_of(held[name]) for name in names]
+    # One column is one value a step, as in a list; several make a matrix.
+    values = parts[0] if len(parts) == 1 else _side_by_side(parts)
+    rows, offsets = _sequences(held, group, order, len(values)) if beside else (None, None)
+    known = variables if any(variable is not None for variable in variables) else None
+    return TableSteps(names, values if rows is None else values[rows], known, offsets)
 
 
-def step_order(data: Any, group: Hashable | None, order: Hashable | None, steps: int) -> Integers:
+def _side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """Columns as a matrix: of numbers where all are numbers, else of objects."""
+    alike = all(column.dtype.kind in "iuf" for column in columns) or all(column.dtype.kind == "b" for column in columns)
+    return np.column_stack(columns if alike else [column.astype(object) for column in columns])
+
+
+def step_order(data: object, group: Hashable | None, order: Hashable | None, steps: int) -> Integers:
     """The rows (steps,) of a table in memory in the order of sequences and their steps."""
     held = _held(open_source(data), [name for name in (group, order) if name is not None])
-    places, _ = _sequences(held, group, order, steps)
-    return np.arange(steps) if places is None else places
+    rows, _ = _sequences(held, group, order, steps)
+    return np.arange(steps) if rows is None else rows
 
 
 def _sequences(
@@ -101,17 +107,19 @@ def _sequences(
     coded = held[group].code()
     if bool((coded.indices == len(coded.labels)).any()):
         row = int(np.argmax(coded.indices == len(coded.labels)))
-        raise DataError(f"The group column {group!r} holds a gap (row {row}); every row must belong to a sequence.")
+        raise DataError(
+            f"The group column {group!r} has a missing value (row {row}); every row must belong to a sequence."
+        )
     if order is None:
         return _grouped(_by_first_row(coded))
     # Rows in no order of their own have no first ones either: the sequences are in the order of their names.
     labels = list(coded.labels)
     names = sort_states(labels)
-    rank = {state_key(name): at for at, name in enumerate(names)}
+    rank = {state_key(name): number for number, name in enumerate(names)}
     number = np.array([rank[state_key(label)] for label in labels], dtype=np.int64)[coded.indices]
     used, number = np.unique(number, return_inverse=True)
     _, offsets = _grouped(number.reshape(-1))
-    return _by_order(held, order, number.reshape(-1), [names[at] for at in used.tolist()]), offsets
+    return _by_order(held, order, number.reshape(-1), [names[number] for number in used.tolist()]), offsets
 
 
 def _by_order(
@@ -119,44 +127,45 @@ def _by_order(
 ) -> Integers:
     """The rows by the number of their sequence (rows,), then by the column that orders them; a tie is an error."""
     ranks = _ranks(held[order], order)
-    places = np.lexsort((ranks, number)).astype(np.int64)
-    tie = np.flatnonzero((np.diff(number[places]) == 0) & (np.diff(ranks[places]) == 0))
+    rows = np.lexsort((ranks, number)).astype(np.int64)
+    tie = np.flatnonzero((np.diff(number[rows]) == 0) & (np.diff(ranks[rows]) == 0))
     if len(tie):
-        row = int(places[tie[0]])
+        row = int(rows[tie[0]])
         value = values_of(held[order])[row]
         where = f" in the sequence {names[int(number[row])]!r}" if len(names) else ""
         raise DataError(
             f"The order column {order!r} holds {as_python(value)!r} twice{where}, so that it does not say which step "
             "comes first. Give a column that differs between the steps of a sequence."
         )
-    return places
+    return rows
 
 
 def _ranks(column: Column, name: Hashable) -> NDArray[Any]:
     """Numbers (rows,) that sort as the values of a column do."""
     values = values_of(column)
     if values.dtype.kind in "biuf":
-        gaps = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
+        missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
         ranks: NDArray[Any] = values
     else:
         coded = column.code()
-        gaps = coded.indices == len(coded.labels)
+        missing = coded.indices == len(coded.labels)
         labels: list[Any] = list(coded.labels)
         try:
-            sorted_ = sorted(range(len(labels)), key=lambda at: labels[at])
+            sorted_ = sorted(range(len(labels)), key=lambda number: labels[number])
         except TypeError as error:
             raise DataError(f"The order column {name!r} holds values that cannot be sorted: {error}.") from None
         table = np.zeros(len(coded.labels) + 1, np.int64)
         table[sorted_] = np.arange(len(sorted_))
         ranks = table[coded.indices]
-    if gaps.any():
-        raise DataError(f"The order column {name!r} holds a gap (row {int(np.argmax(gaps))}); every step has a place.")
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise DataError(f"The order column {name!r} has a missing value (row {row}); every step has a place.")
     return ranks
 
 
 def _observation_names(
-    source: Source, group: Hashable | None, order: Hashable | None, columns: Any
-) -> list[Hashable]:  # fmt: skip
+    source: Source, group: Hashable | None, order: Hashable | None, columns: object
+) -> list[Hashable]:
     known = list(source.columns)
     for what, name in (("group", group), ("order", order)):
         if name is not None and name not in known:
@@ -186,16 +195,16 @@ def _held(source: Source, names: Iterable[Hashable]) -> dict[Hashable, Column]:
     for columns in source.columns_in_parts(domain):
         for name in wanted:
             parts[name].append(_part(columns[name], domain[name], name in source.whole))
-    found: dict[Hashable, Column] = {}
+    held: dict[Hashable, Column] = {}
     for name in wanted:
         values = concatenated(parts[name]) if parts[name] else np.zeros(0, object)
-        kept = _StatesColumn(name, values, domain[name]) if domain[name].origin == "category" else None
-        found[name] = array_column(name, values) if kept is None else kept
-    return found
+        typed = domain[name].origin == "category"
+        held[name] = _StatesColumn(name, values, domain[name]) if typed else array_column(name, values)
+    return held
 
 
 def _part(column: Column, variable: Variable, whole: bool) -> NDArray[Any]:
-    """Some rows of a column: numbers, or labels with None for a gap."""
+    """Some rows of a column: numbers, or labels with None for a missing value."""
     if variable.kind != "discrete":
         return column.floats(slice(0, len(column)))
     coded = column.code()
@@ -226,18 +235,18 @@ class _StatesColumn(Column):
 
 def _typed(column: Column) -> Variable | None:
     """The variable of a column whose type brings its states."""
-    found = column.infer()
-    return found if found.kind == "discrete" and found.origin == "category" else None
+    variable = column.infer()
+    return variable if variable.kind == "discrete" and variable.origin == "category" else None
 
 
 def type_of_columns(columns: list[Column]) -> Variable | None:
     """The variable of columns that bring the same states."""
-    found = [_typed(column) for column in columns]
-    return found[0] if found and all(one is not None and one == found[0] for one in found) else None
+    variables = [_typed(column) for column in columns]
+    return variables[0] if variables and all(one is not None and one == variables[0] for one in variables) else None
 
 
 def values_of(column: Column) -> NDArray[Any]:
-    """The values of a column: numbers as they are (NaN for gaps), anything else as objects (None for gaps)."""
+    """The values of a column: numbers as they are, anything else as objects; NaN or None where one is missing."""
     plain = getattr(column, "values", None)
     if isinstance(plain, np.ndarray) and plain.dtype.kind in "biuf" and getattr(column, "gaps", None) is None:
         return plain
@@ -259,9 +268,9 @@ def concatenated(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 def _by_first_row(coded: Coded) -> Integers:
     """The group of each row, numbered in the order of first rows."""
-    found, first, inverse = np.unique(coded.indices, return_index=True, return_inverse=True)
-    rank = np.empty(len(found), np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(found))
+    groups, first, inverse = np.unique(coded.indices, return_index=True, return_inverse=True)
+    rank = np.empty(len(groups), np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(groups))
     return rank[inverse]
 
 

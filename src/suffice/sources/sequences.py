@@ -1,57 +1,64 @@
 """Sequences in: a list of them, an array with lengths, or a frame with a group column; all become the same thing.
 
 `open_sequences` lays the steps of all sequences end to end and keeps where each sequence begins. A sequence has at
-least one step; nothing that reads `Sequences` may look across the end of one.
+least one step; nothing that reads `Sequences` may look across the end of one. Every model of sequences (Markov chains,
+hidden Markov models, chain CRFs) goes on with this one container: reading replaces the values by codes, by the arrays
+of an emission or by a design, and adds weights and labels.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Generic, TypedDict, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from suffice.domain import Variable, is_gap
-from suffice.errors import DataError, OptionError, listing
+from suffice.domain import Variable
+from suffice.errors import DataError, OptionError, listing, shortened
 from suffice.sources.arrays import array_column
 from suffice.sources.columns import Coded, holds_whole_numbers, with_whole_labels
-from suffice.sources.opening import any_column
-from suffice.sources.sequence_tables import (
-    concatenated,
-    has_names,
-    is_table,
-    read_steps,
-    table_columns,
-    type_of_columns,
-    values_of,
-)
+from suffice.sources.sequence_lists import ACCEPTED, checked_names, flat_values, laid_end_to_end, typed_states
+from suffice.sources.sequence_lists import step_offsets as _offsets
+from suffice.sources.sequence_tables import is_table, read_steps, table_columns
 from suffice.sources.states import places, settle
 
-__all__ = ["Sequences", "code_states", "flat_values", "is_table", "open_sequences", "table_columns"]
+__all__ = [
+    "FormOptions",
+    "SequenceForm",
+    "Sequences",
+    "code_states",
+    "flat_values",
+    "is_table",
+    "open_sequences",
+    "table_columns",
+]
 
 Integers = NDArray[np.int64]
-
-_ACCEPTED = (
-    "Accepted are: a list of sequences (lists, tuples, texts, arrays), one array of all steps with lengths=, or a "
-    "table with group= naming the column that tells the sequences apart."
-)
+Floats = NDArray[np.float64]
+#: What is known of the steps: an array (steps, ...), a tuple of such arrays, or anything that an index of steps cuts.
+V = TypeVar("V", covariant=True)
+W = TypeVar("W")
 
 
 @dataclass(frozen=True, eq=False)
-class Sequences:
+class Sequences(Generic[V]):
     """The steps of all sequences end to end.
 
-    `values` is (steps,) for one observation a step, or (steps, width); sequence i holds the steps ``offsets[i]`` to
-    ``offsets[i + 1] - 1``. `columns` are the names of the observations where the data have names. `variables` hold the
-    states, in order, of the observations whose type brings them (categories), None for others; None where none does.
+    `values` are what is known of each step: an array (steps,) or (steps, width), a tuple of arrays, or a design with
+    one row a step; sequence i holds the steps ``offsets[i]`` to ``offsets[i + 1] - 1``. `sample_weight` (n_sequences,)
+    says how often each sequence counts, None: each counts once. `labels` (steps,) are codes of states or labels, -1
+    where one is not known; None where none is. `columns` are the names of the observations where the data have names.
+    `variables` hold the states, in order, of the observations whose type brings them (categories), None for others;
+    None where none does.
     """
 
-    values: NDArray[Any]
+    values: V
     offsets: Integers
+    sample_weight: Floats | None = None
+    labels: NDArray[np.int32] | None = None
     columns: list[Hashable] | None = None
     variables: tuple[Variable | None, ...] | None = None
 
@@ -70,42 +77,177 @@ class Sequences:
         """Number of steps of each sequence (n_sequences,)."""
         return np.diff(self.offsets)
 
-    @property
-    def width(self) -> int | None:
-        """Observations a step; None where each step is a single value."""
-        return None if self.values.ndim == 1 else int(self.values.shape[1])
-
-    def __getitem__(self, place: int) -> NDArray[Any]:
-        """The steps of one sequence, a view."""
-        if not -self.n_sequences <= place < self.n_sequences:
-            raise IndexError(f"There are {self.n_sequences} sequences; asked for number {place}.")
-        at = place % self.n_sequences
-        return self.values[self.offsets[at] : self.offsets[at + 1]]
-
     def __len__(self) -> int:
         """Number of sequences."""
         return self.n_sequences
 
-    def per_step(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weights of sequences (n_sequences,) repeated for their steps (steps,)."""
-        return np.repeat(weights, self.lengths)
+    def __getitem__(self, number: int) -> Any:
+        """What is known of the steps of one sequence, a view."""
+        if not -self.n_sequences <= number < self.n_sequences:
+            raise IndexError(f"There are {self.n_sequences} sequences; asked for number {number}.")
+        number %= self.n_sequences
+        return _cut(self.values, slice(int(self.offsets[number]), int(self.offsets[number + 1])))
 
-    def single(self) -> Sequences:
-        """With one value a step: a matrix of one column becomes that column; a wider one is an error."""
-        if self.values.ndim == 1:
+    # -- weights -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def weights(self) -> Floats:
+        """How often each sequence counts (n_sequences,)."""
+        return np.ones(self.n_sequences) if self.sample_weight is None else self.sample_weight
+
+    @cached_property
+    def is_even(self) -> bool:
+        """Whether every sequence counts once."""
+        return self.sample_weight is None or bool((self.sample_weight == 1.0).all())
+
+    @property
+    def weight(self) -> float:
+        """Number of steps, weighted."""
+        return float(self.weights @ self.lengths)
+
+    @property
+    def step_weights(self) -> Floats:
+        """How often each step counts (steps,)."""
+        return np.repeat(self.weights, self.lengths)
+
+    # -- the same steps, read ----------------------------------------------------------------------------------------
+
+    def reading(self, values: W, **more: Any) -> Sequences[W]:
+        """The same sequences with other values of their steps; more: other fields."""
+        return replace(self, values=values, **more)  # type: ignore[return-value, arg-type]
+
+    def split(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        """Rows (steps, ...) of answers, one array for each sequence."""
+        return np.split(rows, self.offsets[1:-1])
+
+    # -- some of them ------------------------------------------------------------------------------------------------
+
+    def take(self, first: int, last: int) -> Sequences[V]:
+        """The sequences from `first` up to `last`, which is not among them: views."""
+        begin, end = int(self.offsets[first]), int(self.offsets[last])
+        weights = None if self.sample_weight is None else self.sample_weight[first:last]
+        return self._part(slice(begin, end), self.offsets[first : last + 1] - begin, weights)
+
+    def stretch(self, begin: int, end: int) -> Sequences[V]:
+        """Some steps in a row of the first sequence, as a sequence: views."""
+        weights = None if self.sample_weight is None else self.sample_weight[:1]
+        return self._part(slice(begin, end), np.array([0, end - begin], np.int64), weights)
+
+    def head(self, most: int) -> Sequences[V]:
+        """The first sequences, of at most so many steps; of a longer first one its beginning."""
+        if self.n_steps <= most:
             return self
-        if self.values.shape[1] != 1:
+        last = int(np.searchsorted(self.offsets, most, side="right")) - 1
+        return self.take(0, last) if last >= 1 else self.stretch(0, most)
+
+    def chosen(self, numbers: Sequence[int] | Integers, sample_weight: Floats | None = None) -> Sequences[V]:
+        """Some sequences in the order asked; `sample_weight` in place of theirs."""
+        steps, offsets = self.steps_of(numbers)
+        if sample_weight is None and self.sample_weight is not None:
+            sample_weight = self.sample_weight[numbers]
+        return self._part(steps, offsets, sample_weight)
+
+    def steps_of(self, numbers: Sequence[int] | Integers) -> tuple[Integers, Integers]:
+        """The steps of some sequences in the order asked, and where each begins among them."""
+        lengths = self.lengths[numbers]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return np.repeat(self.offsets[:-1][numbers] - offsets[:-1], lengths) + np.arange(offsets[-1]), offsets
+
+    def _part(self, steps: slice | Integers, offsets: Integers, sample_weight: Floats | None) -> Sequences[V]:
+        labels = None if self.labels is None else self.labels[steps]
+        return replace(
+            self, values=_cut(self.values, steps), offsets=offsets, sample_weight=sample_weight, labels=labels
+        )
+
+    def merged(self) -> Sequences[V]:
+        """Each sequence once, in the order of first ones, with the sum of its weights; those without any are gone."""
+        arrays: list[NDArray[Any]] = list(self.values) if isinstance(self.values, tuple) else [self.values]  # type: ignore[list-item]
+        arrays += [] if self.labels is None else [self.labels]
+        bounds = self.offsets.tolist()
+        weights: dict[bytes, float] = {}
+        kept: list[int] = []
+        for number, weight in enumerate(self.weights.tolist()):
+            if not weight > 0:
+                continue
+            key = b"".join(array[bounds[number] : bounds[number + 1]].tobytes() for array in arrays)
+            if key not in weights:
+                kept.append(number)
+            weights[key] = weights.get(key, 0.0) + weight
+        return self if len(kept) == self.n_sequences else self.chosen(kept, np.array(list(weights.values())))
+
+    # -- one value a step --------------------------------------------------------------------------------------------
+
+    @property
+    def width(self) -> int | None:
+        """Observations a step; None where each step is a single value."""
+        shape = np.asarray(self.values).shape
+        return None if len(shape) == 1 else shape[1]
+
+    def single(self) -> Sequences[NDArray[Any]]:
+        """With one value a step: a matrix of one column becomes that column; a wider one is an error."""
+        values = np.asarray(self.values)
+        if values.ndim == 2 and values.shape[1] != 1:
             named = "" if self.columns is None else f" ({listing(self.columns)})"
             raise DataError(
-                f"Each step holds {self.values.shape[1]} observations{named}; expected one state a step. Name the "
+                f"Each step holds {values.shape[1]} observations{named}; expected one state a step. Name the "
                 "column to use by columns=, or, where each row of a matrix is a sequence, give list(matrix)."
             )
-        return Sequences(self.values[:, 0], self.offsets, self.columns, self.variables)
+        return self.reading(values.reshape(len(values)))
+
+    def where(self, step: int) -> tuple[int, int]:
+        """The sequence that a step belongs to, and the number of the step in it."""
+        number = int(np.searchsorted(self.offsets, step, side="right")) - 1
+        return number, step - int(self.offsets[number])
+
+
+def _cut(values: Any, steps: slice | Integers) -> Any:
+    """What is known of some steps."""
+    return tuple(part[steps] for part in values) if isinstance(values, tuple) else values[steps]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Opening
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class FormOptions(TypedDict, total=False):
+    """The keywords by which a user says how sequences are laid out: those of `SequenceForm`."""
+
+    lengths: ArrayLike | None
+    group: Hashable | None
+    order: Hashable | None
+    columns: Sequence[Hashable] | None
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceForm:
+    """How sequences are laid out: their lengths, or the columns of a table that tell them apart and order them.
+
+    `columns` are the columns of a table to read.
+    """
+
+    lengths: ArrayLike | None = None
+    group: Hashable | None = None
+    order: Hashable | None = None
+    columns: Sequence[Hashable] | None = None
+
+    def reading(self, columns: Sequence[Hashable] | None) -> SequenceForm:
+        """The form with these columns."""
+        return replace(self, columns=columns)
+
+    def open(self, data: Any) -> Sequences[NDArray[Any]]:
+        """Data of this form as sequences."""
+        return open_sequences(data, **vars(self))
 
 
 def open_sequences(
-    data: Any, *, lengths: Any = None, group: Hashable | None = None, order: Hashable | None = None, columns: Any = None
-) -> Sequences:
+    data: Any,
+    *,
+    lengths: ArrayLike | None = None,
+    group: Hashable | None = None,
+    order: Hashable | None = None,
+    columns: object = None,
+) -> Sequences[NDArray[Any]]:
     """Sequences from any of the accepted forms.
 
     Args:
@@ -126,41 +268,35 @@ def open_sequences(
             raise OptionError("The sequences are open already; give lengths=, group= and order= when they are opened.")
         return data
     if data is None:
-        raise DataError(f"The data are None. {_ACCEPTED}")
+        raise DataError(f"The data are None. {ACCEPTED}")
     if isinstance(data, str | bytes) and not is_table(data):
         raise DataError(
-            f"The data are the text {_shortened(data)}; give [text] for the sequence of its characters. {_ACCEPTED}"
+            f"The data are the text {shortened(data)}; give [text] for the sequence of its characters. {ACCEPTED}"
         )
     if lengths is not None and group is not None:
         raise OptionError("Give either lengths= or group=, not both: each says where sequences end.")
     if lengths is not None and order is not None:
         raise OptionError("order= sorts the steps of a table; with lengths= they are in order. Give group= instead.")
     if is_table(data):
-        return _from_table(data, lengths, group, order, columns)
-    if order is not None:
-        raise OptionError(f"order={order!r} names a column, but the data ({type(data).__name__}) have no column names.")
-    if group is not None:
-        raise OptionError(f"group={group!r} names a column, but the data ({type(data).__name__}) have no column names.")
-    values, offsets = _from_values(data, lengths)
-    return Sequences(values, offsets, _checked_names(columns, values), _typed(data))
-
-
-def _typed(data: Any) -> tuple[Variable, ...] | None:
-    """The states that a column of categories brings, or all columns of a list of sequences."""
-    items = [data] if _is_column(data) else data if isinstance(data, list | tuple) else []
-    if not items or not _is_column(items[0]) or not all(map(_is_column, items)):
-        return None
-    found = type_of_columns([any_column("state", item) for item in items])
-    return None if found is None else (found,)
+        steps = read_steps(data, group, columns, order)
+        offsets = _offsets(lengths, len(steps.values)) if steps.offsets is None else steps.offsets
+        return Sequences(steps.values, offsets, columns=steps.names, variables=steps.variables)
+    for name, column in (("order", order), ("group", group)):
+        if column is not None:
+            raise OptionError(
+                f"{name}={column!r} names a column, but the data ({type(data).__name__}) have no column names."
+            )
+    values, offsets = laid_end_to_end(data, lengths)
+    return Sequences(values, offsets, columns=checked_names(columns, values), variables=typed_states(data))
 
 
 def code_states(
     values: NDArray[Any], states: Sequence[Hashable] | Variable | None = None, *, name: Hashable = "state"
 ) -> tuple[NDArray[np.int32], tuple[Hashable, ...]]:
-    """Codes (steps,) of discrete values, -1 for a gap, and the states in order.
+    """Codes (steps,) of discrete values, -1 for a missing one, and the states in order.
 
     Without `states` those seen, sorted. Given states are closed: any other value is an error that names it; those of a
-    variable are closed where they were declared. Floats that are whole numbers and gaps are whole numbers.
+    variable are closed where they were declared. Floats that are whole numbers and missing values are whole numbers.
     """
     if isinstance(states, Variable):
         variable = states
@@ -177,236 +313,6 @@ def code_states(
 
 
 def _translated(variable: Variable, coded: Coded) -> NDArray[np.int32]:
-    """Codes among the states of the variable; -1 for a gap."""
+    """Codes among the states of the variable; -1 for a missing value."""
     table = np.append(places(variable, coded.labels), -1).astype(np.int32)
     return table[coded.indices]
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Tables
-# --------------------------------------------------------------------------------------------------------------------
-
-
-def _from_table(
-    data: Any, lengths: Any, group: Hashable | None, order: Hashable | None, columns: Any
-) -> Sequences:  # fmt: skip
-    steps = read_steps(data, group, columns, order)
-    # One column is one value a step, as in a list; several make a matrix.
-    values = steps.columns[0] if len(steps.columns) == 1 else _side_by_side(steps.columns)
-    offsets = _offsets(lengths, len(values)) if steps.offsets is None else steps.offsets
-    ordered = values if steps.order is None else values[steps.order]
-    return Sequences(ordered, offsets, steps.names, _some(steps.variables))
-
-
-def _some(variables: tuple[Variable | None, ...]) -> tuple[Variable | None, ...] | None:
-    return variables if any(variable is not None for variable in variables) else None
-
-
-def _side_by_side(found: list[NDArray[Any]]) -> NDArray[Any]:
-    """Columns as a matrix: of numbers where all are numbers, else of objects."""
-    alike = all(column.dtype.kind in "iuf" for column in found) or all(column.dtype.kind == "b" for column in found)
-    if alike:
-        return np.column_stack(found)
-    matrix = np.empty((len(found[0]), len(found)), dtype=object)
-    for place, column in enumerate(found):
-        matrix[:, place] = column
-    return matrix
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Lists and arrays
-# --------------------------------------------------------------------------------------------------------------------
-
-
-def _from_values(data: Any, lengths: Any) -> tuple[NDArray[Any], Integers]:
-    if isinstance(data, np.ndarray) and data.dtype != object and data.ndim == 3 and lengths is None:
-        return _joined([*data])
-    if isinstance(data, np.ndarray) and not (data.dtype == object and data.ndim == 1 and _is_nested(data)):
-        return _checked_array(data), _offsets(lengths, len(data))
-    if _is_column(data):
-        values = values_of(any_column("state", data))
-        return values, _offsets(lengths, len(values))
-    if not isinstance(data, Iterable):
-        raise DataError(f"Cannot read sequences from {type(data).__name__}. {_ACCEPTED}")
-    items = data if isinstance(data, list | tuple | np.ndarray) else list(data)
-    if len(items) == 0:
-        raise DataError("There are no sequences: the data are empty.")
-    if lengths is not None or not _is_nested(items):
-        return _flat(items, lengths)
-    return _joined(items)
-
-
-def flat_values(values: Any) -> NDArray[Any]:
-    """One value a step, each as it is: a text is one value and no sequence of letters."""
-    return _plain_array(list(values))
-
-
-def _flat(items: Any, lengths: Any) -> tuple[NDArray[Any], Integers]:
-    """A list of steps rather than of sequences: values, or rows of a matrix."""
-    if all(isinstance(item, list | tuple | np.ndarray) for item in items):
-        values = _step_matrix(items, "the data")
-    else:
-        values = _plain_array(list(items))
-    return values, _offsets(lengths, len(values))
-
-
-def _is_column(data: Any) -> bool:
-    loaded = {library: sys.modules.get(library) for library in ("pandas", "polars", "pyarrow")}
-    pd, pl, pa = (loaded[library] for library in ("pandas", "polars", "pyarrow"))
-    return (
-        (pd is not None and isinstance(data, pd.Series | pd.Index | pd.api.extensions.ExtensionArray))
-        or (pl is not None and isinstance(data, pl.Series))
-        or (pa is not None and isinstance(data, pa.Array | pa.ChunkedArray))
-    )
-
-
-def _is_sequence(item: Any) -> bool:
-    return isinstance(item, list | tuple | str | np.ndarray) or _is_column(item) or has_names(item)
-
-
-def _is_nested(items: Any) -> bool:
-    """Whether a list holds sequences; a mixture of sequences and single values is an error."""
-    examples = {type(item): item for item in items}
-    kinds = {kind: _is_sequence(item) for kind, item in examples.items()}
-    if any(kinds.values()) and not all(kinds.values()):
-        at = next(place for place, item in enumerate(items) if not kinds[type(item)])
-        raise DataError(
-            f"Sequence {at} is {_shortened(items[at])}, no sequence, while others are; each sequence must be a list, "
-            "tuple, text or array, and one of a single step a list of one."
-        )
-    return any(kinds.values())
-
-
-def _joined(items: Any) -> tuple[NDArray[Any], Integers]:
-    """Lay sequences end to end."""
-    lengths = np.fromiter((len(item) for item in items), np.int64, len(items))
-    if not lengths.all():
-        at = int(np.argmin(lengths))
-        raise DataError(f"Sequence {at} is empty; each sequence needs at least one step. Leave it out.")
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    if all(isinstance(item, str) for item in items):
-        return np.array(list("".join(items)), dtype=str), offsets
-    if all(isinstance(item, list | tuple | str) for item in items) and not _holds_rows(items):
-        return _plain_array(list(chain.from_iterable(items))), offsets
-    parts = [_one_sequence(item, place) for place, item in enumerate(items)]
-    widths = {None if part.ndim == 1 else part.shape[1] for part in parts}
-    if len(widths) > 1:
-        shape = [None if part.ndim == 1 else part.shape[1] for part in parts]
-        at = next(place for place, width in enumerate(shape) if width != shape[0])
-        raise DataError(
-            f"Sequence 0 has {_described(shape[0])} and sequence {at} has {_described(shape[at])}; all sequences must "
-            "have the same number of observations a step."
-        )
-    return concatenated(parts), offsets
-
-
-def _described(width: int | None) -> str:
-    return "one value a step" if width is None else f"{width} observations a step"
-
-
-def _holds_rows(items: Any) -> bool:
-    """Whether steps are rows of several observations. Tuples stay single values: they may be states."""
-    return any(isinstance(step, list | np.ndarray) for item in items if not isinstance(item, str) for step in item)
-
-
-def _one_sequence(item: Any, place: int) -> NDArray[Any]:
-    """The steps of one sequence (steps,) or (steps, width)."""
-    if isinstance(item, np.ndarray):
-        return _checked_array(item, f"sequence {place}")
-    if has_names(item):
-        return _from_table(item, None, None, None, None).values
-    if _is_column(item):
-        return values_of(any_column("state", item))
-    if isinstance(item, str):
-        return np.array(list(item), dtype=str)
-    if any(isinstance(step, list | np.ndarray) for step in item):
-        return _step_matrix(item, f"sequence {place}")
-    return _plain_array(list(item))
-
-
-def _step_matrix(rows: Any, what: str) -> NDArray[Any]:
-    """Rows of observations as a matrix; rows of unequal length are an error."""
-    widths = [len(row) if isinstance(row, list | tuple | np.ndarray) else -1 for row in rows]
-    wrong = next((place for place, width in enumerate(widths) if width != widths[0] or width < 1), None)
-    if wrong is not None:
-        raise DataError(
-            f"Step {wrong} of {what} has {max(widths[wrong], 0)} observations and step 0 has {max(widths[0], 0)}; all "
-            "steps must have the same number, at least one."
-        )
-    flat = _plain_array(list(chain.from_iterable(rows)))
-    return flat.reshape(len(rows), widths[0])
-
-
-def _checked_array(array: NDArray[Any], what: str = "the data") -> NDArray[Any]:
-    if isinstance(array, np.ma.MaskedArray):
-        mask = np.ma.getmaskarray(array)
-        array = np.asarray(array.data, dtype=np.float64 if array.dtype.kind in "iuf" else object).copy()
-        array[mask] = np.nan if array.dtype.kind == "f" else None
-    if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):
-        raise DataError(
-            f"The array of {what} has shape {array.shape}; expected one value a step, shape (steps,), or several, "
-            "shape (steps, width)."
-        )
-    if array.dtype.kind not in "biufOUSmM":
-        raise DataError(f"The array of {what} has the type {array.dtype}; expected numbers, text or objects.")
-    return np.asarray(array)
-
-
-def _plain_array(values: list[Any]) -> NDArray[Any]:
-    """Values of one plain type as an array of it; anything else, gaps among them, as objects.
-
-    Numbers with gaps become floats. Truth values among numbers stay what they are, since 1 and True are two states.
-    """
-    types = set(map(type, values))
-    if types == {str}:
-        return _objects(values)
-    numbers = (int, float, np.integer, np.floating)
-    if types == {bool} or all(issubclass(kind, numbers) and kind is not bool for kind in types):
-        found = np.asarray(values)
-        return found if found.dtype.kind in "biuf" else _objects(values)
-    if float in types and all(issubclass(kind, numbers) or kind.__name__ in _GAPS for kind in types - {bool}):
-        if bool not in types:
-            return np.array([np.nan if is_gap(value) else value for value in values], dtype=np.float64)
-    return _objects(values)
-
-
-_GAPS = frozenset({"NoneType", "NAType", "NaTType"})
-
-
-def _objects(values: list[Any]) -> NDArray[Any]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
-
-
-def _offsets(lengths: Any, steps: int) -> Integers:
-    """Where each sequence begins, from the lengths; one sequence without them."""
-    if lengths is None:
-        if steps == 0:
-            raise DataError("There are no sequences: the data have no steps.")
-        return np.array([0, steps], dtype=np.int64)
-    given = np.asarray(lengths)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise DataError(f"lengths is {_shortened(lengths)}; expected one whole number for each sequence.")
-    if len(given) == 0 or (given < 1).any():
-        at = int(np.argmax(given < 1)) if len(given) else 0
-        found = f"sequence {at} has {int(given[at])} steps" if len(given) else "there is none"
-        raise DataError(f"lengths must be at least 1 for each sequence; {found}.")
-    if int(given.sum()) != steps:
-        raise DataError(f"lengths add up to {int(given.sum())}, but the data have {steps} steps; they must agree.")
-    return np.concatenate([[0], np.cumsum(given)]).astype(np.int64)
-
-
-def _checked_names(columns: Any, values: NDArray[Any]) -> list[Hashable] | None:
-    if columns is None:
-        return None
-    names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
-    width = 1 if values.ndim == 1 else values.shape[1]
-    if len(names) != width:
-        raise DataError(f"columns= has {len(names)} names for {width} observations a step; name each of them.")
-    return names
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -280,3 +280,14 @@ def test_sequences_shorter_than_the_order_have_a_law(options: dict[str, Any], or
 def test_single_words_have_no_weight_of_a_background(options: dict[str, Any]) -> None:
     with pytest.raises(sf.EstimateError, match="order 0"):
         _ = sf.MarkovChain(0, **options).fit(["ab", "a"]).interpolation_weight_
+
+
+def test_the_fitted_value_scores_what_a_user_gives() -> None:
+    words = ["the dog runs", "the cat runs"]
+    chain = sf.MarkovChain(tokens="words").fit(words)
+    assert chain.fitted_.score_samples(words) == pytest.approx(chain.score_samples(words), abs=0)
+    table = {"who": [1, 1, 2, 2], "word": ["the", "dog", "the", "cat"]}
+    grouped = chain.fitted_.score_samples(table, group="who")
+    assert grouped == pytest.approx(chain.score_samples(["the dog", "the cat"]), abs=0)
+    with pytest.raises(sf.DataError, match="Sequence 1 has a missing value at step 1"):
+        chain.score_samples([["the"], ["dog", None]])

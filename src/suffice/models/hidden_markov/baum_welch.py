@@ -16,13 +16,13 @@ from suffice.fitting.control import Control, Outcome
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.runs import Runs
 from suffice.models.hidden_markov.certificate import climbed_certificate
+from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.check import expected_again, stationarity_gap
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.learning import Learner, estimate_name, remarks
 from suffice.models.hidden_markov.moments import LearnedFrom
-from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
 from suffice.models.hidden_markov.standard_errors import (
     ChainInformation,
@@ -198,4 +198,4 @@ class BaumWelch(LatentProblem[Parameters, Statistics, HiddenMarkovFitted]):
         options = {name: repr(value) for name, value in self.options.items() if name not in LIMITS}
         observed = self.data.observed
         labels = np.zeros(0, np.int32) if observed.labels is None else observed.labels
-        return options, list(observed.data), observed.offsets, observed.weights, labels
+        return options, list(observed.values), observed.offsets, observed.weights, labels

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.learning import Learner
-from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
 from suffice.solvers.fixed_point import largest_change
 
@@ -25,7 +25,7 @@ MOST = 2_000
 def stationarity_gap(expectation: Expectation, learner: Learner, parameters: Parameters) -> float:
     """The largest change of a parameter by one more step, in the units of EM."""
     observed = expectation.observed
-    sample = _sample(observed)
+    sample = observed.head(MOST)
     again = expected_again(sample, expectation.emission, parameters)
     statistics, discrepancy = again, 0.0
     if sample is not observed:
@@ -34,13 +34,6 @@ def stationarity_gap(expectation: Expectation, learner: Learner, parameters: Par
         statistics = expectation.expect(parameters)
     moved = learner.learn(statistics, parameters)
     return largest_change(learner.vector(parameters), learner.vector(moved)) + discrepancy
-
-
-def _sample(observed: Observed) -> Observed:
-    if observed.n_steps <= MOST:
-        return observed
-    last = int(np.searchsorted(observed.offsets, MOST, side="right")) - 1
-    return observed.take(0, last) if last >= 1 else observed.take(0, 1).steps(0, MOST)
 
 
 def _distance(left: Statistics, right: Statistics) -> float:
@@ -57,7 +50,7 @@ def expected_again(observed: Observed, emission: Emission, parameters: Parameter
     """Expected statistics by sums of logarithms."""
     size = len(parameters.initial)
     initial, pairs, total = np.zeros(size), np.zeros((size, size)), 0.0
-    scores = np.array(emission.log_densities(observed.data, parameters.emission))
+    scores = np.array(emission.log_densities(observed.values, parameters.emission))
     if observed.labels is not None:
         known = observed.labels >= 0
         other = known[:, None] & (np.arange(size) != observed.labels[:, None])
@@ -71,7 +64,7 @@ def expected_again(observed: Observed, emission: Emission, parameters: Parameter
         initial += weight * gamma[0]
         pairs += weight * joint
         total += weight * mass if weight > 0 else 0.0
-    return Statistics(initial, pairs, emission.statistics(observed.data, posteriors, parameters.emission), total)
+    return Statistics(initial, pairs, emission.statistics(observed.values, posteriors, parameters.emission), total)
 
 
 def _one(scores: Floats, parameters: Parameters) -> tuple[float, Floats, Floats]:

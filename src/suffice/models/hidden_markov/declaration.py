@@ -16,28 +16,28 @@ from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import Estimator
 from suffice.fitting.report import CountedRows, Curvature, Report
 from suffice.models.em.latent import check_n_init
+from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.counting import KnownSequences
 from suffice.models.hidden_markov.decoding import Decoder, whole_number
 from suffice.models.hidden_markov.emissions.law import Mixture
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
-from suffice.models.hidden_markov.matching import labelled, match
-from suffice.models.hidden_markov.moments import LearnedFrom
-from suffice.models.hidden_markov.observed import Observed
-from suffice.models.hidden_markov.parameters import Statistics
-from suffice.models.hidden_markov.priors import split_prior
-from suffice.models.hidden_markov.reading import (
-    Form,
-    Layout,
+from suffice.models.hidden_markov.input import (
     Opened,
     open_observations,
     open_paths,
     read_weights,
+    split_form,
     state_names,
 )
+from suffice.models.hidden_markov.matching import labelled, match
+from suffice.models.hidden_markov.moments import LearnedFrom
+from suffice.models.hidden_markov.parameters import Statistics
+from suffice.models.hidden_markov.priors import split_prior
 from suffice.models.hidden_markov.standard_errors import constant_errors, standard_errors
 from suffice.models.hidden_markov.structure import read_fixed, read_tied
 from suffice.models.hidden_markov.task import HiddenMarkovTask
 from suffice.options import own_options
+from suffice.sources.sequences import FormOptions, SequenceForm
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -175,23 +175,23 @@ class HiddenMarkovModel(Estimator):
         Returns:
             self
         """
-        given = _inputs(sequences, states, sample_weight, Form(lengths, group, order, columns))
+        given = _inputs(sequences, states, sample_weight, SequenceForm(lengths, group, order, columns))
         return self._adopt(run(self._task(), given, self._control()))
 
     def partial_fit(
-        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
+        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> Self:
         """Add sequences whose states are all known to those learned: equal to one fit of all."""
-        given = _inputs(sequences, states, sample_weight, Form(**form))
+        given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
         if self._bare_report() is None:
             return self._adopt(run(self._task(), given, self._control()))
         return self._change(given, 1)
 
     def unlearn(
-        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
+        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> Self:
         """Take sequences whose states are all known out again."""
-        return self._change(_inputs(sequences, states, sample_weight, Form(**form)), -1)
+        return self._change(_inputs(sequences, states, sample_weight, SequenceForm(**form)), -1)
 
     def _change(self, given: Inputs, sign: int) -> Self:
         known = self.fitted_
@@ -292,15 +292,15 @@ class HiddenMarkovModel(Estimator):
 
     # -- likelihood --------------------------------------------------------------------------------------------------
 
-    def score_samples(self, sequences: Any, **form: Unpack[Layout]) -> Floats:
+    def score_samples(self, sequences: Any, **form: Unpack[FormOptions]) -> Floats:
         """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
-        return self.fitted_.score_samples(sequences, Form(**form), threads=self._options["threads"])
+        return self.fitted_.score_samples(sequences, SequenceForm(**form), threads=self._options["threads"])
 
     def score(
-        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
+        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> float:
         """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used."""
-        opened = self.fitted_.open(sequences, Form(**form))[0]
+        opened = self.fitted_.open(sequences, SequenceForm(**form))[0]
         weights = read_weights(sample_weight, opened.sequences.n_sequences)
         total = float(weights @ opened.sequences.lengths)
         if not total > 0:
@@ -323,7 +323,7 @@ class HiddenMarkovModel(Estimator):
         """The states: of the most probable path ("viterbi"), or the most probable one at each step ("posterior")."""
         if method not in METHODS:
             raise OptionError(f"method is {method!r}; expected 'viterbi' or 'posterior'.")
-        opened, observed, decoder = self._asked(sequences, Form(lengths, group, order, columns))
+        opened, observed, decoder = self._asked(sequences, SequenceForm(lengths, group, order, columns))
         codes = decoder.paths(observed, 1)[0][0] if method == "viterbi" else decoder.smoothed(observed).argmax(axis=1)
         return opened.give(decoder.named(codes))
 
@@ -337,52 +337,52 @@ class HiddenMarkovModel(Estimator):
         columns: Sequence[Hashable] | None = None,
     ) -> Any:
         """P(state at a step | whole sequence) (steps, K): smoothing."""
-        opened, observed, decoder = self._asked(sequences, Form(lengths, group, order, columns))
+        opened, observed, decoder = self._asked(sequences, SequenceForm(lengths, group, order, columns))
         return opened.give(decoder.smoothed(observed))
 
-    def filter(self, sequences: Any, **form: Unpack[Layout]) -> Any:
+    def filter(self, sequences: Any, **form: Unpack[FormOptions]) -> Any:
         """P(state at a step | sequence up to that step) (steps, K)."""
-        opened, observed, decoder = self._asked(sequences, Form(**form))
+        opened, observed, decoder = self._asked(sequences, SequenceForm(**form))
         return opened.give(decoder.filtered(observed))
 
-    def pairwise(self, sequences: Any, **form: Unpack[Layout]) -> Any:
+    def pairwise(self, sequences: Any, **form: Unpack[FormOptions]) -> Any:
         """P(state at a step, state at the next | whole sequence) (steps - 1, K, K).
 
         A list of such arrays, but for one sequence that is no list of sequences.
         """
-        opened, observed, decoder = self._asked(sequences, Form(**form))
+        opened, observed, decoder = self._asked(sequences, SequenceForm(**form))
         rows = decoder.pairs(observed)
         return rows[0] if opened.alone else rows
 
-    def best_paths(self, sequences: Any, n: int = 2, **form: Unpack[Layout]) -> Any:
+    def best_paths(self, sequences: Any, n: int = 2, **form: Unpack[FormOptions]) -> Any:
         """The `n` most probable paths of each sequence with their log P(path, sequence), best first.
 
         For one sequence a list of pairs (states, log probability), else a list of such lists; fewer where there are
         fewer paths.
         """
         n = whole_number(n, "n")
-        opened, observed, decoder = self._asked(sequences, Form(**form))
+        opened, observed, decoder = self._asked(sequences, SequenceForm(**form))
         found = decoder.best(observed, n)
         return found[0] if opened.alone else found
 
     def sample_paths(
-        self, sequences: Any, n: int = 1, *, random_state: Any = None, **form: Unpack[Layout]
+        self, sequences: Any, n: int = 1, *, random_state: Any = None, **form: Unpack[FormOptions]
     ) -> list[Any]:
         """`n` paths of states drawn from P(states | sequence): a list of `n` answers in the form of the sequences."""
         n = whole_number(n, "n")
-        opened, observed, decoder = self._asked(sequences, Form(**form))
+        opened, observed, decoder = self._asked(sequences, SequenceForm(**form))
         codes = decoder.drawn_paths(observed, n, generator(random_state))
         return [opened.give(decoder.named(row)) for row in codes]
 
     # -- future and samples ------------------------------------------------------------------------------------------
 
-    def forecast(self, sequences: Any, steps: int = 1, **form: Unpack[Layout]) -> Any:
+    def forecast(self, sequences: Any, steps: int = 1, **form: Unpack[FormOptions]) -> Any:
         """P(state | sequence) (steps, K) for the steps that follow a sequence; a list where there are several.
 
         `forecast_distribution` makes distributions of observations of them.
         """
         steps = whole_number(steps, "steps")
-        opened, observed, decoder = self._asked(sequences, Form(**form))
+        opened, observed, decoder = self._asked(sequences, SequenceForm(**form))
         answer = decoder.ahead(observed, steps)
         return answer[0] if opened.alone else list(answer)
 
@@ -402,50 +402,50 @@ class HiddenMarkovModel(Estimator):
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def match_states(
-        self, sequences: Any, states: Any, *, method: str = "viterbi", **form: Unpack[Layout]
+        self, sequences: Any, states: Any, *, method: str = "viterbi", **form: Unpack[FormOptions]
     ) -> dict[Hashable, Hashable]:
         """Which true label each hidden state stands for, so that the most steps agree (an assignment problem).
 
         A hidden state that is left over stands for None. method: as in `predict`.
         """
-        return match(*self._compared(sequences, states, Form(**form), method), self.states_)
+        return match(*self._compared(sequences, states, SequenceForm(**form), method), self.states_)
 
-    def accuracy(self, sequences: Any, states: Any, *, method: str = "viterbi", **form: Unpack[Layout]) -> float:
+    def accuracy(self, sequences: Any, states: Any, *, method: str = "viterbi", **form: Unpack[FormOptions]) -> float:
         """Share of steps whose predicted state, matched to the true labels, is right.
 
         Steps without a true label are left out. method: as in `predict`.
         """
-        path, truth = self._compared(sequences, states, Form(**form), method)
+        path, truth = self._compared(sequences, states, SequenceForm(**form), method)
         names = match(path, truth, self.states_)
         return float(np.mean([names[a] == b for a, b in zip(path, truth, strict=True)]))
 
-    def _compared(self, sequences: Any, states: Any, form: Form, method: str) -> tuple[list[Any], list[Any]]:
+    def _compared(self, sequences: Any, states: Any, form: SequenceForm, method: str) -> tuple[list[Any], list[Any]]:
         """Predicted states and true labels of the steps that have one."""
         form = form.reading(self.fitted_.columns_of(sequences, form.columns))
-        form, states = form.split(sequences, states)
+        form, states = split_form(form, sequences, states)
         found = self.predict(sequences, method=method, **vars(form))
         path = np.concatenate(found) if isinstance(found, list) else found
         truth = open_paths(states, open_observations(sequences, form), form.lengths)
         return labelled(path.tolist(), truth.values.tolist())
 
     def standard_errors(
-        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
+        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> dict[str, Any]:
         """As `standard_errors_`, of sequences that are given again: where the fit has not worked them out."""
-        given = _inputs(sequences, states, sample_weight, Form(**form))
+        given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
         problem = self._task().compared(given, self.fitted_)
         values = self.fitted_.parameters
         return standard_errors(problem.observed_information(values), problem.learner, values, self._last_step)
 
     def identifiability(
-        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[Layout]
+        self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> Curvature:
         """Whether these sequences, which should be those learned from, determine the parameters.
 
         Rank of the information of the objective, what is flat, and whether EM stands at a maximum: two passes for each
         free parameter. `fit` looks by itself where that costs little, and tells it in the certificate.
         """
-        given = _inputs(sequences, states, sample_weight, Form(**form))
+        given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
         problem = self._task().compared(given, self.fitted_)
         found = problem.observed_information(self.fitted_.parameters)
         if found is None:
@@ -457,7 +457,7 @@ class HiddenMarkovModel(Estimator):
         """What one more step of EM would change, as the certificate has it."""
         return float(self.report_.certificate.moment_gap)
 
-    def _asked(self, sequences: Any, form: Form) -> tuple[Opened, Observed, Decoder]:
+    def _asked(self, sequences: Any, form: SequenceForm) -> tuple[Opened, Observed, Decoder]:
         """Sequences as they were given and as they are read, and who answers."""
         decoder = self._decoder()
         return *decoder.fitted.open(sequences, form), decoder
@@ -495,5 +495,5 @@ class HiddenMarkovModel(Estimator):
         return model
 
 
-def _inputs(sequences: Any, states: Any, sample_weight: ArrayLike | None, form: Form) -> Inputs:
+def _inputs(sequences: Any, states: Any, sample_weight: ArrayLike | None, form: SequenceForm) -> Inputs:
     return Inputs(sequences, {"states": states, "sample_weight": sample_weight, "form": form})

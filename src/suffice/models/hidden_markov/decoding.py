@@ -14,11 +14,11 @@ from suffice.engines.chain_blocks import blocks, map_blocks
 from suffice.engines.chain_messages import filtered
 from suffice.errors import OptionError
 from suffice.families.base import as_floats, take_states
+from suffice.models.hidden_markov.chains import Observed, chains
 from suffice.models.hidden_markov.emissions.law import Mixture
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
-from suffice.models.hidden_markov.observed import Observed, chains
-from suffice.models.hidden_markov.reading import check_possible
+from suffice.models.hidden_markov.input import check_possible
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.chain_blocks import blocks, map_blocks
+from suffice.models.hidden_markov.chains import CALLS, Observed, chains
 from suffice.models.hidden_markov.emissions.contract import Emission
-from suffice.models.hidden_markov.observed import CALLS, Observed, chains
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
 from suffice.models.hidden_markov.segments import LONG, Segments
 
@@ -64,16 +64,12 @@ class Expectation:
         potentials, posteriors = self._scratch(part.n_steps)
         chain = chains(part, self.emission, parameters, out=potentials)
         found = chain.expectations(part.weights, out=posteriors, threads=1, calls=CALLS)
-        rows = (
-            found.posteriors
-            if part.even
-            else found.posteriors * np.repeat(part.weights, np.diff(part.offsets))[:, None]
-        )
+        rows = found.posteriors if part.is_even else found.posteriors * part.step_weights[:, None]
         counted = part.weights > 0
         return Statistics(
             rows[part.offsets[:-1]].sum(axis=0),
             found.transition_sums,
-            self.emission.statistics(part.data, rows, parameters.emission),
+            self.emission.statistics(part.values, rows, parameters.emission),
             float(part.weights[counted] @ found.log_partition[counted]),
         )
 
@@ -103,7 +99,7 @@ class Expectation:
         for piece, rows, joint in segments.expectations(threads=self.threads):
             rows *= part.weights[0]
             first = rows[0].copy() if found == 0 else np.zeros(rows.shape[1])
-            sums = self.emission.statistics(piece.data, rows, parameters.emission)
+            sums = self.emission.statistics(piece.values, rows, parameters.emission)
             found = found + Statistics(first, joint * part.weights[0], sums)
         whole: Statistics = replace(found, log_likelihood=segments.log_likelihood * float(part.weights[0]))
         return whole

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError, OptionError
 from suffice.models.hidden_markov.build import emission_of
+from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import Expectation
-from suffice.models.hidden_markov.observed import Observed
+from suffice.models.hidden_markov.input import Opened, open_observations
 from suffice.models.hidden_markov.parameters import Parameters, Statistics
-from suffice.models.hidden_markov.reading import Form, Opened, open_observations
 from suffice.models.hidden_markov.structure import read_rows
-from suffice.sources.sequences import is_table
+from suffice.sources.sequences import SequenceForm, is_table
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -83,15 +83,14 @@ class HiddenMarkovFitted:
         """The columns to read: those that were asked for, else those of a table that were learned from."""
         return self.columns if columns is None and is_table(sequences) else columns
 
-    def open(self, sequences: Any, form: Form) -> tuple[Opened, Observed]:
+    def open(self, sequences: Any, form: SequenceForm) -> tuple[Opened, Observed]:
         """Sequences as they were given, and as the emission reads them."""
         opened = open_observations(sequences, form.reading(self.columns_of(sequences, form.columns)))
-        data = self.emission.read(opened.columns)
-        return opened, Observed(data, opened.sequences.offsets, np.ones(opened.sequences.n_sequences))
+        return opened, opened.sequences.reading(self.emission.read(opened.columns))
 
-    def score_samples(self, rows: Any, form: Form | None = None, *, threads: int | None = None) -> Floats:
+    def score_samples(self, rows: Any, form: SequenceForm | None = None, *, threads: int | None = None) -> Floats:
         """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
-        observed = self.open(rows, form or Form())[1]
+        observed = self.open(rows, form or SequenceForm())[1]
         return Expectation(observed, self.emission, threads).log_likelihoods(self.parameters)
 
     def no_statistics(self) -> Statistics:

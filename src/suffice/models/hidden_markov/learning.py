@@ -142,7 +142,7 @@ def counted(expectation: Expectation, size: int, like: Parameters) -> Statistics
     observed, emission = expectation.observed, expectation.emission
     labels = observed.labels
     assert labels is not None
-    weights = np.repeat(observed.weights, np.diff(observed.offsets))
+    weights = observed.step_weights
     initial: Floats = np.bincount(labels[observed.offsets[:-1]], observed.weights, size).astype(np.float64)
     inner = np.ones(len(labels), bool)
     inner[observed.offsets[:-1]] = False
@@ -155,7 +155,7 @@ def counted(expectation: Expectation, size: int, like: Parameters) -> Statistics
         some = slice(begin, begin + (1 << 20))
         rows = np.zeros((len(labels[some]), size))
         rows[np.arange(len(rows)), labels[some]] = weights[some]
-        part = emission.statistics(tuple(piece[some] for piece in observed.data), rows, like.emission)
+        part = emission.statistics(tuple(piece[some] for piece in observed.values), rows, like.emission)
         sums = part if sums is None else {name: sums[name] + part[name] for name in sums}
     return replace(found, emission=sums or {})
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from suffice.engines.chain import Chains
 from suffice.engines.chain_blocks import map_blocks
 from suffice.engines.chain_messages import filtered, read_backwards
+from suffice.models.hidden_markov.chains import CALLS, Observed, chains
 from suffice.models.hidden_markov.emissions.contract import Emission
-from suffice.models.hidden_markov.observed import CALLS, Observed, chains
 from suffice.models.hidden_markov.parameters import Parameters
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ class Segments:
         self._bounds = [*range(0, observed.n_steps, length), observed.n_steps]
 
     def _piece(self, at: int) -> Observed:
-        return self._observed.steps(self._bounds[at], self._bounds[at + 1])
+        return self._observed.stretch(self._bounds[at], self._bounds[at + 1])
 
     def _forward(self, at: int, ends: Floats) -> tuple[Chains, Observed]:
         """The chain of a segment with given ends (2, K); the first is P(state before it) but for the first segment."""

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from suffice.models.em.identifiability import Spectrum
 from suffice.models.em.information import Information
+from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.learning import Learner
-from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, Statistics, stationary
 
 Floats = NDArray[np.float64]

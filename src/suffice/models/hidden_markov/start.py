@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
 from suffice.models.em.runs import first_best
+from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Data, Emission, alike
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.learning import Learner, counted
-from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.parameters import Parameters, stationary
 from suffice.models.hidden_markov.structure import Structure
 
@@ -75,16 +75,12 @@ class Start:
     @cached_property
     def _sample(self) -> Observed:
         """The first sequences, of at most so many steps; of a long first one its beginning."""
-        whole = self._distinct
-        if whole.n_steps <= SAMPLE:
-            return whole
-        last = int(np.searchsorted(whole.offsets, SAMPLE, side="right")) - 1
-        return whole.take(0, last) if last >= 1 else whole.take(0, 1).steps(0, SAMPLE)
+        return self._distinct.head(SAMPLE)
 
     @cached_property
     def _steps(self) -> tuple[Data, Floats]:
         """Each step of the sample once, with its weight (steps,): what is drawn for a step is drawn once."""
-        return _each_once(self._sample.data, self._sample.step_weights)
+        return _each_once(self._sample.values, self._sample.step_weights)
 
     @property
     def _labelled(self) -> bool:
@@ -149,7 +145,7 @@ class Start:
         shares *= weights[some, None]
         mass = float(weights[unknown].sum())
         shares[len(known) :] *= float(weights[known].sum()) / mass if mass > 0 else 0.0
-        return tuple(part[some] for part in observed.data), shares
+        return tuple(part[some] for part in observed.values), shares
 
 
 def _climbed(expectation: Expectation, learner: Learner, parameters: Parameters) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError, OptionError, listing
+from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission, Parameters
-from suffice.models.hidden_markov.observed import Observed
 from suffice.models.hidden_markov.priors import PARTS
 from suffice.options import doubles
 
@@ -59,15 +59,15 @@ class Structure:
         wrong[at] |= ~self.pairs[labels[at - 1], labels[at]]
         if wrong.any():
             step = int(np.argmax(wrong))
-            place = _place(observed, step)
+            number, step_there = observed.where(step)
             way = (
                 f"begins in state {names[labels[step]]!r}"
                 if not inner[step]
                 else f"goes from {names[labels[step - 1]]!r} to {names[labels[step]]!r}"
             )
             raise EstimateError(
-                f"{place} {way}, which has probability 0 by topology=, initial= or transitions=. Correct the states, "
-                "or allow it."
+                f"Sequence {number}, step {step_there} {way}, which has probability 0 by topology=, initial= or "
+                "transitions=. Correct the states, or allow it."
             )
         self._check_symbols(observed, laws, names)
 
@@ -78,20 +78,15 @@ class Structure:
         for begin in range(0, len(labels), 1 << 18):
             some = slice(begin, begin + (1 << 18))
             codes = labels[some]
-            logs = laws.log_densities(tuple(part[some] for part in observed.data), self.emission)
+            logs = laws.log_densities(tuple(part[some] for part in observed.values), self.emission)
             wrong = (codes >= 0) & (logs[np.arange(len(codes)), codes] == -np.inf)
             if wrong.any():
                 step = begin + int(np.argmax(wrong))
+                number, step_there = observed.where(step)
                 raise EstimateError(
-                    f"{_place(observed, step)} is in state {names[labels[step]]!r}, whose law in emissions= gives its "
-                    "observation probability 0. Correct the states, or allow it."
+                    f"Sequence {number}, step {step_there} is in state {names[labels[step]]!r}, whose distribution in "
+                    "emissions= gives its observation probability 0. Correct the states, or allow it."
                 )
-
-
-def _place(observed: Observed, step: int) -> str:
-    """A step in words."""
-    sequence = int(np.searchsorted(observed.offsets, step, side="right")) - 1
-    return f"Sequence {sequence}, step {step - int(observed.offsets[sequence])}"
 
 
 def read_rows(given: Any, shape: tuple[int, ...], name: str) -> Floats | None:

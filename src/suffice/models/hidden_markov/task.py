@@ -18,21 +18,21 @@ from suffice.models.hidden_markov.counting import Counting, KnownSequences
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
-from suffice.models.hidden_markov.learning import Learner
-from suffice.models.hidden_markov.observed import Observed
-from suffice.models.hidden_markov.parameters import Statistics
-from suffice.models.hidden_markov.priors import pseudo_counts, split_prior
-from suffice.models.hidden_markov.reading import (
-    Form,
+from suffice.models.hidden_markov.input import (
     Opened,
     check_possible,
     open_observations,
     read_labels,
     read_weights,
+    split_form,
     state_names,
 )
+from suffice.models.hidden_markov.learning import Learner
+from suffice.models.hidden_markov.parameters import Statistics
+from suffice.models.hidden_markov.priors import pseudo_counts, split_prior
 from suffice.models.hidden_markov.start import Start, known_counts
 from suffice.models.hidden_markov.structure import Structure, read_fixed, read_tied
+from suffice.sources.sequences import SequenceForm
 
 Floats = NDArray[np.float64]
 States = tuple[Hashable, ...]
@@ -89,10 +89,10 @@ class HiddenMarkovTask:
 
         Sequences that are compared with a fitted value stay sequences, whatever is known about their states.
         """
-        form: Form = given["form"] or Form()
+        form: SequenceForm = given["form"] or SequenceForm()
         if known is not None:
             form = form.reading(known.columns_of(given.data, form.columns))
-        form, paths = form.split(given.data, given["states"])
+        form, paths = split_form(form, given.data, given["states"])
         opened = open_observations(given.data, form)
         weights = read_weights(given["sample_weight"], opened.sequences.n_sequences)
         if purpose == "compare":
@@ -127,8 +127,8 @@ class HiddenMarkovTask:
 
         hidden = labels is None or bool((labels < 0).any())
         emission = built(hidden=hidden)
-        observed = Observed(emission.read(opened.columns), opened.sequences.offsets, weights, labels)
-        closed = not hidden and emission.in_closed_form(observed.data)
+        observed = opened.sequences.reading(emission.read(opened.columns), sample_weight=weights, labels=labels)
+        closed = not hidden and emission.in_closed_form(observed.values)
         if not hidden and not closed and known is None:
             emission = built(hidden=True)
         data = HiddenSequences(observed, emission, states, columns)
@@ -142,11 +142,11 @@ class HiddenMarkovTask:
         return data
 
     def _compared(
-        self, opened: Opened, paths: Any, form: Form, weights: Floats, known: HiddenMarkovFitted
+        self, opened: Opened, paths: Any, form: SequenceForm, weights: Floats, known: HiddenMarkovFitted
     ) -> HiddenSequences:
         labels, _ = read_labels(paths, opened, form.lengths, known.states, False)
-        data = known.emission.read(opened.columns)
-        observed = Observed(data, opened.sequences.offsets, weights, labels)
+        values = known.emission.read(opened.columns)
+        observed = opened.sequences.reading(values, sample_weight=weights, labels=labels)
         expectation = Expectation(observed, known.emission, self.options["threads"])
         check_possible(expectation.log_likelihoods(known.parameters))
         return HiddenSequences(observed, known.emission, known.states, known.columns)

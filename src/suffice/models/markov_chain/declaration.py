@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,11 @@ from suffice.fitting.report import MatchedStatistics
 from suffice.models.markov_chain.analysis import LongRun
 from suffice.models.markov_chain.distributions import NextState
 from suffice.models.markov_chain.fitted import ChainFitted
-from suffice.models.markov_chain.input import Given, Vocabulary, opened, splitter
+from suffice.models.markov_chain.input import Vocabulary, splitter
 from suffice.models.markov_chain.sampling import sample_sequences
 from suffice.models.markov_chain.task import ChainTask, matched
 from suffice.sources.ngrams import check_marks
+from suffice.sources.sequences import FormOptions, SequenceForm
 from suffice.table import Table
 
 if TYPE_CHECKING:
@@ -142,8 +143,8 @@ class MarkovChain(SummaryEstimator):
                 Spark table need it, since these come in no order of their own.
             held_out: further sequences, from which ``Interpolation("held-out")`` learns its weights.
         """
-        form = {"columns": columns, "lengths": lengths, "group": group, "order": order, "held_out": held_out}
-        return self._learn(data, sample_weight=sample_weight, **form)
+        form = SequenceForm(lengths, group, order, columns)
+        return self._learn(data, sample_weight=sample_weight, form=form, held_out=held_out)
 
     def partial_fit(
         self,
@@ -151,30 +152,18 @@ class MarkovChain(SummaryEstimator):
         sample_weight: Any = None,
         *,
         keep: float = 1.0,
-        columns: Any = None,
-        lengths: Any = None,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
         held_out: Any = None,
+        **form: Unpack[FormOptions],
     ) -> Self:
         """Add sequences to those learned; equal to one fit on all. `keep` below 1 weights the earlier ones down."""
-        form = {"columns": columns, "lengths": lengths, "group": group, "order": order, "held_out": held_out}
-        return self._join(keep, data, sample_weight=sample_weight, **form)
+        given = SequenceForm(**form)
+        return self._join(keep, data, sample_weight=sample_weight, form=given, held_out=held_out)
 
     def unlearn(
-        self,
-        data: Any,
-        sample_weight: Any = None,
-        *,
-        columns: Any = None,
-        lengths: Any = None,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
-        held_out: Any = None,
+        self, data: Any, sample_weight: Any = None, *, held_out: Any = None, **form: Unpack[FormOptions]
     ) -> Self:
         """Take sequences out again; equal to a fit that never saw them."""
-        form = {"columns": columns, "lengths": lengths, "group": group, "order": order, "held_out": held_out}
-        return self._leave(data, sample_weight=sample_weight, **form)
+        return self._leave(data, sample_weight=sample_weight, form=SequenceForm(**form), held_out=held_out)
 
     def matched_statistics(self) -> MatchedStatistics | None:
         """Counted steps, and n(history) p(next | history); smoothing moves them apart. None without counts."""
@@ -254,50 +243,26 @@ class MarkovChain(SummaryEstimator):
 
     # -- sequences ---------------------------------------------------------------------------------------------------
 
-    def score(
-        self,
-        data: Any,
-        sample_weight: Any = None,
-        *,
-        columns: Any = None,
-        lengths: Any = None,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
-    ) -> float:
+    def score(self, data: Any, sample_weight: Any = None, **form: Unpack[FormOptions]) -> float:
         """Mean log-likelihood of an event: of a step, and with bounds of the end of a sequence too."""
-        form = {"columns": columns, "lengths": lengths, "group": group, "order": order}
-        summary = self._read("compare", data, sample_weight=sample_weight, **form).statistics
+        summary = self._read("compare", data, sample_weight=sample_weight, form=SequenceForm(**form)).statistics
         if summary.weight <= 0:
             raise OptionError("The score of no sequences is undefined: the data have no weight.")
         return float(self.fitted_.log_likelihood(summary)) / summary.weight
 
     def perplexity(
-        self,
-        data: Any,
-        sample_weight: Any = None,
-        *,
-        columns: Any = None,
-        lengths: Any = None,
-        group: Hashable | None = None,
-        order: Hashable | None = None,
-        initial: bool | None = None,
+        self, data: Any, sample_weight: Any = None, *, initial: bool | None = None, **form: Unpack[FormOptions]
     ) -> float:
         """``exp`` of the mean of -log p over the predicted events; infinite where one cannot be.
 
         initial: whether first states are among them. By default they are where sequences have bounds; in a plain chain
         the transitions alone are predicted.
         """
-        form = {"columns": columns, "lengths": lengths, "group": group, "order": order}
-        summary = self._read("compare", data, sample_weight=sample_weight, **form).statistics
+        summary = self._read("compare", data, sample_weight=sample_weight, form=SequenceForm(**form)).statistics
         first = self.fitted_.words.end is not None if initial is None else initial
         return float(self.fitted_.perplexity(summary, initial=first))
 
-    def score_samples(
-        self, data: Any, *, columns: Any = None, lengths: Any = None, group: Any = None, order: Any = None
-    ) -> Floats:
-        """Log-likelihood of each sequence (n_sequences,); -inf where one cannot be."""
-        sequences = opened(Given(data, lengths, group, None, order), self._options["tokens"], columns)
-        return np.asarray(self.fitted_.score_samples(sequences.single()))
+    score_samples = delegated(ChainFitted.score_samples)
 
     def sample(
         self, n: int = 1, length: int | None = None, *, random_state: Any = None, history: Any = ()

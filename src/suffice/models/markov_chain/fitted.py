@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,13 @@ from suffice.models.markov_chain.distributions import (
     row,
     whole_history,
 )
-from suffice.models.markov_chain.input import Vocabulary, windows_of
+from suffice.models.markov_chain.input import Vocabulary, opened, windows_of
 from suffice.models.markov_chain.levels import Levels, at_places
 from suffice.models.markov_chain.matched import rows_with_prior
 from suffice.models.markov_chain.rows import Histories, RowPrior
 from suffice.records import checked
-from suffice.sources.ngrams import Layout, sequence_windows
-from suffice.sources.sequences import Sequences, code_states
+from suffice.sources.ngrams import WindowLayout, sequence_windows
+from suffice.sources.sequences import FormOptions, SequenceForm, code_states
 from suffice.statistics import Summary
 from suffice.table import Table
 
@@ -48,7 +48,8 @@ class ChainFitted:
 
     `levels` are the runs that were counted, None where a chain comes from a file of probabilities. `prior` is the prior
     of the rows, `weights` those of an interpolation for each length of history, `background` what it ends at.
-    `smoothed`, `estimate` ("mle", "mean", "map") and `unseen` say how the rows were made.
+    `smoothed`, `estimate` ("mle", "mean", "map") and `unseen` say how the rows were made, `tokens` how texts become
+    states.
     """
 
     distribution: NextState
@@ -60,6 +61,7 @@ class ChainFitted:
     smoothed: bool = False
     estimate: str = "mle"
     unseen: str = "uniform"
+    tokens: object = None
 
     title = "MarkovChain"
 
@@ -336,7 +338,7 @@ class ChainFitted:
     def windows(self, summary: Summary) -> tuple[Integers, Floats]:
         """The windows (m, order + 1) that a summary counts, in numbers of words, and their weights (m,)."""
         words = self.words
-        layout = Layout(self.distribution.order, words.start, words.end, None)
+        layout = WindowLayout(self.distribution.order, words.start, words.end, None)
         windows, weights = windows_of(summary, layout, words)
         return windows.astype(np.int64), weights
 
@@ -355,12 +357,16 @@ class ChainFitted:
             raise DataError("There are no transitions: every sequence has a single step.")
         return float(np.exp(-(weights @ self.distribution.log_prob(windows)) / weights.sum()))
 
-    def score_samples(self, sequences: Sequences) -> Floats:
-        """Log-likelihood of each sequence (n_sequences,)."""
-        words = self.words
+    def score_samples(self, rows: Any, **form: Unpack[FormOptions]) -> Floats:
+        """Log-likelihood of each sequence (n_sequences,); -inf where one cannot be."""
+        words, sequences = self.words, opened(rows, SequenceForm(**form), self.tokens).single()
         codes, states = code_states(sequences.values)
         if (codes < 0).any():
-            raise DataError("The sequences hold gaps; a Markov chain needs every state.")
+            number, step = sequences.where(int(np.argmax(codes < 0)))
+            raise DataError(
+                f"Sequence {number} has a missing value at step {step}; a Markov chain needs every state. Cut the "
+                "sequence in two there."
+            )
         end = None if words.end is None else int(words.places([words.end])[0])
         order = self.distribution.order
         windows, offsets = sequence_windows(words.places(states)[codes], sequences.offsets, order, words.card, end)

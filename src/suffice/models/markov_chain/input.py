@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import weights_of
 from suffice.domain import Variable, sort_states, state_key
 from suffice.errors import DataError, EstimateError, OptionError, UnknownStateError
 from suffice.sources import open_source
-from suffice.sources.ngrams import Layout, are_texts, count_sequences, count_stream, count_text, read_lines
-from suffice.sources.sequences import Sequences, is_table, open_sequences
+from suffice.sources.ngrams import WindowLayout, are_texts, count_sequences, count_stream, count_text, read_lines
+from suffice.sources.sequences import SequenceForm, Sequences, is_table
 from suffice.statistics import Summary
 
 Codes = NDArray[np.int32]
@@ -25,17 +26,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _HELD = "held out: "
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a caller gave beside the data."""
-
-    data: Any
-    lengths: Any = None
-    group: Hashable | None = None
-    held_out: Any = None
-    order: Hashable | None = None
 
 
 Split = Callable[[Any], Iterable[Hashable]]
@@ -54,32 +44,42 @@ def splitter(tokens: Any) -> Split | None:
     return kinds[tokens]
 
 
-def read_summary(given: Given, layout: Layout, tokens: Any, weights: Any, columns: Any) -> Summary:
+def read_summary(
+    data: object,
+    form: SequenceForm,
+    layout: WindowLayout,
+    tokens: object,
+    *,
+    sample_weight: object = None,
+    held_out: object = None,
+) -> Summary:
     """The summary of the data, and of what is held out beside it."""
-    found = _read(given, layout, tokens, weights, columns)
-    if given.held_out is None:
-        return found
-    beside = replace(layout, prefix=_HELD)
-    other = given.held_out
-    held = _read(other if isinstance(other, Given) else Given(other), beside, tokens, None, None)
-    both = {**found.answers, **held.answers}
-    return Summary(found.domain.merge(held.domain), both, found.rows, found.weight)
+    summary = _read(data, form, layout, tokens, sample_weight)
+    if held_out is None:
+        return summary
+    beside = _read(held_out, SequenceForm(), replace(layout, prefix=_HELD), tokens, None)
+    both = {**summary.answers, **beside.answers}
+    return Summary(summary.domain.merge(beside.domain), both, summary.rows, summary.weight)
 
 
-def _read(given: Given, layout: Layout, tokens: Any, weights: Any, columns: Any) -> Summary:
-    data = given.data
-    grouped = (given.group is not None or given.order is not None) and is_table(data)
+def _read(data: Any, form: SequenceForm, layout: WindowLayout, tokens: object, sample_weight: Any) -> Summary:
+    grouped = (form.group is not None or form.order is not None) and is_table(data)
     if not grouped and (_is_file(data) or isinstance(data, Iterator)):
-        if any(option is not None for option in (weights, given.lengths, given.group, given.order, columns)):
+        if any(option is not None for option in (sample_weight, *vars(form).values())):
             raise OptionError(
                 "A file or an iterator is read once, sequence by sequence: it takes no weights, lengths, groups, order "
                 "or columns."
             )
         return _read_once(data, layout, tokens)
-    if isinstance(weights, str) and columns is None:
-        columns = [name for name in open_source(data).columns if name not in (given.group, given.order, weights)]
-    sequences = opened(given, tokens, columns)
-    return count_sequences(sequences, layout, sequence_weights(given, sequences, weights))
+    if isinstance(sample_weight, str):
+        column = form.reading([sample_weight]).open(data)
+        if form.columns is None:
+            apart = (form.group, form.order, sample_weight)
+            form = form.reading([name for name in open_source(data).columns if name not in apart])
+        sample_weight = _in_sequences(column, sample_weight)
+    sequences = opened(data, form, tokens)
+    weights = None if sample_weight is None else weights_of(sample_weight, sequences.n_sequences)
+    return count_sequences(replace(sequences, sample_weight=weights), layout)
 
 
 def _is_file(data: Any) -> bool:
@@ -95,7 +95,7 @@ def _is_file(data: Any) -> bool:
     )
 
 
-def _read_once(data: Any, layout: Layout, tokens: Any) -> Summary:
+def _read_once(data: Any, layout: WindowLayout, tokens: Any) -> Summary:
     split = splitter(tokens)
     if isinstance(data, Iterator):
         return count_stream(data, layout, split)
@@ -109,29 +109,22 @@ def _read_once(data: Any, layout: Layout, tokens: Any) -> Summary:
     return count_stream(parts, layout, None)
 
 
-def opened(given: Given, tokens: Any = None, columns: Any = None) -> Sequences:
+def opened(data: Any, form: SequenceForm, tokens: object = None) -> Sequences[NDArray[Any]]:
     """The sequences in memory, texts split where that was asked."""
     split = splitter(tokens)
-    data = given.data
     if split is not None and isinstance(data, list | tuple) and all(isinstance(item, str) for item in data):
         data = [list(split(item)) for item in data]
-    return open_sequences(data, lengths=given.lengths, group=given.group, order=given.order, columns=columns)
+    return form.open(data)
 
 
-def sequence_weights(given: Given, sequences: Sequences, weights: Any) -> Any:
-    """One weight for each sequence: as given, or from the column of a table."""
-    if not isinstance(weights, str):
-        return weights
-    form: dict[str, Any] = {"lengths": given.lengths, "group": given.group, "order": given.order}
-    column = open_sequences(given.data, **form, columns=[weights])
+def _in_sequences(column: Sequences[NDArray[Any]], name: str) -> Floats:
+    """The weight of each sequence, from a column of a table that holds it at every step."""
     values = column.values.astype(np.float64)
     first = values[column.offsets[:-1]]
-    if not np.array_equal(np.repeat(first, column.lengths), values):
-        at = int(np.argmax(np.repeat(first, column.lengths) != values))
-        place = int(np.searchsorted(column.offsets, at, side="right")) - 1
-        raise DataError(
-            f"The column of weights {weights!r} changes within sequence {place}; a sequence has one weight."
-        )
+    changes = np.repeat(first, column.lengths) != values
+    if changes.any():
+        number, _ = column.where(int(np.argmax(changes)))
+        raise DataError(f"The column of weights {name!r} changes within sequence {number}; a sequence has one weight.")
     return first
 
 
@@ -203,7 +196,7 @@ class Vocabulary:
         return place
 
 
-def vocabulary(summary: Summary, layout: Layout, declared: Any, unknown: Any, min_count: int) -> Vocabulary:
+def vocabulary(summary: Summary, layout: WindowLayout, declared: Any, unknown: Any, min_count: int) -> Vocabulary:
     """The words that counts give: those declared, or seen at least `min_count` times."""
     variable = summary.domain[layout.names[-1]]
     marks = [] if layout.end is None else [layout.end]
@@ -242,7 +235,7 @@ def _place(states: Variable | list[Hashable], state: Hashable) -> int | None:
     return next((place for place, other in enumerate(known) if state_key(other) == key), None)
 
 
-def windows_of(summary: Summary, layout: Layout, words: Vocabulary) -> tuple[Codes, Floats]:
+def windows_of(summary: Summary, layout: WindowLayout, words: Vocabulary) -> tuple[Codes, Floats]:
     """Windows (m, order + 1) of word numbers and their weights; a word not known is -1, the start mark `card`."""
     cells, values = summary[layout.question].items()
     if not (values > 0).all():
@@ -260,7 +253,7 @@ def windows_of(summary: Summary, layout: Layout, words: Vocabulary) -> tuple[Cod
     return windows, values
 
 
-def held_out_of(summary: Summary, layout: Layout, words: Vocabulary) -> tuple[Integers, Floats] | None:
+def held_out_of(summary: Summary, layout: WindowLayout, words: Vocabulary) -> tuple[Integers, Floats] | None:
     """Windows of what is held out, or None."""
     beside = replace(layout, prefix=_HELD)
     if beside.question not in summary.answers:

@@ -30,7 +30,7 @@ from suffice.models.markov_chain.rows import (
     table_law,
 )
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Interpolation, Katz, KneserNey, Smoothing
-from suffice.sources.ngrams import Layout
+from suffice.sources.ngrams import WindowLayout
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ class Solved:
     directions: tuple[str, ...] = ()
 
 
-def solve(summary: Summary, layout: Layout, options: ChainOptions) -> Solved:
+def solve(summary: Summary, layout: WindowLayout, options: ChainOptions) -> Solved:
     """Learn a chain from the counts of its windows."""
     words = vocabulary(summary, layout, options.states, options.unknown, options.min_count)
     windows, weights = windows_of(summary, layout, words)

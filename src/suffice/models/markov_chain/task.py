@@ -19,11 +19,12 @@ from suffice.fitting.report import MatchedStatistics
 from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.models.markov_chain.certificate import certify, log_likelihood, objective
 from suffice.models.markov_chain.fitted import ChainFitted
-from suffice.models.markov_chain.input import Given, read_summary
+from suffice.models.markov_chain.input import read_summary
 from suffice.models.markov_chain.matched import matched_counts
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Interpolation, Katz, KneserNey, Smoothing
 from suffice.models.markov_chain.solve import ChainOptions, Solved, solve
-from suffice.sources.ngrams import Layout, check_marks
+from suffice.sources.ngrams import WindowLayout, check_marks
+from suffice.sources.sequences import SequenceForm
 from suffice.statistics import Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -66,11 +67,11 @@ class ChainTask(SummaryTask[ChainFitted]):
         return None if given is None else Variable.discrete("states", given).states
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> WindowLayout:
         """The windows that are counted."""
         start, end = check_marks(self.options["bounds"])
         closed = None if self.options["unknown"] is not None else self.declared
-        return Layout(int(self.options["order"]), start, end, closed)
+        return WindowLayout(int(self.options["order"]), start, end, closed)
 
     def how(self) -> dict[str, Any]:
         """What a fitted value says about how its rows were made."""
@@ -78,6 +79,7 @@ class ChainTask(SummaryTask[ChainFitted]):
             "smoothed": self.smoothing is not None,
             "estimate": self.estimate,
             "unseen": str(self.options["unseen"]),
+            "tokens": self.options["tokens"],
         }
 
     # -- data --------------------------------------------------------------------------------------------------------
@@ -86,17 +88,17 @@ class ChainTask(SummaryTask[ChainFitted]):
         """The counted windows of sequences, or those of a summary."""
         if purpose == "join" and known is not None:
             known.counted  # noqa: B018  A chain without counts has nothing to join or to leave.
-        more = {name: given[name] for name in ("lengths", "group", "held_out", "order")}
+        form: SequenceForm = given["form"] or SequenceForm(columns=given["columns"])
         if isinstance(given.data, Summary):
-            if any(option is not None for option in more.values()):
+            if given["held_out"] is not None or any(option is not None for option in vars(form).values()):
                 raise OptionError(
-                    "A Summary holds counts already; give neither lengths, group, order nor held_out beside it."
+                    "A Summary holds counts already; give neither lengths, group, order, columns nor held_out with it."
                 )
             return super().read(given, known, purpose)
         # To be compared every state is read, so that one which is not known scores as such.
         layout = replace(self.layout, states=None) if purpose == "compare" else self.layout
-        tokens, weights, columns = self.options["tokens"], given["sample_weight"], given["columns"]
-        return SummaryData(read_summary(Given(given.data, **more), layout, tokens, weights, columns), 1)
+        beside = {name: given[name] for name in ("sample_weight", "held_out")}
+        return SummaryData(read_summary(given.data, form, layout, self.options["tokens"], **beside), 1)
 
     def required(
         self, columns: Sequence[Hashable], known: ChainFitted | None, purpose: Purpose

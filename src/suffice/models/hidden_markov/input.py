@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from suffice.domain import Variable
 from suffice.errors import DataError, OptionError, listing
 from suffice.options import doubles
-from suffice.sources.sequences import Sequences, code_states, flat_values, is_table, open_sequences, table_columns
+from suffice.sources.sequences import (
+    SequenceForm,
+    Sequences,
+    code_states,
+    flat_values,
+    is_table,
+    open_sequences,
+    table_columns,
+)
 from suffice.sources.weights import check_weights
 
 Floats = NDArray[np.float64]
@@ -32,41 +40,16 @@ def state_names(states: Any) -> tuple[Hashable, ...]:
     return found
 
 
-class Layout(TypedDict, total=False):
-    """The keywords by which a user says how sequences are laid out: those of `Form`."""
-
-    lengths: ArrayLike | None
-    group: Hashable | None
-    order: Hashable | None
-    columns: Sequence[Hashable] | None
-
-
-@dataclass(frozen=True, eq=False)
-class Form:
-    """How sequences are laid out: their lengths, or the columns of a table that tell them apart and order them.
-
-    `columns` are the columns of a table to read.
-    """
-
-    lengths: ArrayLike | None = None
-    group: Hashable | None = None
-    order: Hashable | None = None
-    columns: Sequence[Hashable] | None = None
-
-    def reading(self, columns: Sequence[Hashable] | None) -> Form:
-        """The form with these columns."""
-        return replace(self, columns=columns)
-
-    def split(self, data: Any, states: Any) -> tuple[Form, Any]:
-        """The form of the observations and the known states, where `states` names a column of the table."""
-        if not isinstance(states, str) or not is_table(data):
-            return self, states
-        known = table_columns(data)
-        if states not in known:
-            raise DataError(f"states names the column {states!r}; the table has {listing(known)}.")
-        names = [name for name in known if name not in (self.group, self.order, states)]
-        paths = open_sequences(data, group=self.group, order=self.order, columns=[states])
-        return self.reading(names if self.columns is None else self.columns), paths
+def split_form(form: SequenceForm, data: object, states: Any) -> tuple[SequenceForm, Any]:
+    """The form of the observations and the known states, where `states` names a column of the table."""
+    if not isinstance(states, str) or not is_table(data):
+        return form, states
+    known = table_columns(data)
+    if states not in known:
+        raise DataError(f"states names the column {states!r}; the table has {listing(known)}.")
+    names = [name for name in known if name not in (form.group, form.order, states)]
+    paths = form.reading([states]).open(data)
+    return form.reading(names if form.columns is None else form.columns), paths
 
 
 @dataclass(frozen=True)
@@ -76,29 +59,30 @@ class Opened:
     `alone` is whether they are one sequence by itself, neither in a list nor a group of a table, nor told by lengths.
     """
 
-    sequences: Sequences
-    columns: list[NDArray[Any]]
+    sequences: Sequences[NDArray[Any]]
     as_list: bool
     alone: bool
 
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        """The observations, column by column."""
+        values = self.sequences.values
+        return [np.ascontiguousarray(column) for column in ([values] if values.ndim == 1 else values.T)]
+
     def give(self, values: Any) -> Any:
         """Answers by step (steps, ...) in the form of what was asked."""
-        if not self.as_list:
-            return values
-        return np.split(values, self.sequences.offsets[1:-1])
+        return self.sequences.split(values) if self.as_list else values
 
 
-def open_observations(data: Any, form: Form) -> Opened:
-    """The observations, column by column."""
-    group, lengths = form.group, form.lengths
-    found = open_sequences(data, lengths=lengths, group=group, order=form.order, columns=form.columns)
-    values = found.values
-    parts = [values] if values.ndim == 1 else [values[:, at] for at in range(values.shape[1])]
-    alone = found.n_sequences == 1 and not _is_nested(data) and group is None and lengths is None
-    return Opened(found, [np.ascontiguousarray(part) for part in parts], not alone and lengths is None, alone)
+def open_observations(data: object, form: SequenceForm) -> Opened:
+    """The observations of sequences."""
+    sequences = form.open(data)
+    told = form.group is not None or form.lengths is not None
+    alone = sequences.n_sequences == 1 and not _is_nested(data) and not told
+    return Opened(sequences, not alone and form.lengths is None, alone)
 
 
-def _is_nested(data: Any) -> bool:
+def _is_nested(data: object) -> bool:
     """Whether the one sequence was given inside a list."""
     return isinstance(data, list | tuple) and len(data) == 1 and isinstance(data[0], list | tuple | str | np.ndarray)
 
@@ -122,7 +106,7 @@ def read_labels(
     return code_states(labels.values, Variable.discrete("state", names))[0], names
 
 
-def open_paths(states: Any, opened: Opened, lengths: Any) -> Sequences:
+def open_paths(states: Any, opened: Opened, lengths: Any) -> Sequences[NDArray[Any]]:
     """Paths of states, one for each sequence, in the form of the sequences: one state a step."""
     sequences = opened.sequences
     if isinstance(states, Sequences):
