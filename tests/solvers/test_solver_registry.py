@@ -38,6 +38,52 @@ def test_a_markov_network_offers_a_solver_that_was_registered(patient: Solver) -
     np.testing.assert_allclose(mine.weights_, theirs.weights_, atol=1e-8)
 
 
+SEQUENCES = [[[0.5, 1.0], [1.5, -1.0], [-0.5, 0.2]], [[1.0, 0.3], [-1.0, 0.8]], [[0.2, -0.7], [0.9, 0.4]]]
+LABELS = [["a", "b", "a"], ["b", "a"], ["a", "a"]]
+
+
+def graphs_of(sequences: list[list[list[float]]]) -> list[sf.GraphExample]:
+    return [sf.GraphExample.chain(sequence) for sequence in sequences]
+
+
+def fields(**options: object) -> list[sf.ChainCRF | sf.GraphCRF]:
+    """Both conditional random fields, of one prior, fitted to the same labels."""
+    prior = sf.Normal(variance=4.0)
+    chain = sf.ChainCRF(prior, tolerance=1e-9, **options).fit(SEQUENCES, LABELS)  # type: ignore[arg-type]
+    return [chain, sf.GraphCRF(prior, tolerance=1e-9, **options).fit(graphs_of(SEQUENCES), LABELS)]  # type: ignore[arg-type]
+
+
+def test_conditional_random_fields_offer_a_solver_that_was_registered(patient: Solver) -> None:
+    for mine, theirs in zip(fields(solver="patient"), fields(), strict=True):
+        assert mine.report_.method == "patient L-BFGS"
+        assert mine.converged_
+        np.testing.assert_allclose(mine.weights_, theirs.weights_, atol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["newton", "newton-cg", "cg", "ascent"])
+def test_conditional_random_fields_offer_those_of_the_house(solver: str) -> None:
+    for mine, theirs in zip(fields(solver=solver), fields(), strict=True):
+        assert mine.report_.method == named(solver).title
+        assert mine.converged_
+        np.testing.assert_allclose(mine.weights_, theirs.weights_, atol=1e-7)
+
+
+def test_a_laplace_prior_takes_solvers_that_turn_corners(patient: Solver) -> None:
+    for make in (sf.ChainCRF(sf.Laplace(scale=1.0), solver="patient"), sf.ChainCRF(sf.Laplace(scale=1.0), solver="cg")):
+        with pytest.raises(sf.OptionError, match="a Laplace prior has none at 0; use solver='owlqn'"):
+            make.fit(SEQUENCES, LABELS)
+
+
+def test_a_solver_says_what_it_needs() -> None:
+    objective = Objective(lambda x: (-float(x @ x), -2.0 * x), np.ones(2), sf.MarkovNetwork(PAIRS)._control())
+    for name, words in (("newton", "second derivatives"), ("newton-cg", "products with"), ("owlqn", "an L1 penalty")):
+        with pytest.raises(sf.OptionError, match=f"{name}' needs {words}.*there are 'lbfgs', 'cg', 'ascent'"):
+            named(name).maximise(objective)
+    with pytest.raises(sf.OptionError, match="'cg' needs no L1 penalty; for this objective there are 'owlqn'"):
+        named("cg").maximise(replace(objective, rate=np.ones(2)))
+    assert named("ascent").maximise(objective).converged
+
+
 def test_a_name_belongs_to_one_solver(patient: Solver) -> None:
     for name in ("patient", "lbfgs", "auto"):
         with pytest.raises(sf.OptionError, match="already"):

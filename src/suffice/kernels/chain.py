@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats, Ints
 from suffice.kernels import chain_numpy
 from suffice.kernels.arrays import frozen
-from suffice.kernels.chain_batches import LEAST, WIDTH, Layout, Recursion, batches, spans
+from suffice.kernels.chain_batches import LEAST, WIDTH, Layout, Recursion, batches, filled_up, spans
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.threads import run, scratch
 
@@ -29,6 +30,8 @@ PIECE = 4_000_000
 MOST_PIECES = 256
 #: Numbers of potentials of the batches that are worked on at once: they stay in the cache.
 CACHED = 1 << 16
+#: Most offsets of sequences whose batches are kept.
+MOST_KNOWN = 4096
 
 
 def pieces(offsets: Ints, size: int, limit: int | None = None) -> Pieces:
@@ -121,11 +124,53 @@ def _plain(
 
 @dataclass(frozen=True)
 class _Piece:
-    """A range of sequences that are done one by one, or of batches."""
+    """A range of the sequences that are done one by one, or of batches."""
 
     first: int
     last: int
     batched: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Batching:
+    """Which sequences go side by side, `members` (batches, WIDTH), -1 for none, and which do not, `others`.
+
+    `starts` and `lengths` (batches, WIDTH) are those of the members; `pieces` are ranges of about equal work.
+    """
+
+    members: Ints
+    others: Ints
+    starts: NDArray[np.uint64]
+    lengths: NDArray[np.uint64]
+    pieces: list[_Piece]
+
+    @classmethod
+    def of(cls, offsets: Ints, size: int, *, batched: bool) -> _Batching:
+        """It depends on the offsets alone; batched: whether any may go side by side."""
+        lengths = np.diff(offsets)
+        members = batches(lengths, size) if batched else np.zeros((0, WIDTH), np.int64)
+        others, idle = np.setdiff1d(np.arange(len(lengths)), members), members < 0
+        spread = np.where(idle, 0, lengths[members])
+        if len(members):
+            costs = lengths[others] * (size * size + 8 * size)
+            found = [_Piece(*span, batched=True) for span in spans(spread[:, 0] * WIDTH * filled_up(size), CACHED)]
+            found += [_Piece(*span, batched=False) for span in spans(costs, PIECE)]
+        else:
+            found = [_Piece(*piece, batched=False) for piece in pieces(offsets, size)]
+        starts = np.where(idle, 0, offsets[members]).astype(np.uint64)
+        return cls(members, others, frozen(starts), frozen(spread.astype(np.uint64)), found)
+
+
+@lru_cache(maxsize=64)
+def _known_batching(offsets: bytes, size: int, batched: bool) -> _Batching:
+    """That of few sequences is kept: a fit asks for the same ones again and again."""
+    return _Batching.of(np.frombuffer(offsets, np.int64), size, batched=batched)
+
+
+def _batching(offsets: Ints, size: int, *, batched: bool) -> _Batching:
+    if len(offsets) > MOST_KNOWN:
+        return _Batching.of(offsets, size, batched=batched)
+    return _known_batching(np.ascontiguousarray(offsets, np.int64).tobytes(), size, batched)
 
 
 class _Sequences:
@@ -148,45 +193,35 @@ class _Sequences:
         self._size, self._offsets = potentials.shape[1], offsets
         self._potentials, self._rows = potentials.reshape(-1), rows.reshape(-1)
         self._out, self._pairs = out, pairs
-        self._members = np.zeros((0, WIDTH), np.int64)
-        if len(transitions) == 1 and not len(pairs):
-            self._members = batches(np.diff(offsets), self._size)
-        idle, lengths = self._members < 0, np.diff(offsets)
-        self._starts = frozen(np.where(idle, 0, offsets[self._members]).astype(np.uint64))
-        self._lengths = frozen(np.where(idle, 0, lengths[self._members]).astype(np.uint64))
+        self._batching = _batching(offsets, self._size, batched=len(transitions) == 1 and not len(pairs))
+        self.pieces = self._batching.pieces
         self._alone = Recursion(transitions, ends, batched=False)
-        self._beside = Recursion(transitions, ends, batched=True) if len(self._members) else self._alone
-        self.pieces = self._pieces()
-
-    def _pieces(self) -> list[_Piece]:
-        """Ranges of about equal work; they depend on the offsets alone."""
-        if not len(self._members):
-            return [_Piece(*piece, batched=False) for piece in pieces(self._offsets, self._size)]
-        longest = self._lengths[:, 0].astype(np.int64)
-        found = [_Piece(*span, batched=True) for span in spans(longest * WIDTH * self._beside.size, CACHED)]
-        others = np.setdiff1d(np.arange(len(self._offsets) - 1), self._members)
-        return found + [_Piece(s, s + 1, batched=False) for s in others.tolist()]
+        self._beside = Recursion(transitions, ends, batched=True) if len(self._batching.members) else self._alone
 
     def solve(self, piece: _Piece, weights: Floats | None) -> Floats | None:
         """Log Z and forward rows; where there are weights (n,), posteriors, and the sums of joint ones (K, K)."""
         return self._side_by_side(piece, weights) if piece.batched else self._one_by_one(piece, weights)
 
     def _one_by_one(self, piece: _Piece, weights: Floats | None) -> Floats | None:
-        span = slice(piece.first, piece.last)
-        bounds = self._offsets[piece.first : piece.last + 1].astype(np.uint64)
-        layout = Layout(frozen(bounds[:-1] * np.uint64(self._size)), frozen(np.diff(bounds)[:, None]), 0)
-        out = self._out[span, None]
+        """One call for all of them: each call costs as much as some hundred steps."""
+        members = self._batching.others[piece.first : piece.last]
+        begins, lengths = self._offsets[members] * self._size, np.diff(self._offsets)[members]
+        layout = Layout(frozen(begins.astype(np.uint64)), frozen(lengths.astype(np.uint64)[:, None]), 0)
+        out, sums = np.empty((len(members), 1)), None
         if weights is None:
             self._alone.forward(self._potentials, layout, out, self._rows)
-            return None
-        return self._alone.posteriors(self._potentials, layout, weights[span, None], out, self._rows, self._pairs)
+        else:
+            share = weights[members, None]
+            sums = self._alone.posteriors(self._potentials, layout, share, out, self._rows, self._pairs)
+        self._out[members] = out[:, 0]
+        return sums
 
     def _side_by_side(self, piece: _Piece, weights: Floats | None) -> Floats | None:
         from suffice.kernels.compiled.chain import pack, unpack
 
         span = slice(piece.first, piece.last)
-        members, starts = self._members[span], self._starts[span]
-        layout = Layout.of(self._lengths[span], self._beside.size)
+        members, starts = self._batching.members[span], self._batching.starts[span]
+        layout = Layout.of(self._batching.lengths[span], self._beside.size)
         where = (np.uint64(self._size), starts, layout.lengths, np.uint64(self._beside.size), layout.begins)
         potentials, rows = scratch(2 * layout.numbers).reshape(2, -1)
         out = np.empty(members.shape)

@@ -21,8 +21,8 @@ from suffice.fitting.control import Control, Outcome
 from suffice.solvers import gradient
 from suffice.solvers.newton import damped_newton, newton_cg
 
-#: A guess of the diagonal of the inverse of the information (k,), from parameters and slope.
-Scale = Callable[[Floats, Floats], Floats]
+#: A guess of the diagonal of the inverse of the information (k,), from parameters and slope; None: there is no guess.
+Scale = Callable[[Floats, Floats], Floats] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,17 +32,21 @@ class Objective:
     `evaluate` gives the value of the smooth part and its slope (k,) at parameters (k,); `scale` makes a guess of the
     diagonal of the inverse information, when a solver asks. `information` gives minus the Hessian (k, k), and
     `products` a function that multiplies it by a vector; None where the model has none. With a `rate` (k,) the penalty
-    ``sum_k rate_k |x_k - centre_k|`` is taken off.
+    ``sum_k rate_k |x_k - centre_k|`` is taken off. `gap` is the distance from stationarity, of parameters and slope,
+    that the tolerance is about; None: the largest component of the slope. `memory` is how many changes of the slope a
+    quasi-Newton method should remember.
     """
 
     evaluate: Callable[[Floats], tuple[float, Floats]]
     start: Floats
     control: Control
-    scale: Callable[[], Scale]
+    scale: Callable[[], Scale] = lambda: None
     information: Callable[[Floats], Floats] | None = None
     products: Callable[[Floats], Callable[[Floats], Floats]] | None = None
     rate: Floats | None = None
     centre: Floats | None = None
+    gap: Callable[[Floats, Floats], float] | None = None
+    memory: int = 10
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,16 @@ class Solver:
         """Whether the objective offers what the solver uses."""
         offered = {"slope": True, "information": objective.information, "products": objective.products}[self.uses]
         return offered is not None and self.corners == (objective.rate is not None)
+
+    def maximise(self, objective: Objective) -> Outcome:
+        """Maximise an objective; one that this solver cannot maximise is an error that names those that can."""
+        if not self.applies(objective):
+            others = [name for name, solver in _solvers.items() if solver.applies(objective)]
+            needs = {"slope": "", "information": "second derivatives", "products": "products with second derivatives"}
+            why = needs[self.uses] if self.corners == (objective.rate is not None) else ""
+            why = why or (f"{'an' if self.corners else 'no'} L1 penalty")
+            raise OptionError(f"solver={self.name!r} needs {why}; for this objective there are {listing(others, 20)}.")
+        return self.solve(objective)
 
 
 _solvers: dict[str, Solver] = {}
@@ -95,7 +109,20 @@ def named(name: str) -> Solver:
 # -- those of the house ------------------------------------------------------------------------------------------------
 
 
+def _lbfgs(objective: Objective) -> Outcome:
+    return gradient.lbfgs(
+        objective.evaluate,
+        objective.start,
+        objective.control,
+        memory=objective.memory,
+        scale=objective.scale(),
+        gap=objective.gap,
+    )
+
+
 def _by_slope(function: Callable[..., Outcome]) -> Callable[[Objective], Outcome]:
+    """Methods that end by the largest component of the slope."""
+
     def solve(objective: Objective) -> Outcome:
         return function(objective.evaluate, objective.start, objective.control, scale=objective.scale())
 
@@ -116,18 +143,20 @@ def _newton_cg(objective: Objective) -> Outcome:
 def _owlqn(objective: Objective) -> Outcome:
     """In the distance from the centre of the penalty, where it has its corners."""
     assert objective.rate is not None
-    centre = np.zeros_like(objective.start) if objective.centre is None else objective.centre
+    centre, gap = np.zeros_like(objective.start) if objective.centre is None else objective.centre, objective.gap
     outcome = gradient.owlqn(
         lambda distance: objective.evaluate(centre + distance),
         objective.rate,
         objective.start - centre,
         objective.control,
+        memory=objective.memory,
         scale=objective.scale(),
+        gap=None if gap is None else lambda distance, slope: gap(centre + distance, slope),
     )
     return replace(outcome, state=replace(outcome.state, parameters=centre + outcome.state.parameters))
 
 
-register(Solver("lbfgs", "L-BFGS", _by_slope(gradient.lbfgs)))
+register(Solver("lbfgs", "L-BFGS", _lbfgs))
 register(Solver("newton", "Newton", _newton, uses="information"))
 register(Solver("newton-cg", "Newton with conjugate gradients", _newton_cg, uses="products"))
 register(Solver("cg", "conjugate gradient", _by_slope(gradient.conjugate_gradient)))

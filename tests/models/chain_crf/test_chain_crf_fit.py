@@ -78,7 +78,7 @@ def test_laplace_and_elastic_priors_meet_the_optimality_conditions(ridge: Any) -
     assert (w == 0.0).any()
     np.testing.assert_allclose(slope[w != 0.0], rate * np.sign(w[w != 0.0]), atol=1e-6)
     assert np.abs(slope[w == 0.0]).max() <= rate
-    assert model.report_.method == "owlqn"
+    assert model.report_.method == "orthant-wise L-BFGS"
     gap: Any = model.report_.certificate.value_gap
     assert gap < 1e-8
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 import suffice as sf
 from field_parts import field_objective
 from graph_labelings import Enumerated, features_of, tables_of
-from suffice.models.conditional_field.learning import information
+from suffice.models.conditional_field.curvature import information
 
 SHAPES = {
     "alone": [],
@@ -183,7 +183,7 @@ def test_a_laplace_prior_meets_its_conditions() -> None:
     model = sf.GraphCRF(sf.Laplace(scale=0.25), tolerance=1e-9).fit(X, y)
     slope = -written_out(X, y, 2, np.zeros(12), np.zeros((12, 12)))(model.weights_)[1]
     zero = model.weights_ == 0.0
-    assert model.report_.method == "owlqn"
+    assert model.report_.method == "orthant-wise L-BFGS"
     assert 0 < zero.sum() < 12
     assert np.abs(slope[zero]).max() <= 4.0
     assert_allclose(slope[~zero], 4.0 * np.sign(model.weights_[~zero]), atol=1e-6)

@@ -106,7 +106,7 @@ def test_graphs_that_are_not_wide_are_learned_exactly() -> None:
     X, y = grids(3, 4, 3)
     exact = sf.GraphCRF(NORMAL).fit(X, y)
     model = sf.GraphCRF(NORMAL, inference="gibbs").fit(X, y)
-    assert model.report_.method == "lbfgs"
+    assert model.report_.method == "L-BFGS"
     np.testing.assert_allclose(model.weights_, exact.weights_, atol=1e-12)
 
 

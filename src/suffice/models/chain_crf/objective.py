@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from suffice.engines.label_scores import ChainWeights, ExpectedFeatures, Matrix, ScoredSteps, part_of
 from suffice.models.chain_crf.features import Sequences
 from suffice.models.chain_crf.structure import Structure
+from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.conditional_field.priors import Penalties
 
 Floats = NDArray[np.float64]
@@ -81,39 +82,17 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class ChainObjective:
+class ChainObjective(FieldObjective[Structure]):
     """The penalised log-likelihood of labelled sequences."""
 
+    structure: Structure
     block: Block
     features: Floats
     penalties: Penalties
     weight: float
-    examples: ClassVar[str] = "sequences"
-    exact: ClassVar[bool] = True
-    concave: ClassVar[bool] = True
-    at_most_one: ClassVar[bool] = True
-    engine_in_words: ClassVar[str] = ""
 
-    @property
-    def structure(self) -> Structure:
-        """The weights there are."""
-        return self.block.structure
-
-    def observed(self) -> Floats:
-        """The features (k,) of the labels of all sequences, weighted and summed."""
-        return self.features
-
-    def log_likelihood(self, weights: Floats) -> float:
-        """The sum over sequences, natural logarithm."""
-        return self._evaluate(weights)[0]
-
-    def smooth(self, weights: Floats) -> tuple[float, Floats]:
-        """Value and gradient of the log-likelihood less the Gaussian penalty."""
-        total, gradient = self._evaluate(weights)
-        taken, slope = self.penalties.smooth(weights)
-        return total - taken, gradient - slope
-
-    def _evaluate(self, weights: Floats) -> tuple[float, Floats]:
+    def evaluate(self, weights: Floats) -> tuple[float, Floats]:
+        """The log-likelihood and its slope (k,)."""
         log_partition, expected = self.block.expected(weights)
         total = float(self.features @ weights) - float(self.block.shares @ log_partition)
         return total, self.features - expected
@@ -130,7 +109,7 @@ def make_objective(
 ) -> ChainObjective:
     """The objective for sequences, codes (steps,) of their labels and shares (n,) of the sequences."""
     block = Block(structure, sequences, shares, threads=threads)
-    return ChainObjective(block, block.observed(codes), penalties, float(shares.sum()))
+    return ChainObjective(structure, block, block.observed(codes), penalties, float(shares.sum()))
 
 
 def subset(sequences: Sequences, chosen: Ints) -> tuple[Sequences, Ints]:

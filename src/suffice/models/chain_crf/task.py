@@ -97,7 +97,7 @@ class ChainTask(FieldTask[ChainObjective]):
 
     def solver(self, objective: ChainObjective) -> str:
         """The solver asked for, or the one that "auto" stands for."""
-        return chosen_solver(self.options["solver"], objective.penalties)
+        return chosen_solver(self.options["solver"], objective)
 
     def objective(self, data: FieldData) -> ChainObjective:
         """The penalised log-likelihood."""

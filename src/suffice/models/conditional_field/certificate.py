@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from suffice.fitting.report import Certificate, MonteCarlo
 from suffice.models.conditional_field.curvature import decrement
 from suffice.models.conditional_field.existence import Standing
-from suffice.models.conditional_field.learning import LabelObjective, relative_gap, slopes
 from suffice.models.conditional_field.matched import FeatureTotals
+from suffice.models.conditional_field.objective import FieldObjective, relative_gap, slopes
 
 Floats = NDArray[np.float64]
 SlopeByChains = tuple[Floats, MonteCarlo]
@@ -28,7 +28,7 @@ class Measured(NamedTuple):
 
 
 def certify(
-    objective: LabelObjective, x: Floats, standing: Standing | None = None, chains: SlopeByChains | None = None
+    objective: FieldObjective[Any], x: Floats, standing: Standing | None = None, chains: SlopeByChains | None = None
 ) -> Measured:
     """What is measured at x.
 
@@ -55,7 +55,7 @@ def certify(
         exact=objective.exact,
         # Likelihoods and pseudo-likelihoods are at most 1: with a prior there is a maximum.
         exists=True if bound is not None or (penalties.any and objective.at_most_one) else None,
-        scale=f"counts, summed over {objective.examples}",
+        scale="counts, summed over examples",
         engine=objective.engine_in_words,
         monte_carlo=None if chains is None else chains[1],
     )

@@ -9,12 +9,13 @@ lies there.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.workers import with_one_blas_thread
-from suffice.models.conditional_field.learning import LabelObjective
+from suffice.models.conditional_field.objective import FieldObjective
 
 Floats = NDArray[np.float64]
 
@@ -24,13 +25,15 @@ MOST_PRODUCTS = 100
 SETTLED, LAST = 0.02, 4
 #: Rounding of a slope, as a share of the sums of features that it is a difference of.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
+#: Rounding of a second derivative, as a share of the sum of a feature: that of slopes over a step of 1e-4.
+FLAT = 1e-11
 #: Differences for a whole matrix: how far they go, in ranges of a feature, and what they can tell from nothing.
 FIRST, SEEN = 1e-4, 1e-6
 #: How far a difference goes: the standard deviation of the score of an example, and what is near enough to it.
 STEP, NEAR = 1e-3, 30.0
 
 
-def decrement(objective: LabelObjective, x: Floats, slope: Floats, observed: Floats) -> float | None:
+def decrement(objective: FieldObjective[Any], x: Floats, slope: Floats, observed: Floats) -> float | None:
     """Half the squared decrement at x (k,), where the slope is known; None where the equations were not solved.
 
     observed (k,): the sums of features over the labels given.
@@ -40,10 +43,10 @@ def decrement(objective: LabelObjective, x: Floats, slope: Floats, observed: Flo
     diagonal = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
     if (np.abs(slope) <= noise).all():
         return 0.5 * float(slope @ (diagonal * slope))
-    return with_one_blas_thread(lambda: _solved(_Curvature(objective, x), slope, diagonal, noise))
+    return with_one_blas_thread(lambda: _solved(CurvatureProducts(objective, x), slope, diagonal, noise))
 
 
-def _solved(product: _Curvature, slope: Floats, diagonal: Floats, noise: Floats) -> float | None:
+def _solved(product: CurvatureProducts, slope: Floats, diagonal: Floats, noise: Floats) -> float | None:
     residual, direction = slope.copy(), diagonal * slope
     length, total, rises = float(slope @ direction), 0.0, []
     for _ in range(min(MOST_PRODUCTS, 2 * len(slope) + 10)):
@@ -66,7 +69,7 @@ def _solved(product: _Curvature, slope: Floats, diagonal: Floats, noise: Floats)
     return 0.5 * total if (np.abs(residual) <= 16.0 * noise).all() else None
 
 
-def ends_nearby(objective: LabelObjective, x: Floats, ranges: Floats, rank: int) -> float | None:
+def ends_nearby(objective: FieldObjective[Any], x: Floats, ranges: Floats, rank: int) -> float | None:
     """Half the squared decrement at x (k,) where the curvature proves that the likelihood has a maximum, else None.
 
     Third derivatives of a log partition along v are at most the range of ``v . phi`` over labels times the second ones.
@@ -97,14 +100,40 @@ def ends_nearby(objective: LabelObjective, x: Floats, ranges: Floats, rank: int)
     return 0.5 * squared if math.sqrt(squared * len(units) / float(curvatures[-1])) < 0.5 else None
 
 
-class _Curvature:
+def information(objective: FieldObjective[Any], x: Floats) -> Floats:
+    """Minus the matrix of second derivatives (k, k): the covariance of the features, and the prior's precision.
+
+    Without a prior it is singular: adding a number to the weights of a feature for all labels changes nothing. Slopes
+    are 0 along such directions, so that rows show them exactly, while columns have the error of differences. They are
+    taken out: an error of 1e-8 over a curvature of 1e-12 would send the weights far away.
+    """
+    matrix = np.empty((len(x), len(x)))
+    for column in range(len(x)):
+        size = 1e-4 * max(1.0, abs(float(x[column])))
+        moved = x.copy()
+        moved[column] += size
+        ahead = objective.smooth(moved)[1]
+        moved[column] -= 2.0 * size
+        matrix[column] = (objective.smooth(moved)[1] - ahead) / (2.0 * size)
+    if objective.penalties.gaussian is not None:  # It bends the objective everywhere.
+        return 0.5 * (matrix + matrix.T)
+    _, curvatures, rows = np.linalg.svd(matrix)
+    least = FLAT * (10.0 * float(curvatures.max(initial=0.0)) + float(np.abs(objective.features).max(initial=0.0)))
+    rows = rows[curvatures > least]
+    within = rows @ matrix @ rows.T
+    return np.asarray(0.5 * rows.T @ (within + within.T) @ rows)
+
+
+class CurvatureProducts:
     """Products of minus the second derivatives with vectors."""
 
-    def __init__(self, objective: LabelObjective, x: Floats) -> None:
+    def __init__(self, objective: FieldObjective[Any], x: Floats) -> None:
+        """At weights x (k,)."""
         self.objective, self.x = objective, x
         self.curvature = 1.0  # Of the last direction, in the units of its largest entry.
 
     def __call__(self, direction: Floats) -> Floats:
+        """The product with a vector (k,)."""
         unit = float(np.abs(direction).max())
         found = np.zeros_like(direction)
         for _ in range(3):

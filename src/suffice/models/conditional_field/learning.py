@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +17,15 @@ from suffice.checks import choice, whole_number
 from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import EstimateError, OptionError
 from suffice.fitting.control import Control, Outcome, State
-from suffice.models.conditional_field.priors import Penalties
-from suffice.solvers.gradient import lbfgs, owlqn, pseudo_gradient
-from suffice.solvers.newton import damped_newton
+from suffice.models.conditional_field.curvature import CurvatureProducts, information
+from suffice.models.conditional_field.objective import FieldObjective, relative_gap
+from suffice.solvers.registry import Objective, named, registered
 
 Floats = NDArray[np.float64]
 
-SOLVERS = ("auto", "lbfgs", "owlqn", "newton", "sgd", "adam", "perceptron")
 STOCHASTIC = ("sgd", "adam", "perceptron")
 #: Most weights for which a matrix of second derivatives is made.
 NEWTON_WEIGHTS = 2000
-#: Rounding of a second derivative, as a share of the sum of a feature: that of gradients over a step of 1e-4.
-FLAT = 1e-11
 SMALLER = "Use a smaller step_size"
 EPSILON = float(np.finfo(np.float64).eps)
 #: Changes of the gradient that L-BFGS remembers.
@@ -39,78 +36,40 @@ MEMORY = 8
 Climb = Callable[[Floats, Control], Outcome]
 
 
-class LabelObjective(Protocol):
-    """A log-likelihood, or what takes its place, less the penalties of a prior."""
-
-    @property
-    def penalties(self) -> Penalties:
-        """What the prior takes off."""
-
-    @property
-    def features(self) -> Floats:
-        """Sums of the features over the labels given (k,)."""
-
-    @property
-    def weight(self) -> float:
-        """How many examples there are."""
-
-    @property
-    def structure(self) -> Any:
-        """The weights there are."""
-
-    @property
-    def examples(self) -> str:
-        """What a receipt calls the examples."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether every expectation is exact."""
-
-    @property
-    def concave(self) -> bool:
-        """Whether what was maximised is concave and known, so that a prior bounds what is left of it."""
-
-    @property
-    def at_most_one(self) -> bool:
-        """Whether what takes the place of a probability is at most 1, so that with a prior there is a maximum."""
-
-    @property
-    def engine_in_words(self) -> str:
-        """How expectations were computed that are not exact; empty where all are."""
-
-    def observed(self) -> Floats:
-        """The features (k,) of the labels of all examples, weighted and summed, also those of other engines."""
-
-    def smooth(self, weights: Floats) -> tuple[float, Floats]:
-        """Value and slope (k,) without a Laplace penalty."""
-
-
-def relative_gap(x: Floats, slopes: Floats) -> float:
-    """The norm of the slopes relative to that of the weights, at least 1."""
-    return float(np.linalg.norm(slopes)) / max(1.0, float(np.linalg.norm(x)))
-
-
 def check_solver(options: Mapping[str, Any]) -> None:
     """Refuse solvers that do not exist, and priors for one that has no objective."""
-    choice(options["solver"], "solver", SOLVERS)
+    choice(options["solver"], "solver", ("auto", *registered(), *STOCHASTIC))
     if options["solver"] == "perceptron" and options["prior"] is not None:
         raise OptionError("The perceptron has no objective that a prior could enter; give prior=None.")
 
 
-def chosen_solver(solver: str, penalties: Penalties) -> str:
+def chosen_solver(solver: str, objective: FieldObjective[Any]) -> str:
     """The solver that "auto" stands for, and whether the one asked for can do the work."""
-    rough = penalties.laplace is not None
-    if solver == "auto":
+    rough, size = objective.penalties.laplace is not None, objective.structure.length
+    if solver == "auto" or (solver == "lbfgs" and rough):
         return "owlqn" if rough else "lbfgs"
-    if solver == "lbfgs" and rough:
-        return "owlqn"
-    if solver == "newton" and rough:
+    if solver in STOCHASTIC:
+        return solver
+    asked = named(solver)
+    if rough and asked.uses == "information":
         raise OptionError("A Laplace prior has no second derivative; use solver='owlqn' or a Normal prior.")
+    if rough and not asked.corners:
+        raise OptionError(f"solver={solver!r} follows slopes, and a Laplace prior has none at 0; use solver='owlqn'.")
+    if asked.uses == "information" and size > NEWTON_WEIGHTS:
+        raise OptionError(
+            f"solver={solver!r} makes a matrix of {size} by {size}; it takes up to {NEWTON_WEIGHTS} weights. Use "
+            "solver='lbfgs'."
+        )
     return solver
 
 
+def method_in_words(solver: str) -> str:
+    """What a report calls a solver."""
+    return registered()[solver].title if solver in registered() else solver
+
+
 def climbed(
-    objective: LabelObjective,
+    objective: FieldObjective[Any],
     start: Floats,
     control: Control,
     *,
@@ -145,7 +104,7 @@ def climbed(
     return outcome
 
 
-def _refuse_far_weights(objective: LabelObjective, weights: Floats, solver: str) -> None:
+def _refuse_far_weights(objective: FieldObjective[Any], weights: Floats, solver: str) -> None:
     """Raise where weights are so large that the scores of an example are told apart no more."""
     with np.errstate(over="ignore", invalid="ignore"):
         score = float(np.abs(objective.features) @ np.abs(weights)) / objective.weight
@@ -158,14 +117,26 @@ def _refuse_far_weights(objective: LabelObjective, weights: Floats, solver: str)
         )
 
 
-def _solved(objective: LabelObjective, start: Floats, control: Control, solver: str) -> Outcome:
-    if solver == "newton":
-        return _newton(objective, start, control)
-    if solver == "owlqn":
-        laplace = objective.penalties.laplace
-        rate = np.zeros(len(start)) if laplace is None else laplace.rate
-        return owlqn(objective.smooth, rate, start, control, memory=MEMORY, gap=relative_gap)
-    return lbfgs(objective.smooth, start, control, memory=MEMORY, gap=relative_gap)
+def _solved(objective: FieldObjective[Any], start: Floats, control: Control, solver: str) -> Outcome:
+    """By a solver of the registry.
+
+    Second derivatives are central differences of the exact slope: two for each weight, or for each product.
+    """
+    method, laplace = named(solver), objective.penalties.laplace
+    rate = np.zeros(len(start)) if laplace is None else laplace.rate
+    return method.maximise(
+        Objective(
+            objective.smooth,
+            start,
+            control,
+            information=lambda x: information(objective, x),
+            products=lambda x: CurvatureProducts(objective, x),
+            # Without a Laplace prior those that can turn corners find none.
+            rate=rate if method.corners else None,
+            gap=relative_gap,
+            memory=MEMORY,
+        )
+    )
 
 
 class Best:
@@ -208,60 +179,3 @@ class Best:
         state = replace(self.state, parameters=self.weights, objective=outcome.history[number])
         reason = "early stopping" if self.ended or outcome.converged else outcome.stop_reason
         return Outcome(state, False, reason, outcome.history[: number + 1])
-
-
-def _newton(objective: LabelObjective, start: Floats, control: Control) -> Outcome:
-    """Newton's method; second derivatives are central differences of the exact gradient, two for each weight.
-
-    Without a prior they are singular: adding a number to the weights of a feature for all labels changes nothing. Of
-    all steps the shortest is taken.
-    """
-    if len(start) > NEWTON_WEIGHTS:
-        raise OptionError(
-            f"solver='newton' makes a matrix of {len(start)} by {len(start)}; it takes up to {NEWTON_WEIGHTS} weights. "
-            "Use solver='lbfgs'."
-        )
-    return damped_newton(objective.smooth, lambda x: information(objective, x), start, control)
-
-
-def information(objective: LabelObjective, x: Floats) -> Floats:
-    """Minus the matrix of second derivatives (k, k): the covariance of the features, and the prior's precision.
-
-    Without a prior some directions change nothing: gradients are 0 along them, so that rows show them exactly, while
-    columns have the error of differences. They are taken out: an error of 1e-8 over a curvature of 1e-12 would send the
-    weights far away.
-    """
-    found = np.empty((len(x), len(x)))
-    for place in range(len(x)):
-        size = 1e-4 * max(1.0, abs(float(x[place])))
-        moved = x.copy()
-        moved[place] += size
-        ahead = objective.smooth(moved)[1]
-        moved[place] -= 2.0 * size
-        found[place] = (objective.smooth(moved)[1] - ahead) / (2.0 * size)
-    if objective.penalties.gaussian is not None:  # It bends the objective everywhere.
-        return 0.5 * (found + found.T)
-    _, curvatures, rows = np.linalg.svd(found)
-    least = FLAT * (10.0 * float(curvatures.max(initial=0.0)) + float(np.abs(objective.features).max(initial=0.0)))
-    rows = rows[curvatures > least]
-    within = rows @ found @ rows.T
-    return np.asarray(0.5 * rows.T @ (within + within.T) @ rows)
-
-
-def slopes(objective: LabelObjective, x: Floats) -> tuple[float, Floats, Floats]:
-    """Value and slope of the whole objective, and the slope of its log-likelihood.
-
-    With a Laplace prior the slope is the one of least size.
-    """
-    value, gradient = objective.smooth(x)
-    likelihood = gradient + objective.penalties.smooth(x)[1]
-    laplace = objective.penalties.laplace
-    if laplace is None:
-        return value, gradient, likelihood
-    return value - laplace.value(x), pseudo_gradient(x, gradient, laplace.rate), likelihood
-
-
-def measured(objective: LabelObjective, x: Floats) -> tuple[float, float]:
-    """Value and relative gap at x."""
-    value, slope, _ = slopes(objective, x)
-    return value, relative_gap(x, slope)

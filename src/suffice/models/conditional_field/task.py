@@ -22,7 +22,8 @@ from suffice.fitting.control import Control, Outcome, State
 from suffice.models.conditional_field.certificate import Measured, SlopeByChains, certify
 from suffice.models.conditional_field.existence import NO_MAXIMUM, UNDECIDED, Standing
 from suffice.models.conditional_field.fitted import FieldFitted
-from suffice.models.conditional_field.learning import STOCHASTIC, Climb, LabelObjective, climbed, measured
+from suffice.models.conditional_field.learning import STOCHASTIC, Climb, climbed, method_in_words
+from suffice.models.conditional_field.objective import FieldObjective, measured
 from suffice.models.conditional_field.priors import Penalties, read_prior
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.stochastic import Plan, Stochastic
@@ -59,7 +60,7 @@ class FieldData:
         return float(self.weights.sum())
 
 
-Objective = TypeVar("Objective", bound=LabelObjective)
+Objective = TypeVar("Objective", bound=FieldObjective[Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +168,7 @@ class FieldProblem:
 
     task: FieldTask[Any]
     data: FieldData
-    objective: LabelObjective
+    objective: FieldObjective[Any]
     start: Floats
     solver: str
 
@@ -205,7 +206,7 @@ class FieldProblem:
         task, data = self.task, self.data
         return Found(
             task.fitted(data, outcome.state.parameters, rank, updates, walk or {}),
-            self.solver,
+            method_in_words(self.solver),
             self.estimate,
             outcome,
             (*task.notes(self.objective), *rank.notes()),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from suffice.checks import choice, whole_number
 from suffice.errors import SizeError
+from suffice.models.conditional_field.objective import FieldObjective
 from suffice.models.conditional_field.priors import Penalties
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.inference import EVALUATIONS, Inference, nodes_of
@@ -68,7 +69,7 @@ def _others(number: int) -> str:
     return " needs" if not number else f" and {number:,} other{'s' * (number > 1)} need"
 
 
-class GraphObjective:
+class GraphObjective(FieldObjective[Structure]):
     """The penalised log-likelihood of labelled graphs; equal examples are worked on once."""
 
     def __init__(
@@ -106,9 +107,6 @@ class GraphObjective:
         )
         self._exact = inference, np.bincount(label, shares, len(firsts)).astype(np.float64)
 
-    #: What a receipt calls them.
-    examples = "examples"
-
     @property
     def at_most_one(self) -> bool:
         """Pseudo-likelihoods are at most 1 too; Bethe's approximation has no bound."""
@@ -135,16 +133,6 @@ class GraphObjective:
             return self.features
         return self.features + self.structure.observed(*self.apart)
 
-    def log_likelihood(self, weights: Floats) -> float:
-        """The sum over examples, natural logarithm; of wide ones what takes its place."""
-        return self._evaluate(weights)[0]
-
-    def smooth(self, weights: Floats) -> tuple[float, Floats]:
-        """Value and gradient of the log-likelihood less the Gaussian penalty."""
-        total, gradient = self._evaluate(weights)
-        taken, slope = self.penalties.smooth(weights)
-        return total - taken, gradient - slope
-
     def narrow(self, weights: Floats) -> tuple[float, Floats]:
         """Log-likelihood and gradient of all examples but those `apart`."""
         total = float(self.features @ weights)
@@ -157,7 +145,8 @@ class GraphObjective:
             gradient -= expected_features(self.structure, inference.graphs, found.tables, shares)
         return total, gradient
 
-    def _evaluate(self, weights: Floats) -> tuple[float, Floats]:
+    def evaluate(self, weights: Floats) -> tuple[float, Floats]:
+        """The log-likelihood and its slope (k,); of wide examples what takes its place."""
         total, gradient = self.narrow(weights)
         if self._pseudo is not None:
             graphs, pseudo = self._pseudo

@@ -85,7 +85,7 @@ class GraphTask(FieldTask[GraphObjective]):
                 return "sgd"
             if objective.apart is not None:
                 return ASCENT
-        return chosen_solver(solver, objective.penalties)
+        return chosen_solver(solver, objective)
 
     def objective(self, data: FieldData) -> GraphObjective:
         """The penalised log-likelihood, or what takes its place."""
