@@ -6,6 +6,7 @@ changes nothing.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, update_wrapper
@@ -66,7 +67,9 @@ class Estimator(Optioned):
     # -- the last fit ------------------------------------------------------------------------------------------------
 
     def _adopt(self, fit: Fit[Any]) -> Self:
-        """Take over a fit that is done."""
+        """Take over a fit that is done; it is that of the options as they are now, whatever is set later."""
+        if fit.options is None:
+            fit.options = {name: value for name, value in self._options.items() if name not in self._transient}
         self._fit = fit
         return self
 
@@ -75,6 +78,12 @@ class Estimator(Optioned):
         found = object.__new__(type(self))
         found.__dict__.update(self.__dict__, _fit=fit)
         return found
+
+    def _as_fitted(self) -> Self:
+        """The model with the options of its fit, where others were set since: what a file describes."""
+        fitted = {} if self._fit is None or self._fit.options is None else self._fit.options
+        changed = {name: value for name, value in fitted.items() if self._options[name] is not value}
+        return copy.copy(self).set_params(**changed) if changed else self
 
     @property
     def fitted_(self) -> Any:
@@ -198,8 +207,12 @@ class Estimator(Optioned):
     # -- files -------------------------------------------------------------------------------------------------------
 
     def write(self, path: Any) -> None:
-        """Save to a file; the ending says the format and `suffice.read` loads it."""
-        outlets.write(self, path)
+        """Save to a file; the ending says the format and `suffice.read` loads it.
+
+        Of a fitted model the file holds the fit and the options that it had: options that were set since are those of
+        the next fit.
+        """
+        outlets.write(self._as_fitted(), path)
 
     def to_plain(self) -> dict[str, Any]:
         """Options, what was learned and the report as plain data."""

@@ -35,6 +35,8 @@ class Fit(Generic[F]):
         self.fitted, self.data = fitted, data
         #: The task by which the data were learned: what options say later is about the next fit.
         self.task: Any = None
+        #: The options that it was fitted with, but for those that only steer a run; None until a model takes it over.
+        self.options: dict[str, Any] | None = None
         self._report, self._judgement, self._later = report, judgement, later
 
     @property
