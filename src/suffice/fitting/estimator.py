@@ -49,6 +49,13 @@ def delegated_property(member: Any, of: str = "fitted_") -> Any:
     return property(attrgetter(f"{of}.{read.__name__}"), doc=member.__doc__)
 
 
+def _as_fitted(model: Estimator) -> Estimator:
+    """The model with the options of its fit, where others were set since: those are for the next fit."""
+    fitted = {} if model._fit is None else model._fit.options
+    changed = {name: value for name, value in fitted.items() if model._options[name] is not value}
+    return copy.copy(model).set_params(**changed) if changed else model
+
+
 class Estimator(Optioned):
     """Options in the constructor, data in `fit`, results in names that end in ``_``.
 
@@ -67,10 +74,8 @@ class Estimator(Optioned):
     # -- the last fit ------------------------------------------------------------------------------------------------
 
     def _adopt(self, fit: Fit[Any]) -> Self:
-        """Take over a fit that is done; it is that of the options as they are now, whatever is set later."""
-        if fit.options is None:
-            fit.options = {name: value for name, value in self._options.items() if name not in self._transient}
-        self._fit = fit
+        """Take over a fit that is done."""
+        self._fit = fit.made_with({n: value for n, value in self._options.items() if n not in self._transient})
         return self
 
     def _with_fit(self, fit: Fit[Any] | None) -> Self:
@@ -78,12 +83,6 @@ class Estimator(Optioned):
         found = object.__new__(type(self))
         found.__dict__.update(self.__dict__, _fit=fit)
         return found
-
-    def _as_fitted(self) -> Self:
-        """The model with the options of its fit, where others were set since: what a file describes."""
-        fitted = {} if self._fit is None or self._fit.options is None else self._fit.options
-        changed = {name: value for name, value in fitted.items() if self._options[name] is not value}
-        return copy.copy(self).set_params(**changed) if changed else self
 
     @property
     def fitted_(self) -> Any:
@@ -207,12 +206,8 @@ class Estimator(Optioned):
     # -- files -------------------------------------------------------------------------------------------------------
 
     def write(self, path: Any) -> None:
-        """Save to a file; the ending says the format and `suffice.read` loads it.
-
-        Of a fitted model the file holds the fit and the options that it had: options that were set since are those of
-        the next fit.
-        """
-        outlets.write(self._as_fitted(), path)
+        """Save the fit and its options to a file; the ending says the format and `suffice.read` loads it."""
+        outlets.write(_as_fitted(self), path)
 
     def to_plain(self) -> dict[str, Any]:
         """Options, what was learned and the report as plain data."""
