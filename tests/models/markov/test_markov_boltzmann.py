@@ -11,7 +11,7 @@ import suffice as sf
 from log_linear import design_of
 from observed_rows import CYCLE, Oracle, cycle_rows
 from suffice.models.em.rows import Rows
-from suffice.models.markov.hidden.held import HeldRows, open_margins, row_masses
+from suffice.models.markov.hidden.clamped import ClampedRows, open_margins, row_masses
 from suffice.models.markov.log_linear import LogLinear
 
 VISIBLE, HIDDEN = [f"v{k}" for k in range(6)], [f"h{k}" for k in range(4)]
@@ -108,7 +108,7 @@ def test_open_margins_fill_in_evenly() -> None:
     rows = Rows(model.domain, columns, np.array([2.0, 1.0, 1.0]))
     expected = [0.25, 0.25, 0.25, 0.25, 0.5, 0.0, 0.125, 0.375]
     np.testing.assert_allclose(open_margins(rows, model), expected, atol=1e-15)
-    held = HeldRows.of(rows, model, 8, np.random.default_rng(0))
+    held = ClampedRows.of(rows, model, 8, np.random.default_rng(0))
     assert held.shares.sum() == pytest.approx(1.0)
     place = model.domain.names.index("a")
     assert held.shares[held.states[place] == 0].sum() == pytest.approx(0.5)

@@ -10,8 +10,8 @@ from scipy.stats import chi2
 import suffice as sf
 from log_linear import design_of, law_of, table_features
 from suffice.fitting.control import Control
-from suffice.models.markov.law import LawFamily
-from suffice.models.markov.learning import Problem
+from suffice.models.markov.family import LogLinearFamily
+from suffice.models.markov.learning import LogLinearProblem
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import read_penalty
 
@@ -83,7 +83,9 @@ def test_newton_knows_the_curvature_of_the_prior() -> None:
     prior = sf.MultivariateNormal(mean, covariance)
     model = LogLinear(sf.Domain([sf.Variable.discrete(n, s) for n, s in STATES.items()]), CLIQUES)
     margins = COUNTS @ DESIGN / 33
-    problem = Problem(LawFamily(model), margins, 33.0, read_penalty(prior, 16), Control(), np.zeros(16), np.zeros(16))
+    problem = LogLinearProblem(
+        LogLinearFamily(model), margins, 33.0, read_penalty(prior, 16), Control(), np.zeros(16), np.zeros(16)
+    )
     weights, precision = rng.normal(size=16), np.linalg.inv(covariance)
     product = problem.information_product(weights)
     for k in range(16):

@@ -14,7 +14,7 @@ from suffice.engines.gibbs import Chains
 from suffice.fitting.control import Control
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.problem import SampledProblem
-from suffice.models.markov.approximate.rows import Rows
+from suffice.models.markov.approximate.rows import CodedRows
 from suffice.models.markov.approximate.solvers import cd_gradient, sml_gradient
 from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers.penalties import GaussianPenalty
@@ -44,7 +44,7 @@ def small_problem(**changes: Any) -> SampledProblem:
     model = LogLinear(domain, terms)
     margins = design_margins(model, states)
     given = {"control": Control(), "start": np.zeros(model.n_weights), "sampling": GibbsSampling(chains=6)}
-    given |= {"penalty": None, "weight": 60.0, "seed": np.random.default_rng(0), "rows": Rows(states, np.ones(60))}
+    given |= {"penalty": None, "weight": 60.0, "seed": np.random.default_rng(0), "rows": CodedRows(states, np.ones(60))}
     return SampledProblem(model=model, margins=margins, **{**given, **changes})
 
 
@@ -85,7 +85,7 @@ def test_a_minibatch_draws_rows_by_weight() -> None:
     assert problem.rows is not None
     only = np.zeros(60)
     only[[3, 8]] = 1.0, 3.0
-    weighted = small_problem(rows=Rows(problem.rows.states, only))
+    weighted = small_problem(rows=CodedRows(problem.rows.states, only))
     chains = weighted.sampler.start(6, 9)
     drawn = weighted.batch(chains, 4000)
     first = (drawn == problem.rows.states[:, [3]]).all(axis=0)

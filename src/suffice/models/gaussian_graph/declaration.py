@@ -14,10 +14,10 @@ from suffice.checks import choice, whole_number
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
-from suffice.models.gaussian_graph.fitted import GraphFitted
+from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 from suffice.models.gaussian_graph.learning import SOLVERS
 from suffice.models.gaussian_graph.structure import read_structure
-from suffice.models.gaussian_graph.task import GraphTask
+from suffice.models.gaussian_graph.task import GaussianGraphTask
 from suffice.statistics import Moments
 
 if TYPE_CHECKING:
@@ -146,8 +146,8 @@ class GaussianGraph(SummaryEstimator):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _task(self) -> GraphTask:
-        return GraphTask(self._options, self._structure)
+    def _task(self) -> GaussianGraphTask:
+        return GaussianGraphTask(self._options, self._structure)
 
     def fit(
         self,
@@ -280,5 +280,5 @@ class GaussianGraph(SummaryEstimator):
         options["structure"] = [tuple(edge) for edge in options["structure"]]
         return super().from_plain({**plain, "options": options})
 
-    def _fitted_from(self, plain: Mapping[str, Any]) -> GraphFitted:
-        return GraphFitted.from_dict(plain, self._structure, known_mean=self._task().known_mean is not None)
+    def _fitted_from(self, plain: Mapping[str, Any]) -> GaussianGraphFitted:
+        return GaussianGraphFitted.from_dict(plain, self._structure, known_mean=self._task().known_mean is not None)

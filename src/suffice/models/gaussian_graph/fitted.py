@@ -31,7 +31,7 @@ MOST_ENTRIES = 6_000
 
 
 @dataclass(frozen=True, eq=False)
-class GraphFitted:
+class GaussianGraphFitted:
     """N(mean, precision^-1): means (p,), known or learned, and a precision (p, p) that is 0 where there is no edge."""
 
     structure: GraphStructure
@@ -146,7 +146,7 @@ class GraphFitted:
         return {"mean": self.mean, "precision": self.precision}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any], structure: GraphStructure, *, known_mean: bool) -> GraphFitted:
+    def from_dict(cls, plain: Mapping[str, Any], structure: GraphStructure, *, known_mean: bool) -> GaussianGraphFitted:
         """Rebuild from plain data, checking it."""
         p = len(structure.nodes)
         mean, precision = (np.asarray(plain[name], dtype=np.float64) for name in ("mean", "precision"))

@@ -44,7 +44,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedPrecision:
     """The precision (p, p), how it was found and why so."""
 
     precision: Floats
@@ -52,7 +52,7 @@ class Learned:
     outcome: Outcome | None
 
 
-def learn(selection: Selection, solver: str) -> Learned:
+def learn(selection: Selection, solver: str) -> LearnedPrecision:
     """The precision that is zero on all non-edges and has the largest objective, ``N (log det K - tr(S K)) / 2``."""
     choice(solver, "solver", SOLVERS)
     structure, units = selection.structure, units_of(selection.S)
@@ -72,7 +72,9 @@ def learn(selection: Selection, solver: str) -> Learned:
     precision[~structure.support] = 0.0
     _refuse_vanishing(found, structure, selection)
     precision = (precision + precision.T) / 2
-    return Learned(precision, method, None if outcome is None else _held_to_account(outcome, precision, selection))
+    return LearnedPrecision(
+        precision, method, None if outcome is None else _held_to_account(outcome, precision, selection)
+    )
 
 
 def _held_to_account(outcome: Outcome, precision: Floats, selection: Selection) -> Outcome:

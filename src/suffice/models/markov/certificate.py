@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.report import Certificate
-from suffice.models.markov.existence import Existence
+from suffice.models.markov.existence import WeightExistence
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
-from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.newton import solve_truncated
@@ -58,7 +58,7 @@ class _Measured:
     noise (n_weights,) and rounding: how exactly slope and objective are known.
     """
 
-    family: LawFamily
+    family: LogLinearFamily
     weights: Floats
     marginals: Floats
     log_likelihood: float
@@ -68,12 +68,12 @@ class _Measured:
 
 
 def certify(
-    family: LawFamily,
+    family: LogLinearFamily,
     weights: Floats,
     margins: Floats,
     weight: float,
     penalty: Penalty | None,
-    existence: Existence,
+    existence: WeightExistence,
     *,
     deadline: float = math.inf,
 ) -> Certificate:
@@ -93,7 +93,9 @@ def certify(
     return Certificate(gap, value, bound=bound, exists=existence.exists, directions=existence.directions, scale=scale)
 
 
-def _measure(family: LawFamily, weights: Floats, margins: Floats, weight: float, penalty: Penalty | None) -> _Measured:
+def _measure(
+    family: LogLinearFamily, weights: Floats, margins: Floats, weight: float, penalty: Penalty | None
+) -> _Measured:
     """The law by the engine of queries, which no solver uses, from the weights alone."""
     model, law = family.model, family.tree(weights).condition()
     tables = law.factor_marginals()[: len(model.scopes)]
@@ -120,7 +122,12 @@ def _absolute(model: LogLinear, shares: Floats) -> Floats:
 
 
 def _value_gap(
-    found: _Measured, margins: Floats, weight: float, penalty: Penalty | None, existence: Existence, deadline: float
+    found: _Measured,
+    margins: Floats,
+    weight: float,
+    penalty: Penalty | None,
+    existence: WeightExistence,
+    deadline: float,
 ) -> tuple[float | None, bool]:
     """What the objective can still rise by, in nats a row, and whether that is a bound."""
     if isinstance(penalty, GaussianPenalty):

@@ -11,7 +11,7 @@ from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
-from suffice.models.markov.numbers import SMALLEST, check_size
+from suffice.models.markov.number_checks import SMALLEST, check_size
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 
 Floats = NDArray[np.float64]

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.report import Report
-from suffice.models.markov.approximate.law import SampledFamily
-from suffice.models.markov.approximate.measure import Measured, measure, unmeasured
+from suffice.models.markov.approximate.family import SampledFamily
+from suffice.models.markov.approximate.learning import learn_and_measure, verdict
+from suffice.models.markov.approximate.measure import SampledMeasurement, measure, unmeasured
 from suffice.models.markov.approximate.options import read_batch
 from suffice.models.markov.approximate.own_slope import Own, measure_own
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import rows_of_summary
 from suffice.models.markov.approximate.solvers import tolerance_of
-from suffice.models.markov.approximate.verdict import learn_and_measure, verdict
 from suffice.models.markov.contingency import counts_by_scope
 from suffice.models.markov.errors import standard_errors
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.fitted import MarkovFitted
-from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.matched import matched_means
 from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
@@ -42,7 +42,7 @@ class SamplingProblem:
 
     spec: Specification
     data: MarkovData
-    known: list[tuple[Floats, Measured]] = field(default_factory=list)
+    known: list[tuple[Floats, SampledMeasurement]] = field(default_factory=list)
 
     @cached_property
     def model(self) -> LogLinear:
@@ -50,12 +50,12 @@ class SamplingProblem:
         return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
 
     @cached_property
-    def family(self) -> LawFamily:
+    def family(self) -> LogLinearFamily:
         """By a junction tree where a small one does, else by chains."""
         return self.spec.family(self.model)
 
     @property
-    def exact(self) -> LawFamily | None:
+    def exact(self) -> LogLinearFamily | None:
         """The distributions by a junction tree, where one fits."""
         return None if isinstance(self.family, SampledFamily) else self.family
 
@@ -122,7 +122,7 @@ class SamplingProblem:
             verdict=verdict(measured, own),
         )
 
-    def _measured(self, problem: SampledProblem, fitted: MarkovFitted) -> Measured:
+    def _measured(self, problem: SampledProblem, fitted: MarkovFitted) -> SampledMeasurement:
         if self.known and np.array_equal(self.known[0][0], fitted.finite):
             return self.known[0][1]
         try:
@@ -130,7 +130,7 @@ class SamplingProblem:
         except KeyboardInterrupt:  # The fit is done and is not thrown away.
             return unmeasured(problem, self.solver)
 
-    def _matched(self, fitted: MarkovFitted, measured: Measured | None) -> Any:
+    def _matched(self, fitted: MarkovFitted, measured: SampledMeasurement | None) -> Any:
         """Makes the matched statistics from what the chains measured, or exactly; None where neither is at hand.
 
         It holds no rows.

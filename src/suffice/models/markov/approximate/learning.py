@@ -8,11 +8,11 @@ from dataclasses import replace
 from suffice.errors import SamplingWarning, warn
 from suffice.fitting.control import Control, Outcome
 from suffice.fitting.report import DENIED as DENIED_BY_CERTIFICATE
-from suffice.models.markov.approximate.measure import Measured, measure, unmeasured
+from suffice.models.markov.approximate.measure import SampledMeasurement, measure, unmeasured
 from suffice.models.markov.approximate.own_slope import Own
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.solvers import Ascended, StuckError, affordable, solve, tolerance_of
-from suffice.models.markov.law import LawFamily
+from suffice.models.markov.family import LogLinearFamily
 
 #: Why a fit has not converged whose own chains say that it has.
 DENIED = "denied by fresh chains"
@@ -22,7 +22,9 @@ NO_MAXIMUM = "no maximum"
 ROUNDS = 3
 
 
-def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | None) -> tuple[Ascended, Measured]:
+def learn_and_measure(
+    problem: SampledProblem, solver: str, exact: LogLinearFamily | None
+) -> tuple[Ascended, SampledMeasurement]:
     """Find the weights, and measure them to see whether to go on; exact: the laws by a junction tree, where one fits.
 
     Persistent chains that do not move between the modes of the law report the slope of their own mode: where fresh
@@ -52,7 +54,7 @@ def learn_and_measure(problem: SampledProblem, solver: str, exact: LawFamily | N
     return fitted, measured
 
 
-def verdict(measured: Measured, own: Own | None) -> str:
+def verdict(measured: SampledMeasurement, own: Own | None) -> str:
     """Why a fit has not converged that its own chains call done, before a colon its short form; empty where it has.
 
     own: what a solver that climbs something else than the likelihood has measured of its own objective. Warns where
@@ -78,8 +80,8 @@ def _finer(problem: SampledProblem) -> SampledProblem:
 
 
 def _measured(
-    problem: SampledProblem, solver: str, exact: LawFamily | None, tolerance: float, *, tempered: bool = False
-) -> tuple[Ascended, Measured]:
+    problem: SampledProblem, solver: str, exact: LogLinearFamily | None, tolerance: float, *, tempered: bool = False
+) -> tuple[Ascended, SampledMeasurement]:
     fitted = solve(problem, solver, tempered=tempered)
     try:
         found = measure(problem, fitted.weights, solver, exact, tolerance)

@@ -15,9 +15,9 @@ from suffice.engines.tempering import fresh_means
 from suffice.fitting.report import Certificate, MonteCarlo
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.problem import SampledProblem
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import offsets
-from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.penalties import LaplacePenalty
@@ -41,7 +41,7 @@ ENGINES = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class SampledMeasurement:
     """An approximate fit at its weights, by chains that know nothing of it.
 
     `gap` is the largest slope, in what `scale` says; `log_likelihood` and `objective` are sums over rows. `exists` and
@@ -81,9 +81,9 @@ def measure(
     problem: SampledProblem,
     weights: Floats,
     solver: str,
-    exact: LawFamily | None,
+    exact: LogLinearFamily | None,
     tolerance: float = math.inf,
-) -> Measured:
+) -> SampledMeasurement:
     """Measure at the weights that are returned; exact: the same laws by a junction tree, where one fits.
 
     tolerance: the gap, in standard deviations of a feature, at which the solver was done.
@@ -116,7 +116,7 @@ def measure(
     # By exact inference there is no doubt about the chains.
     judged = slope if exact_slope is None else exact_slope
     against = (carlo.distrust if exact_slope is None else "") or doubt(inside, judged, means.error, tolerance, running)
-    return Measured(
+    return SampledMeasurement(
         float(np.abs(slope).max(initial=0.0)),
         scale + ("" if (units == 1.0).all() else ", in units of its spread"),
         ENGINES[solver].format(chains=problem.sampling.chains),
@@ -132,11 +132,11 @@ def measure(
     )
 
 
-def unmeasured(problem: SampledProblem, solver: str) -> Measured:
+def unmeasured(problem: SampledProblem, solver: str) -> SampledMeasurement:
     """What is left to say where somebody has stopped the measuring: the fit itself is done."""
     exists, directions = _existence(problem.in_units()[0])
     engine = ENGINES[solver].format(chains=problem.sampling.chains)
-    return Measured(
+    return SampledMeasurement(
         math.inf,
         "not measured: interrupted",
         engine,

@@ -13,7 +13,7 @@ from suffice.engines.gibbs import Chains, GibbsSampler
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
 from suffice.models.markov.approximate.options import GibbsSampling
-from suffice.models.markov.approximate.rows import Rows, model_sampler
+from suffice.models.markov.approximate.rows import CodedRows, model_sampler
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
 from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers.penalties import GaussianPenalty, Penalty
@@ -39,7 +39,7 @@ class SampledProblem:
     start: Floats
     sampling: GibbsSampling
     seed: np.random.Generator
-    rows: Rows | None = None
+    rows: CodedRows | None = None
     batch_size: int | None = None
     step_size: float | Callable[[int], float] | None = None
 
@@ -87,7 +87,7 @@ class SampledProblem:
             return np.zeros(len(weights))
         return -self.penalty.slope(weights) / self.weight
 
-    def whole_rows(self, solver: str) -> Rows:
+    def whole_rows(self, solver: str) -> CodedRows:
         """The rows, which this solver cannot do without."""
         if self.rows is None:
             raise EstimateError(

@@ -24,17 +24,17 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.report import Report
 from suffice.models.em.rows import Rows, read_rows
+from suffice.models.markov.approximate.family import SampledFamily
 from suffice.models.markov.approximate.fit import sampling_plan
-from suffice.models.markov.approximate.law import SampledFamily
-from suffice.models.markov.approximate.measure import Measured, doubt, drawn, fresh_chains, unmeasured
+from suffice.models.markov.approximate.learning import verdict
+from suffice.models.markov.approximate.measure import SampledMeasurement, doubt, drawn, fresh_chains, unmeasured
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.solvers import TITLES, Ascended, tolerance_of
-from suffice.models.markov.approximate.verdict import verdict
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.hidden.check import stationarity
-from suffice.models.markov.hidden.problem import EMProblem
+from suffice.models.markov.hidden.problem import MarkovEMProblem
 from suffice.models.markov.hidden.start import crowding, random_weights
-from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
 from suffice.solvers.stochastic import Steps, stochastic_ascent
@@ -48,7 +48,7 @@ PARTS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class HeldRows:
+class ClampedRows:
     """Where chains are held: codes (sites, chains), 1 where they stay (sites, chains), shares of the rows (chains,)."""
 
     states: NDArray[np.uint8]
@@ -56,7 +56,7 @@ class HeldRows:
     shares: Floats
 
     @classmethod
-    def of(cls, rows: Rows, model: LogLinear, chains: int, seed: np.random.Generator) -> HeldRows:
+    def of(cls, rows: Rows, model: LogLinear, chains: int, seed: np.random.Generator) -> ClampedRows:
         """At least one chain for each distinct row, and about `chains` in all, by the weights of the rows."""
         shares = rows.weights / rows.weights.sum()
         copies = np.maximum(1, np.round(chains * shares)).astype(np.intp)
@@ -88,7 +88,7 @@ def open_margins(rows: Rows, model: LogLinear) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldProblem:
+class ClampedProblem:
     """Distinct rows meet weights, where no junction tree fits: chains are held at what the rows show.
 
     `known` holds the last measurement by fresh chains with its weights, as in `approximate.fit`.
@@ -96,7 +96,7 @@ class HeldProblem:
 
     spec: Specification
     data: MarkovData
-    known: list[tuple[Floats, Measured]] = field(default_factory=list)
+    known: list[tuple[Floats, SampledMeasurement]] = field(default_factory=list)
 
     @cached_property
     def model(self) -> LogLinear:
@@ -119,7 +119,7 @@ class HeldProblem:
         return np.random.default_rng(self.spec.options["random_state"])
 
     @cached_property
-    def family(self) -> LawFamily:
+    def family(self) -> LogLinearFamily:
         """By a junction tree where a small one does, else by chains."""
         return self.spec.family(self.model)
 
@@ -163,7 +163,7 @@ class HeldProblem:
         """Stochastic maximum likelihood, measured by fresh chains."""
         self._check_options()
         problem = self.sampled(control)
-        ended = learn_held(problem, self.held, self.crowd)
+        ended = learn_clamped(problem, self.held, self.crowd)
         self.known[:] = [(ended.weights, self._measure(problem, ended.weights))]
         return Found(
             self.spec.fitted(self.family, ended.weights),
@@ -176,14 +176,14 @@ class HeldProblem:
         )
 
     @cached_property
-    def held(self) -> HeldRows:
+    def held(self) -> ClampedRows:
         """Where chains are held."""
-        return HeldRows.of(self.rows, self.model, self.spec.sampling.chains, self.seed)
+        return ClampedRows.of(self.rows, self.model, self.spec.sampling.chains, self.seed)
 
-    def _measure(self, problem: SampledProblem, weights: Floats) -> Measured:
+    def _measure(self, problem: SampledProblem, weights: Floats) -> SampledMeasurement:
         exact = None if isinstance(self.family, SampledFamily) else self.family
         try:
-            return measure_held(problem, self.held, self.rows, weights, exact)
+            return measure_clamped(problem, self.held, self.rows, weights, exact)
         except KeyboardInterrupt:  # The fit is done and is not thrown away.
             return unmeasured(problem, "sml")
 
@@ -210,7 +210,7 @@ class HeldProblem:
 
     def standard_errors(self, fitted: MarkovFitted, judged: Judgement) -> Floats:
         """As those of EM, where a junction tree fits."""
-        return EMProblem(self.spec, self.data).standard_errors(fitted, judged)
+        return MarkovEMProblem(self.spec, self.data).standard_errors(fitted, judged)
 
     def identity(self) -> Iterable[Any]:
         """Terms, rows, prior, start, and how the chains run."""
@@ -224,7 +224,7 @@ class HeldProblem:
 # -- learning --------------------------------------------------------------------------------------------------------
 
 
-def learn_held(problem: SampledProblem, held: HeldRows, crowd: int) -> Ascended:
+def learn_clamped(problem: SampledProblem, held: ClampedRows, crowd: int) -> Ascended:
     """Ascend the noisy slope: mean features of the chains that are held less those of the free chains.
 
     crowd: how many terms on one hidden variable move together; steps are shorter by so much, because weights that
@@ -268,9 +268,9 @@ def _slope(problem: SampledProblem, weights: Floats, away: Floats) -> Floats:
 # -- how near --------------------------------------------------------------------------------------------------------
 
 
-def measure_held(
-    problem: SampledProblem, held: HeldRows, rows: Rows, weights: Floats, exact: LawFamily | None
-) -> Measured:
+def measure_clamped(
+    problem: SampledProblem, held: ClampedRows, rows: Rows, weights: Floats, exact: LogLinearFamily | None
+) -> SampledMeasurement:
     """Certificate and observed likelihood at the weights; exact: the same laws by a junction tree, where one fits."""
     inside, units = problem.in_units()
     sampling, sampler = inside.sampling, inside.sampler
@@ -307,7 +307,7 @@ def measure_held(
         "largest slope of the objective, a row" if problem.penalty is not None else f"largest difference of a {what}"
     )
     penalty = 0.0 if problem.penalty is None else problem.penalty.value(weights)
-    return Measured(
+    return SampledMeasurement(
         float(np.abs(slope).max(initial=0.0)),
         scale + ("" if (units == 1.0).all() else ", in units of its spread"),
         f"stochastic: Gibbs sampling, {sampling.chains:,} chains free, {len(held.shares):,} held at rows",

@@ -26,15 +26,15 @@ from suffice.models.em.reports import NOT_COMPUTED
 from suffice.models.em.rows import Rows, read_rows
 from suffice.models.em.runs import Runs, run_all
 from suffice.models.markov.errors import standard_errors
-from suffice.models.markov.existence import Existence, check_existence
+from suffice.models.markov.existence import WeightExistence, check_existence
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature_spread import feature_units, standardised
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.hidden.check import code_matrix, stationarity
 from suffice.models.markov.hidden.determined import curvature_of, untold
 from suffice.models.markov.hidden.start import random_weights, symmetry_notes
 from suffice.models.markov.hidden.steps import WeightsEM
-from suffice.models.markov.law import LawFamily
-from suffice.models.markov.learning import Problem, in_sums, settle
+from suffice.models.markov.learning import LogLinearProblem, in_sums, settle
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.specification import EM_TOLERANCE, MarkovData, Specification
 from suffice.solvers.faces import MOST_CELLS
@@ -55,7 +55,7 @@ _SLOPE = "largest slope of the objective, a row"
 
 
 @dataclass(frozen=True, eq=False)
-class EMProblem:
+class MarkovEMProblem:
     """Distinct rows meet weights; variables of the model without a column are hidden."""
 
     spec: Specification
@@ -131,20 +131,20 @@ class EMProblem:
         return total
 
     @cached_property
-    def existence(self) -> Existence:
+    def existence(self) -> WeightExistence:
         """Which joint states vanish in the limit.
 
         Whatever EM expects, the joint states that agree with some row are positive and all others are not, as long as
         the law is positive. So all M-steps have their maxima on the same face, and it is found once.
         """
         cells = MOST_CELLS if self.spec.options["check_existence"] else 0
-        whole = LawFamily(self.model, plan=self.plan)
+        whole = LogLinearFamily(self.model, plan=self.plan)
         return check_existence(self.model, self.open_shares, self._open_summary(), self.penalty, cells, whole)
 
     @cached_property
-    def family(self) -> LawFamily:
+    def family(self) -> LogLinearFamily:
         """The laws, on the face."""
-        return LawFamily(
+        return LogLinearFamily(
             self.model, self.existence.masks, plan=self.plan, memory_limit=self.spec.options["memory_limit"]
         )
 
@@ -161,7 +161,7 @@ class EMProblem:
         family = self.family.over(standardised(self.model, units, self.open_shares))
         penalty = None if self.penalty is None else self.penalty.in_units(units)
         direction, nothing = self.existence.direction * units, np.zeros(self.model.n_weights)
-        like = Problem(family, self.open_shares, self.weight, penalty, Control(), nothing, direction)
+        like = LogLinearProblem(family, self.open_shares, self.weight, penalty, Control(), nothing, direction)
         method, title = settle(like, self.spec.options["solver"])
         alive, steps = self.open_shares > 0.0, self.spec.options["m_steps"]
         counts = self._counts(family.plan)

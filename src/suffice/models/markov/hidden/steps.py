@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.em.counts import ExpectedCounts
-from suffice.models.markov.law import LawFamily
-from suffice.models.markov.learning import Problem, improve
+from suffice.models.markov.family import LogLinearFamily
+from suffice.models.markov.learning import LogLinearProblem, improve
 from suffice.solvers.fixed_point import Climb, climb
 from suffice.solvers.gradient import lbfgs, pseudo_gradient
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
@@ -65,7 +65,7 @@ class WeightsEM:
     (n_cells,) are 0 in every law with the support of the rows. Callbacks are told weights in `units` (n_weights,).
     """
 
-    family: LawFamily
+    family: LogLinearFamily
     counts: ExpectedCounts
     penalty: Penalty | None
     method: str
@@ -102,9 +102,11 @@ class WeightsEM:
 
     # -- M-step ------------------------------------------------------------------------------------------------------
 
-    def _problem(self, shares: Floats, weights: Floats, control: Control) -> Problem:
+    def _problem(self, shares: Floats, weights: Floats, control: Control) -> LogLinearProblem:
         """The likelihood of whole rows with these shares."""
-        return Problem(self.family, shares, self.weight, self.penalty, control, weights, self.direction, self.method)
+        return LogLinearProblem(
+            self.family, shares, self.weight, self.penalty, control, weights, self.direction, self.method
+        )
 
     def maximise(self, weights: Floats, found: Expected, deadline: float = math.inf) -> Floats:
         """Better weights for these expected shares, from here."""
