@@ -523,3 +523,33 @@ def test_a_covariance_frame_is_read_by_the_names_of_rows_and_columns() -> None:
     expected = sf.GaussianGraph(CYCLE).fit(covariance=frame, n=100)
     shuffled = sf.GaussianGraph(CYCLE).fit(covariance=frame.loc[[3, 1, 4, 2]], n=100)
     np.testing.assert_array_equal(shuffled.precision_, expected.precision_)
+
+
+def test_covariances_join_and_leave_as_rows_do() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(60, 3)) @ np.array([[1.0, 0.4, 0.0], [0.0, 1.0, 0.3], [0.0, 0.0, 1.0]])
+    first, second = x[:25], x[25:]
+    graph = sf.GaussianGraph([("a", "b"), ("b", "c")], nodes=["a", "b", "c"])
+
+    def given(rows: np.ndarray) -> dict[str, object]:
+        return {"covariance": np.cov(rows.T, bias=True), "n": len(rows), "sample_mean": rows.mean(axis=0)}
+
+    whole = graph.clone().fit(x, columns=["a", "b", "c"])
+    parts = graph.clone().fit(**given(first)).partial_fit(**given(second))
+    np.testing.assert_allclose(parts.precision_, whole.precision_, rtol=1e-12)
+    np.testing.assert_allclose(parts.mean_, whole.mean_, rtol=1e-12)
+    mixed = graph.clone().fit(**given(first)).partial_fit(second, columns=["a", "b", "c"])
+    np.testing.assert_allclose(mixed.precision_, whole.precision_, rtol=1e-12)
+    alone = parts.unlearn(**given(second))
+    np.testing.assert_allclose(alone.precision_, graph.clone().fit(**given(first)).precision_, rtol=1e-9)
+    with pytest.raises(sf.OptionError, match="not both"):
+        alone.partial_fit(second, covariance=np.eye(3), n=5)
+
+
+def test_degrees_of_freedom_are_those_of_a_fit() -> None:
+    graph = sf.GaussianGraph([("a", "b")], nodes=["a", "b", "c"])
+    with pytest.raises(sf.NotFittedError, match="Call fit first"):
+        graph.df_  # noqa: B018
+    fitted = graph.fit(covariance=np.eye(3), n=10)
+    assert fitted.df_ == 2
+    assert fitted.set_params(nodes=["a", "b", "c", "d"]).df_ == 2

@@ -165,7 +165,7 @@ def test_the_certificate_bounds_what_a_wrong_solver_has_left(solver: str, monkey
         moved[0, 1] = moved[1, 0] = moved[0, 1] * (1.0 - share)
         monkeypatch.setattr(
             "suffice.models.gaussian_graph.task.learn",
-            lambda *_, moved=moved: learning.Learned(moved, "wrong", found.outcome),
+            lambda *_, moved=moved: learning.LearnedPrecision(moved, "wrong", found.outcome),
         )
         with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
             fit = graph.clone().fit(rows)
