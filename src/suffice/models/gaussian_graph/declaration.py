@@ -12,7 +12,7 @@ from suffice.checks import choice
 from suffice.errors import require
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
 from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
-from suffice.models.gaussian_graph.learning import SOLVERS
+from suffice.models.gaussian_graph.learning import check_solver
 from suffice.models.gaussian_graph.structure import read_structure
 from suffice.models.gaussian_graph.task import GaussianGraphTask
 
@@ -37,7 +37,8 @@ class GaussianGraph(SummaryEstimator):
         prior: `Wishart` on the precision, `NormalWishart` on mean and precision, or ``Normal(mean, variance)`` on the
             free entries of the precision (ridge). The estimate is then the mode (MAP).
         solver: ``"auto"``; ``"closed-form"`` for chordal graphs; ``"regression"`` of each node on its neighbours,
-            ``"ipf"`` over the cliques along a clique tree; ``"newton"`` on the free entries.
+            ``"ipf"`` over the cliques along a clique tree; ``"newton"`` on the free entries, or any other solver that
+            is registered, such as ``"lbfgs"`` and ``"newton-cg"``.
         start: a precision to begin with, for "ipf" and "newton"; the inverse of the variances unless given.
         max_iter: iterations at most.
         tolerance: gap at which the fit has converged, in the units of each statistic.
@@ -84,7 +85,7 @@ class GaussianGraph(SummaryEstimator):
             callback=callback,
             checkpoint=checkpoint,
         )
-        choice(solver, "solver", SOLVERS)
+        check_solver(solver)
         self._task().known_mean  # noqa: B018  A mean that is none is refused here.
 
     # -- structure and parameters ------------------------------------------------------------------------------------

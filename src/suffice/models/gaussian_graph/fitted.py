@@ -18,7 +18,7 @@ from suffice.engines.gaussian import GaussianJoint
 from suffice.errors import FileFormatError, OptionError, SizeError
 from suffice.models.bayesian.queries.joint_gaussian import JointGaussian, with_points
 from suffice.models.bayesian.queries.tables import coded_columns
-from suffice.models.gaussian_graph.learning import log_likelihood
+from suffice.models.gaussian_graph.certificate import log_likelihood
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.solvers.covariance_selection import entry_information
 from suffice.statistics import Moments, Summary

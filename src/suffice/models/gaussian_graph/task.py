@@ -15,12 +15,13 @@ from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, MergeError, OptionError, listing
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
 from suffice.fitting.control import Control
-from suffice.fitting.report import Certificate, MatchedStatistics
+from suffice.fitting.report import STANDARD_ERRORS, Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData, SummaryTask
+from suffice.models.gaussian_graph.certificate import in_units, measure
 from suffice.models.gaussian_graph.covariance import SMALLEST, by_node, moments_of, real_numbers
 from suffice.models.gaussian_graph.existence import decide
 from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
-from suffice.models.gaussian_graph.learning import Selection, in_units, learn, measure
+from suffice.models.gaussian_graph.learning import Selection, learn
 from suffice.models.gaussian_graph.priors import Target, read_prior
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.statistics import Moments, Statistic, Summary
@@ -179,11 +180,18 @@ class GaussianGraphProblem:
             bound=measured.value_gap is not None,
             # A fit that was stopped early may not show a completion of its own.
             exists=measured.exists or decide(in_units(target.S), structure).exists,
-            scale=f"standard deviations of each product; {structure.non_edges - measured.spurious} of "
-            f"{structure.non_edges} non-edges exactly 0",
+            scale=STANDARD_ERRORS,
+            slope=measured.slope,
+            slope_unit="nats per unit of an entry of the precision, columns in standard deviations",
         )
+        wrong = f"{measured.spurious} entries of the precision are not 0 where the graph has no edge"
         return Judgement(
-            log_likelihood, self._objective(fitted, log_likelihood), certificate, matched=partial(self.matched, fitted)
+            log_likelihood,
+            self._objective(fitted, log_likelihood),
+            certificate,
+            gap=measured.gap,
+            matched=partial(self.matched, fitted),
+            verdict=wrong if measured.spurious else "",
         )
 
     def _objective(self, fitted: GaussianGraphFitted, log_likelihood: float) -> float:
