@@ -17,7 +17,7 @@ from suffice.errors import EstimateError, OptionError
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.report import Certificate, MatchedStatistics, Report
-from suffice.models.markov.certificate import certify
+from suffice.models.markov.certificate import NOT_MEASURED, certify
 from suffice.models.markov.contingency import counts_by_scope
 from suffice.models.markov.errors import standard_errors
 from suffice.models.markov.existence import WeightExistence, check_existence
@@ -160,24 +160,25 @@ class ExactProblem:
         """Slope, bound or estimate of what is left, and existence, at the weights."""
         score = self._log_score(fitted)
         penalty = 0.0 if self.penalty is None else self.penalty.value(fitted.finite)
+        existence, seconds = self._confirmed(fitted), self.spec.options["max_seconds"]
+        deadline = math.inf if seconds is None else self.began + seconds
+        given = self.margins, self.data.weight, self.penalty, existence
+        notes: tuple[str, ...] = ()
+        try:
+            certificate, gap = certify(fitted.family, fitted.finite, *given, deadline=deadline)
+        except KeyboardInterrupt:  # The fit is done and is not thrown away.
+            certificate = Certificate(math.inf, exists=existence.exists, directions=existence.directions)
+            gap, notes = math.inf, (NOT_MEASURED,)
         return Judgement(
             # Margins that no distribution has, no data have either.
             score if score <= ABOVE_ZERO * self.data.weight else -math.inf,
             score - penalty,
-            self._certificate(fitted),
+            certificate,
+            gap=gap,
             matched=partial(self.matched, fitted),
             empirical_entropy=self.data.entropy,
+            notes=notes,
         )
-
-    def _certificate(self, fitted: MarkovFitted) -> Certificate:
-        existence, seconds = self._confirmed(fitted), self.spec.options["max_seconds"]
-        deadline = math.inf if seconds is None else self.began + seconds
-        weights, margins, weight = fitted.finite, self.margins, self.data.weight
-        try:
-            return certify(fitted.family, weights, margins, weight, self.penalty, existence, deadline=deadline)
-        except KeyboardInterrupt:  # The fit is done and is not thrown away.
-            scale = "not measured: interrupted"
-            return Certificate(math.inf, None, exists=existence.exists, directions=existence.directions, scale=scale)
 
     def _confirmed(self, fitted: MarkovFitted) -> WeightExistence:
         """What was too large to be decided before may be proven by the weights that were found."""

@@ -86,14 +86,11 @@ class LogLinearProblem:
         model = standardised(self.model, units, self.margins)
         if model is self.model:
             return self
-        control, told = self.control, self.control.callback
-        if told is not None:
-            control = replace(control, callback=lambda state: told(replace(state, parameters=state.parameters / units)))
         return replace(
             self,
             family=self.family.over(model),
             penalty=None if self.penalty is None else self.penalty.in_units(units),
-            control=control,
+            control=in_given_units(self.control, units),
             start=self.start * units,
             direction=self.direction * units,
         )
@@ -263,6 +260,14 @@ def _watched_ipf(problem: LogLinearProblem) -> LearnedWeights:
     titles = f"{method_named('ipf').title}, then {method_named(method).title}"
     title = f"{titles} (chosen: {why}; after {sweeps} sweeps their rate was too slow)"
     return LearnedWeights(weights, title, in_sums(outcome, problem.weight), handed_on=True)
+
+
+def in_given_units(control: Control, units: Floats) -> Control:
+    """The control of a solver whose weights are those times the units: callbacks see weights as they were given."""
+    callback = control.callback
+    if callback is None:
+        return control
+    return replace(control, callback=lambda state: callback(replace(state, parameters=state.parameters / units)))
 
 
 def in_sums(outcome: Outcome, weight: float) -> Outcome:

@@ -136,6 +136,18 @@ class Specification:
         """How chains run."""
         return read_sampling(self.options["sampling"])
 
+    def solving_stream(self) -> np.random.Generator:
+        """The random numbers of a solver's chains."""
+        return np.random.default_rng(self.options["random_state"])
+
+    def judging_stream(self) -> np.random.Generator:
+        """Those of a judge's: the same at each call where the option is a seed, and never those of the solver."""
+        stream = self.solving_stream()
+        try:
+            return stream.spawn(1)[0]
+        except TypeError:  # A generator that was not made from a seed sequence.
+            return np.random.default_rng(int(stream.integers(0, 2**62)))
+
     def check_hidden(self) -> None:
         """Reject `hidden=` names that are not in the model."""
         given = self.options["hidden"]

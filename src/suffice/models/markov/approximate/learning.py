@@ -1,75 +1,75 @@
-"""Whether an approximate fit is done: its own chains say so, and fresh ones, which know nothing of the fit, agree."""
+"""Learning without exact inference, to its end: a fit whose own chains call it done goes on where fresh ones do not.
+
+Whether it is done is for the judge to say, who draws chains of his own. Those that are drawn here are fewer, and tell
+the solver alone whether to go on.
+"""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
 
-from suffice.errors import SamplingWarning, warn
+import numpy as np
+
+from suffice.engines.tempering import Lengths
 from suffice.fitting.control import Control, Outcome
-from suffice.fitting.report import DENIED as DENIED_BY_CERTIFICATE
-from suffice.models.markov.approximate.measure import SampledMeasurement, measure, unmeasured
-from suffice.models.markov.approximate.own_slope import Own
+from suffice.models.markov.approximate.measure import exact_slope, measure_slope, slope_doubt
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.solvers import Ascended, StuckError, affordable, solve, tolerance_of
 from suffice.models.markov.family import LogLinearFamily
 
-#: Why a fit has not converged whose own chains say that it has.
-DENIED = "denied by fresh chains"
-#: Why a fit has not converged whose weights run to infinity.
-NO_MAXIMUM = "no maximum"
 #: Times that a fit goes on after fresh chains have found it short of its tolerance, each time to half of that.
 ROUNDS = 3
+#: Of the draws of a certificate the solver takes one in so many, some sweeps apart: features cost more than sweeps.
+ONE_IN, APART = 8, 4
 
 
-def learn_and_measure(
-    problem: SampledProblem, solver: str, exact: LogLinearFamily | None
-) -> tuple[Ascended, SampledMeasurement]:
-    """Find the weights, and measure them to see whether to go on; exact: the laws by a junction tree, where one fits.
+def learn(problem: SampledProblem, solver: str, family: LogLinearFamily | None) -> Ascended:
+    """Find the weights, in the units of the problem; family: the distributions by a junction tree, where one fits.
 
-    Persistent chains that do not move between the modes of the law report the slope of their own mode: where fresh
-    chains did not mix either, stochastic maximum likelihood goes on with replicas.
+    Persistent chains that do not move between the modes of the distribution report the slope of their own mode: where
+    fresh chains did not mix either, stochastic maximum likelihood goes on with replicas.
     """
     began, spent, tempered, tolerance = time.monotonic(), 0, False, tolerance_of(problem)
     limits = problem.control
     try:
-        fitted, measured = _measured(problem, solver, exact, tolerance)
+        ended = solve(problem, solver)
     except StuckError as stuck:
         tempered, spent = True, stuck.updates
         rest = replace(limits, max_iter=max(1, limits.max_iter - spent))
-        fitted, measured = _measured(replace(problem, control=rest), solver, exact, tolerance, tempered=True)
+        ended = solve(replace(problem, control=rest), solver, tempered=True)
     for _ in range(ROUNDS if solver == "sml" else 0):
-        control = _rest(limits, fitted.outcome, time.monotonic() - began, spent)
-        if not (fitted.outcome.converged and measured.doubt and control is not None):
+        control = _rest(limits, ended.outcome, time.monotonic() - began, spent)
+        if not ended.outcome.converged or control is None:
             break
-        carlo = measured.monte_carlo
-        helps = carlo is not None and carlo.levels > 1 and not tempered and affordable(problem)
-        if carlo is None or (carlo.distrust and not helps):
-            break  # Longer runs of chains that do not mix tell no more.
+        try:
+            short, unmixed, helps = _look(problem, ended, family, tolerance)
+        except KeyboardInterrupt:  # The fit is done and is not thrown away.
+            stopped = replace(ended.outcome, converged=False, stop_reason="interrupted")
+            return replace(ended, outcome=stopped)
+        if not short or (unmixed and (tempered or not helps)):
+            break  # Longer runs of chains that do not mix tell no more, unless replicas are still to be tried.
         tempered = tempered or helps
-        problem = _finer(replace(problem, start=fitted.weights, control=control))
-        earlier = fitted.outcome
-        fitted, measured = _measured(problem, solver, exact, tolerance, tempered=tempered)
-        fitted = replace(fitted, outcome=_joined(earlier, fitted.outcome))
-    return fitted, measured
+        problem = _finer(replace(problem, start=ended.weights, control=control))
+        further = solve(problem, solver, tempered=tempered)
+        ended = replace(further, outcome=_joined(ended.outcome, further.outcome))
+    return ended
 
 
-def verdict(measured: SampledMeasurement, own: Own | None) -> str:
-    """Why a fit has not converged that its own chains call done, before a colon its short form; empty where it has.
-
-    own: what a solver that climbs something else than the likelihood has measured of its own objective. Warns where
-    what a report says is not to be relied on.
-    """
-    carlo, against = measured.monte_carlo, measured.doubt if own is None else own.doubt
-    if (own is not None or not against) and carlo is not None and carlo.exact_gap is None and carlo.distrust:
-        warn(f"The moment gap in the certificate is not to be relied on: {carlo.distrust}.", SamplingWarning)
-    if measured.likelihood_doubt:
-        warn(f"The log-likelihood in the report is not to be relied on: {measured.likelihood_doubt}.", SamplingWarning)
-    if against:
-        return f"{DENIED if own is None else DENIED_BY_CERTIFICATE}: {against}"
-    if measured.exists is False:  # A point on the way to infinity is no end.
-        return f"{NO_MAXIMUM}: {'; '.join(measured.directions[:3])}. Give a prior"
-    return ""
+def _look(
+    problem: SampledProblem, ended: Ascended, family: LogLinearFamily | None, tolerance: float
+) -> tuple[bool, bool, bool]:
+    """Whether a fit is short of its tolerance, whether fresh chains do not mix, and whether replicas help."""
+    sampling, exact = problem.sampling, None
+    if family is not None:
+        exact = exact_slope(problem, ended.weights, family)[1]
+        error = problem.spread / np.sqrt(sampling.chains * sampling.draws)  # That of independent draws.
+        if not slope_doubt(problem, exact, error, tolerance):
+            return False, False, False
+    lengths = Lengths(sampling.burn_in, max(4, sampling.draws // ONE_IN), sampling.tempering, APART)
+    measurement = measure_slope(problem, ended.weights, lengths, exact)
+    helps = measurement.means.levels > 1 and affordable(problem)
+    return bool(measurement.doubt(tolerance)), bool(measurement.monte_carlo().distrust), helps
 
 
 def _finer(problem: SampledProblem) -> SampledProblem:
@@ -77,17 +77,6 @@ def _finer(problem: SampledProblem) -> SampledProblem:
     control = replace(problem.control, tolerance=0.5 * problem.control.tolerance)
     sampling = replace(problem.sampling, accuracy=0.5 * problem.sampling.accuracy)
     return replace(problem, control=control, sampling=sampling)
-
-
-def _measured(
-    problem: SampledProblem, solver: str, exact: LogLinearFamily | None, tolerance: float, *, tempered: bool = False
-) -> tuple[Ascended, SampledMeasurement]:
-    fitted = solve(problem, solver, tempered=tempered)
-    try:
-        found = measure(problem, fitted.weights, solver, exact, tolerance)
-    except KeyboardInterrupt:  # The fit is done and is not thrown away.
-        found = unmeasured(problem, solver)
-    return fitted, found
 
 
 def _rest(control: Control, outcome: Outcome, seconds: float, spent: int) -> Control | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.models.em.rows import Rows
 from suffice.models.markov.family import LogLinearFamily
-from suffice.models.markov.hidden.steps import penalised_slope
+from suffice.models.markov.priors import penalised_slope
 from suffice.solvers.penalties import Penalty
 
 Floats = NDArray[np.float64]

@@ -19,12 +19,13 @@ from suffice.errors import OptionError, SufficeWarning, listing
 from suffice.families.base import generator
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
-from suffice.fitting.report import Certificate, Report
+from suffice.fitting.report import Certificate, Curvature, Report
 from suffice.models.em.counts import ExpectedCounts
 from suffice.models.em.information import score_differences
 from suffice.models.em.reports import NOT_COMPUTED
 from suffice.models.em.rows import Rows, read_rows
 from suffice.models.em.runs import Runs, run_all
+from suffice.models.markov.certificate import feature_variances, gap_fields
 from suffice.models.markov.errors import standard_errors
 from suffice.models.markov.existence import WeightExistence, check_existence
 from suffice.models.markov.family import LogLinearFamily
@@ -49,9 +50,6 @@ SPREAD_CELLS = 2**16
 MANY_ROWS = 4096
 #: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
 MOST_ROWS = 200_000
-
-_SCALE = "largest difference of a feature's mean, expected given the rows and expected under the law"
-_SLOPE = "largest slope of the objective, a row"
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,11 +244,11 @@ class MarkovEMProblem:
         if information is not None:
             parts = self._a_row(fitted, information)
             curvature = curvature_of(*parts, slope, fitted.weight_names, fitted.scores)
-        certificate = replace(self._certificate(slope), curvature=curvature)
         return Judgement(
             log_likelihood,
             log_likelihood - penalty,
-            certificate,
+            self._certificate(fitted, slope, curvature),
+            gap=float(np.abs(slope / self.units).max(initial=0.0)),
             kept=information,
             empirical_entropy=self.data.entropy,
             n_params=None if curvature is None else fitted.n_params - len(curvature.flat),
@@ -261,14 +259,20 @@ class MarkovEMProblem:
         """What a file says about its fit."""
         return Judgement(report.log_likelihood, report.objective, report.certificate)
 
-    def _certificate(self, slope: Floats) -> Certificate:
+    def _certificate(self, fitted: MarkovFitted, slope: Floats, curvature: Curvature | None) -> Certificate:
+        """By Fisher's identity the slope is that of complete rows: standard errors are those of complete statistics."""
         units, existence = self.units, self.existence
-        gap = float(np.abs(slope / units).max(initial=0.0))
-        scale = _SCALE if self.penalty is None else _SLOPE
-        scale += "" if (units == 1.0).all() else ", in units of its spread"
+        family = fitted.family.over(standardised(self.model, units, self.open_shares))
+        weights, penalty = fitted.finite * units, None if self.penalty is None else self.penalty.in_units(units)
+        variance = feature_variances(family, weights, family.margins(weights)[1])
         # No row is more probable than 1, and a prior on all weights falls without end wherever they go.
         exists = True if self.penalty is not None else False if existence.exists is False else None
-        return Certificate(gap, exists=exists, directions=existence.directions if exists is False else (), scale=scale)
+        return Certificate(
+            exists=exists,
+            directions=existence.directions if exists is False else (),
+            curvature=curvature,
+            **gap_fields(slope / units, variance, self.weight, penalty, units),
+        )
 
     def _is_affordable(self, fitted: MarkovFitted) -> bool:
         """Whether the observed information takes no more E-steps than EM itself, or few rows."""

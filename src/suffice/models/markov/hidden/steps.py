@@ -25,9 +25,10 @@ from suffice.fitting.control import Control, Outcome, State
 from suffice.models.em.counts import ExpectedCounts
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.learning import LogLinearProblem, improve
+from suffice.models.markov.priors import penalised_slope
 from suffice.solvers.fixed_point import Climb, climb
-from suffice.solvers.gradient import lbfgs, pseudo_gradient
-from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
+from suffice.solvers.gradient import lbfgs
+from suffice.solvers.penalties import Penalty
 
 Floats = NDArray[np.float64]
 
@@ -188,12 +189,3 @@ class WeightsEM:
     def resumed(self, start: Floats, outcome: Outcome) -> tuple[Floats, Outcome]:
         """A run that was finished before, from the same start."""
         return outcome.state.parameters, outcome
-
-
-def penalised_slope(penalty: Penalty | None, weights: Floats, slope: Floats, weight: float) -> Floats:
-    """The slope of the objective a row, with its prior; under a Laplace prior that of least size."""
-    if isinstance(penalty, GaussianPenalty):
-        return np.asarray(slope - penalty.slope(weights) / weight)
-    if isinstance(penalty, LaplacePenalty):
-        return pseudo_gradient(weights - penalty.mean, slope, penalty.rate / weight)
-    return slope
