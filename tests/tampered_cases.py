@@ -419,7 +419,7 @@ MARKOV = {
         lambda: sf.MarkovNetwork(
             CLASSES, hidden={"H": 2}, solver="sml", prior=sf.Normal(variance=1.0), random_state=0
         ).fit(CLASS_ROWS),
-        ended("suffice.models.markov.hidden.held.stochastic_ascent", shifted(0.7)),
+        ended("suffice.models.markov.hidden.clamped.stochastic_ascent", shifted(0.7)),
         lambda net: float(class_oracle(CLASS_ROWS).rows(net.weights_).sum()) - 0.5 * float(net.weights_ @ net.weights_),
         80.0,
         sampled=True,

@@ -65,3 +65,36 @@ def test_a_chain_is_asked_by_its_own_order() -> None:
 def test_rows_of_one_value_have_a_page() -> None:
     for law in (sf.Geometric().fit([1, 2, 3]), sf.Exponential().fit(np.random.default_rng(0).exponential(3, 300))):
         assert "<svg" in law.report_.to_html()
+
+
+ROWS = {"a": [0, 0, 1, 1, 0, 1], "b": [0, 1, 1, 1, 0, 0]}
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "later"),
+    [
+        (sf.MarkovNetwork([("a", "b")], states={"a": [0, 1]}), ROWS, {"states": {"a": [1, 0], "c": ["x", "y"]}}),
+        (sf.MarkovNetwork([("a", "b"), ("b", "H")], hidden={"H": 2}), ROWS, {"hidden": None}),
+        (sf.BayesianNetwork([("a", "b")], prior=1.0), ROWS, {"states": {"a": ["x", "y", "z"]}}),
+        (sf.GaussianGraph([("a", "b")], mean="zero"), ROWS, {"nodes": ["b", "a", "c"]}),
+        (sf.MarkovChain(order=1), ["aab", "aba", "bba"], {"order": 3}),
+        (sf.HiddenMarkovModel(2, sf.Categorical(), tolerance=0.1), [[0, 1, 0, 1], [1, 1, 0]], {"states": 3}),
+        (sf.Categorical(), ["x", "y", "x"], {"states": ["p", "q"]}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_file_describes_the_fit_whatever_was_set_since(
+    model: Any, data: Any, later: dict[str, Any], tmp_path: Path
+) -> None:
+    fitted = model.clone().fit(data)
+    fitted.write(tmp_path / "before.json")
+    before = sf.read(tmp_path / "before.json")
+    fitted.set_params(**later).write(tmp_path / "after.json")
+    after = sf.read(tmp_path / "after.json")
+    assert after.get_params(deep=False).keys() == before.get_params(deep=False).keys()
+    assert repr(after) == repr(before)
+    assert after.report_ == fitted.report_
+    assert after.score(data) == before.score(data)
+    # What was set is that of the next fit.
+    kept = {name: fitted.get_params(deep=False)[name] for name in later}
+    assert repr(kept).replace("(", "[").replace(")", "]") == repr(later)

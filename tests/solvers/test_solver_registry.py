@@ -84,6 +84,25 @@ def test_a_solver_says_what_it_needs() -> None:
     assert named("ascent").maximise(objective).converged
 
 
+def test_it_is_offered_with_features_and_with_a_penalty(patient: Solver) -> None:
+    terms = [*PAIRS, sf.Feature(("A", "C"), lambda a, c: a == c)]
+    for prior in (None, sf.Normal(variance=2.0), sf.MultivariateNormal(np.zeros(9), 2.0 * np.eye(9))):
+        mine = sf.MarkovNetwork(terms, solver="patient", prior=prior).fit(ROWS)
+        best = sf.MarkovNetwork(terms, prior=prior).fit(ROWS)
+        assert mine.converged_
+        np.testing.assert_allclose(mine.to_joint().values, best.to_joint().values, atol=1e-8)
+    with pytest.raises(sf.OptionError, match="A Laplace prior goes with solver='owlqn'"):
+        sf.MarkovNetwork(terms, solver="patient", prior=sf.Laplace(scale=1.0)).fit(ROWS)
+    cornered = Solver("patient-corners", "patient OWL-QN", named("owlqn").solve, corners=True)
+    register(cornered)
+    try:
+        mine = sf.MarkovNetwork(terms, solver="patient-corners", prior=sf.Laplace(scale=1.0)).fit(ROWS)
+        best = sf.MarkovNetwork(terms, prior=sf.Laplace(scale=1.0)).fit(ROWS)
+        np.testing.assert_allclose(mine.weights_, best.weights_, atol=1e-8)
+    finally:
+        unregister("patient-corners")
+
+
 def test_a_name_belongs_to_one_solver(patient: Solver) -> None:
     for name in ("patient", "lbfgs", "auto"):
         with pytest.raises(sf.OptionError, match="already"):

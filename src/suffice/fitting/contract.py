@@ -100,7 +100,8 @@ class Judgement:
     of the model's. `matched` gives both sides of what the fit makes equal, worked out when someone asks; `kept` is
     what a model keeps of the measurement in a form of its own. `n_params` counts the free parameters that the rows
     determine, where these are fewer than those of the fitted value. `verdict` is why the fit cannot be called converged
-    whatever its solver says; empty where nothing speaks against it.
+    whatever its solver says; empty where nothing speaks against it. `unreliable` is why the chains that measured it are
+    not to be relied on: a warning of its own where the verdict is none, because the solver has stopped before.
     """
 
     log_likelihood: float
@@ -114,6 +115,7 @@ class Judgement:
     empirical_entropy: float | None = None
     n_params: int | None = None
     verdict: str = ""
+    unreliable: str = ""
     notes: tuple[str, ...] = ()
 
 

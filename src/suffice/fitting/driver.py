@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from suffice.errors import ConvergenceWarning, warn
+from suffice.errors import ConvergenceWarning, SamplingWarning, warn
 from suffice.fitting.contract import D, Data, F, Found, Inputs, Judgement, Problem, Purpose, Task
 from suffice.fitting.control import Control, fingerprint
 from suffice.fitting.fit import Fit
@@ -88,4 +88,6 @@ def measured(solution: Found[F], data: Data, problem: Problem[F], control: Contr
     if outcome.converged and judged.verdict:
         warn(f"The fit has not converged: {judged.verdict}.", ConvergenceWarning)
         return replace(report, converged=False, stop_reason=judged.verdict.partition(":")[0]), judged
+    if judged.unreliable:
+        warn(judged.unreliable, SamplingWarning)
     return confirmed(report, control.tolerance, judged.gap), judged

@@ -6,6 +6,7 @@ changes nothing.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, update_wrapper
@@ -49,6 +50,13 @@ def delegated_property(member: Any, of: str = "fitted_") -> Any:
     return property(attrgetter(f"{of}.{read.__name__}"), doc=member.__doc__)
 
 
+def _as_fitted(model: Estimator) -> Estimator:
+    """The model with the options of its fit, where others were set since: those are for the next fit."""
+    fitted = {} if model._fit is None else model._fit.options
+    changed = {name: value for name, value in fitted.items() if model._options[name] is not value}
+    return copy.copy(model).set_params(**changed) if changed else model
+
+
 class Estimator(Parameterized):
     """Options in the constructor, data in `fit`, results in names that end in ``_``.
 
@@ -68,7 +76,7 @@ class Estimator(Parameterized):
 
     def _adopt(self, fit: Fit[Any]) -> Self:
         """Take over a fit that is done."""
-        self._fit = fit
+        self._fit = fit.made_with({n: value for n, value in self._options.items() if n not in self._transient})
         return self
 
     def _with_fit(self, fit: Fit[Any] | None) -> Self:
@@ -196,8 +204,8 @@ class Estimator(Parameterized):
     # -- files -------------------------------------------------------------------------------------------------------
 
     def write(self, path: Any) -> None:
-        """Save to a file; the ending says the format and `suffice.read` loads it."""
-        outlets.write(self, path)
+        """Save the fit and its options to a file; the ending says the format and `suffice.read` loads it."""
+        outlets.write(_as_fitted(self), path)
 
     def to_plain(self) -> dict[str, Any]:
         """Options, what was learned and the report as plain data."""

@@ -6,7 +6,7 @@ It loads nothing that learns, so that a model whose parameters were given, as th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from suffice.records import fields_of
 
@@ -37,7 +37,14 @@ class Fit(Generic[F]):
         self.fitted, self.data = fitted, data
         #: The task by which the data were learned: what options say later is about the next fit.
         self.task: Any = None
+        #: The options that it was made with, but for those that only steer a run: those set later are of the next fit.
+        self.options: dict[str, Any] = {}
         self._report, self._judgement, self._later = report, judgement, later
+
+    def made_with(self, options: dict[str, Any]) -> Self:
+        """The same fit, which remembers the options of the first model that took it over."""
+        self.options = self.options or options
+        return self
 
     @property
     def report(self) -> Report | None:

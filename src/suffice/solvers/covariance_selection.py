@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from suffice.errors import EstimateError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.kernels import node_regression
 from suffice.solvers.newton import newton, newton_cg
+from suffice.solvers.registry import Objective
 
 Places = NDArray[np.intp]
 
@@ -242,49 +244,108 @@ class Ridge:
     precision: Floats
 
 
-def by_newton(
-    S: Floats, K: Floats, pairs: Places, control: Control, *, ridge: Ridge | None = None, problem: str = ""
-) -> Outcome:
-    """Newton's method on the diagonal and the edges of K; with many of them its equations by conjugate gradients.
+@dataclass(frozen=True, eq=False)
+class EntryObjective:
+    """``(log det K - tr(S K)) / 2`` a row, less a ridge, as a function of the free entries of K, for any solver.
 
-    The information of two entries is ``tr(W E_a W E_b) / 2`` with E_a the matrix that is 1 where entry a stands. The
-    parameters of the outcome are K (p, p), flat.
+    The entries (m,) are the diagonal and then the edges `pairs` (m - p, 2). The information of two of them is
+    ``tr(W E_a W E_b) / 2`` with W = K^-1 and E_a the matrix that is 1 where entry a stands.
     """
-    p = len(S)
-    rows, columns = np.concatenate([np.tile(np.arange(p)[:, None], 2), pairs]).T
-    twice = np.where(rows == columns, 0.5, 1.0)
-    held = ridge or Ridge(np.zeros(len(rows)), np.zeros(len(rows)))
 
-    def matrix(x: Floats) -> Floats:
-        found = np.zeros((p, p))
-        found[rows, columns] = found[columns, rows] = x
-        return found
+    S: Floats
+    pairs: Places
+    ridge: Ridge | None = None
 
-    def value(x: Floats) -> tuple[float, Floats, Floats | None]:
-        """Objective, gradient and W; minus infinity where K is not positive definite."""
-        K = matrix(x)
+    @cached_property
+    def entries(self) -> tuple[Places, Places]:
+        """Rows and columns of the free entries."""
+        rows, columns = np.concatenate([np.tile(np.arange(len(self.S))[:, None], 2), self.pairs]).T
+        return rows, columns
+
+    @cached_property
+    def _twice(self) -> Floats:
+        """An edge stands in K twice, an entry of the diagonal once; with the half of the objective 1 and 1/2."""
+        rows, columns = self.entries
+        return np.where(rows == columns, 0.5, 1.0)
+
+    def matrix(self, x: Floats) -> Floats:
+        """K (p, p) from its free entries."""
+        K, (rows, columns) = np.zeros_like(self.S), self.entries
+        K[rows, columns] = K[columns, rows] = x
+        return K
+
+    def whole(self, x: Floats) -> tuple[float, Floats, Floats | None]:
+        """Value, slope (m,) and W; minus infinity and None where K is not positive definite."""
+        K = self.matrix(x)
         try:
             factor = np.linalg.cholesky(K)
         except np.linalg.LinAlgError:
             return -math.inf, np.zeros_like(x), None
         half = np.linalg.inv(factor)
         W = half.T @ half
-        away = x - held.mean
-        found = float(np.log(np.diag(factor)).sum() - 0.5 * np.vdot(S, K) - 0.5 * away @ (held.precision * away))
-        return found, twice * (W - S)[rows, columns] - held.precision * away, W
+        value = float(np.log(np.diag(factor)).sum() - 0.5 * np.vdot(self.S, K))
+        slope = self._twice * (W - self.S)[self.entries]
+        if self.ridge is None:
+            return value, slope, W
+        distance = x - self.ridge.mean
+        pull = self.ridge.precision * distance
+        return value - 0.5 * float(distance @ pull), slope - pull, W
 
-    start = K[rows, columns]
-    if len(start) <= DENSE:
-        outcome = newton(_dense(value, rows, columns, twice, held), start, control, problem=problem)
-    else:
-        outcome = newton_cg(
-            lambda x: value(x)[:2],
-            lambda x: _product(value(x)[2], matrix, rows, columns, twice, held),
-            start,
-            control,
-            problem=problem,
+    def evaluate(self, x: Floats) -> tuple[float, Floats]:
+        """Value and slope (m,)."""
+        return self.whole(x)[:2]
+
+    def information(self, x: Floats) -> Floats:
+        """Minus the Hessian (m, m)."""
+        W = self.whole(x)[2]
+        return np.eye(len(x)) if W is None else self.information_of(W)
+
+    def information_of(self, W: Floats) -> Floats:
+        """Minus the Hessian (m, m) where K^-1 is W (p, p)."""
+        information = entry_information(W, *self.entries)
+        return information if self.ridge is None else information + np.diag(self.ridge.precision)
+
+    def products(self, x: Floats) -> Callable[[Floats], Floats]:
+        """The function that multiplies minus the Hessian by a vector (m,)."""
+        W, held = self.whole(x)[2], 0.0 if self.ridge is None else self.ridge.precision
+        assert W is not None  # Asked only at points that were reached.
+        return lambda vector: np.asarray(
+            self._twice * (W @ self.matrix(vector) @ W)[self.entries] + held * vector, np.float64
         )
-    return replace(outcome, state=replace(outcome.state, parameters=matrix(outcome.state.parameters).ravel()))
+
+    def scale(self, x: Floats, slope: Floats) -> Floats:
+        """One over the information of each entry by itself (m,), from the entries of W that the slope holds."""
+        rows, columns = self.entries
+        held = 0.0 if self.ridge is None else self.ridge.precision
+        pull = 0.0 if self.ridge is None else held * (x - self.ridge.mean)
+        W = (slope + pull) / self._twice + self.S[rows, columns]
+        variances = W[: len(self.S)]
+        return np.asarray(1.0 / (self._twice**2 * (variances[rows] * variances[columns] + W**2) + held))
+
+    def objective(self, K: Floats, control: Control) -> Objective:
+        """For solvers that know no model: from K (p, p)."""
+        return Objective(self.evaluate, K[self.entries], control, lambda: self.scale, self.information, self.products)
+
+
+def by_newton(
+    S: Floats, K: Floats, pairs: Places, control: Control, *, ridge: Ridge | None = None, problem: str = ""
+) -> Outcome:
+    """Newton's method on the diagonal and the edges of K; with many of them its equations by conjugate gradients.
+
+    The parameters of the outcome are K (p, p), flat.
+    """
+    function = EntryObjective(S, pairs, ridge)
+    start = K[function.entries]
+
+    def dense(x: Floats) -> tuple[float, Floats, Floats]:
+        value, slope, W = function.whole(x)
+        return value, slope, np.eye(len(x)) if W is None else function.information_of(W)
+
+    if len(start) <= DENSE:
+        outcome = newton(dense, start, control, problem=problem)
+    else:
+        outcome = newton_cg(function.evaluate, function.products, start, control, problem=problem)
+    return replace(outcome, state=replace(outcome.state, parameters=function.matrix(outcome.state.parameters).ravel()))
 
 
 def entry_information(W: Floats, rows: Places, columns: Places) -> Floats:
@@ -293,24 +354,3 @@ def entry_information(W: Floats, rows: Places, columns: Places) -> Floats:
     straight = W[np.ix_(rows, rows)] * W[np.ix_(columns, columns)]
     crossed = W[np.ix_(rows, columns)] * W[np.ix_(columns, rows)]
     return np.asarray((straight + crossed) * np.outer(twice, twice))
-
-
-def _dense(value: Callable[..., Any], rows: Places, columns: Places, twice: Floats, held: Ridge) -> Callable[..., Any]:
-    def function(x: Floats) -> tuple[float, Floats, Floats]:
-        found, gradient, W = value(x)
-        if W is None:
-            return found, gradient, np.eye(len(x))
-        return found, gradient, entry_information(W, rows, columns) + np.diag(held.precision)
-
-    return function
-
-
-def _product(
-    W: Floats | None, matrix: Callable[[Floats], Floats], rows: Places, columns: Places, twice: Floats, held: Ridge
-) -> Callable[[Floats], Floats]:
-    assert W is not None  # Asked only at points that were reached.
-
-    def product(direction: Floats) -> Floats:
-        return np.asarray(twice * (W @ matrix(direction) @ W)[rows, columns] + held.precision * direction)
-
-    return product

@@ -1,5 +1,6 @@
 """What a fitted Markov network says about itself: certificate, limits, errors, tests of fit, checkpoints."""
 
+import itertools
 import math
 from typing import Any
 
@@ -10,8 +11,8 @@ from scipy.stats import chi2
 import suffice as sf
 from log_linear import design_of, law_of, table_features
 from suffice.fitting.control import Control
-from suffice.models.markov.law import LawFamily
-from suffice.models.markov.learning import Problem
+from suffice.models.markov.family import LogLinearFamily
+from suffice.models.markov.learning import LogLinearProblem
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import read_penalty
 
@@ -41,24 +42,24 @@ def test_the_slope_of_a_normal_prior_is_a_row() -> None:
     """At the maximum observed - expected = P (w - mean) / N: the certificate divides the prior by the rows."""
     prior = sf.Normal(mean=0.5, variance=0.3)
     mrf = sf.MarkovNetwork(CLIQUES, prior=prior).fit(TABLE)
-    assert mrf.report_.certificate.moment_gap <= 1e-10
+    assert mrf.report_.certificate.slope <= 1e-10
     with pytest.warns(sf.ConvergenceWarning):
         early = sf.MarkovNetwork(CLIQUES, prior=prior, solver="lbfgs", max_iter=1).fit(TABLE)
     gap = np.abs(slope(early.weights_) - (early.weights_ - 0.5) / 0.3 / 33).max()
-    assert early.report_.certificate.moment_gap == pytest.approx(gap, rel=1e-9)
+    assert early.report_.certificate.slope == pytest.approx(gap, rel=1e-9)
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.4])
 def test_the_slope_of_a_laplace_prior_is_the_shortest(mean: float) -> None:
     prior = sf.Laplace(scale=0.5, mean=mean)
     mrf = sf.MarkovNetwork(CLIQUES, prior=prior).fit(TABLE)
-    assert mrf.report_.certificate.moment_gap <= 1e-10
+    assert mrf.report_.certificate.slope <= 1e-10
     assert 0 < np.count_nonzero(mrf.weights_ == mean) < 16
     with pytest.warns(sf.ConvergenceWarning):
         early = sf.MarkovNetwork(CLIQUES, prior=prior, max_iter=1).fit(TABLE)
     own, away = slope(early.weights_), early.weights_ - mean
     free = np.where(away != 0, own - np.sign(away) * 2 / 33, np.sign(own) * np.maximum(np.abs(own) - 2 / 33, 0))
-    assert early.report_.certificate.moment_gap == pytest.approx(np.abs(free).max(), rel=1e-9)
+    assert early.report_.certificate.slope == pytest.approx(np.abs(free).max(), rel=1e-9)
 
 
 def test_the_bound_of_a_full_prior() -> None:
@@ -83,7 +84,9 @@ def test_newton_knows_the_curvature_of_the_prior() -> None:
     prior = sf.MultivariateNormal(mean, covariance)
     model = LogLinear(sf.Domain([sf.Variable.discrete(n, s) for n, s in STATES.items()]), CLIQUES)
     margins = COUNTS @ DESIGN / 33
-    problem = Problem(LawFamily(model), margins, 33.0, read_penalty(prior, 16), Control(), np.zeros(16), np.zeros(16))
+    problem = LogLinearProblem(
+        LogLinearFamily(model), margins, 33.0, read_penalty(prior, 16), Control(), np.zeros(16), np.zeros(16)
+    )
     weights, precision = rng.normal(size=16), np.linalg.inv(covariance)
     product = problem.information_product(weights)
     for k in range(16):
@@ -229,3 +232,37 @@ def test_potentials_that_do_not_fit() -> None:
 def test_names_of_axes_in_one_text() -> None:
     with pytest.raises(sf.DataError, match="columns= is the text 'ABC'; give a list of names, one for each of the 3"):
         sf.MarkovNetwork(CLIQUES).fit(TABLE.values, columns="ABC")
+
+
+@pytest.mark.parametrize("prior", [None, sf.Normal(mean=0.5, variance=0.3), sf.Laplace(scale=0.5)])
+def test_the_moment_gap_is_in_standard_errors_of_each_statistic(prior: Any) -> None:
+    """|slope of the total| / sqrt(N Var[f] + curvature of the log prior), by enumeration."""
+    solver = "owlqn" if isinstance(prior, sf.Laplace) else "lbfgs"
+    with pytest.warns(sf.ConvergenceWarning):
+        early = sf.MarkovNetwork(CLIQUES, prior=prior, solver=solver, max_iter=1).fit(TABLE)
+    weights, law = early.weights_, law_of(DESIGN, early.weights_)[1]
+    mean = law @ DESIGN
+    total, variance = 33 * slope(weights), 33 * (law @ DESIGN**2 - mean**2)
+    if isinstance(prior, sf.Normal):
+        total, variance = total - (weights - 0.5) / 0.3, variance + 1 / 0.3
+    elif prior is not None:
+        total = np.where(weights, total - np.sign(weights) * 2, np.sign(total) * np.maximum(np.abs(total) - 2, 0))
+    certificate = early.report_.certificate
+    assert certificate.moment_gap == pytest.approx((np.abs(total) / np.sqrt(variance)).max(), rel=1e-9)
+    assert certificate.slope == pytest.approx(np.abs(total).max() / 33, rel=1e-9)
+
+
+def test_a_feature_on_several_places_has_the_variance_of_their_sum() -> None:
+    rows = {"a": [0, 0, 1, 1, 1, 0], "b": [0, 1, 1, 1, 0, 0], "c": [0, 0, 1, 0, 1, 1]}
+    tied = sf.Feature([("a", "b"), ("b", "c"), ("c", "a")], lambda x, y: x == y)
+    with pytest.warns(sf.ConvergenceWarning):
+        early = sf.MarkovNetwork([tied], solver="ascent", max_iter=1, start=[1.5]).fit(rows)
+    states = np.array(list(itertools.product([0, 1], repeat=3)))
+    f = sum((states[:, i] == states[:, j]).astype(float) for i, j in ((0, 1), (1, 2), (2, 0)))
+    law = np.exp(early.weights_[0] * f)
+    law /= law.sum()
+    seen = sum(
+        float(x == y) for i, j in (("a", "b"), ("b", "c"), ("c", "a")) for x, y in zip(rows[i], rows[j], strict=True)
+    )
+    gap = abs(seen - 6 * law @ f) / np.sqrt(6 * (law @ f**2 - (law @ f) ** 2))
+    assert early.report_.certificate.moment_gap == pytest.approx(gap, rel=1e-9)

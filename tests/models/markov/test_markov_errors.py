@@ -1,6 +1,7 @@
 """Standard errors where the information is not definite: inf for what the data do not tell, never a small number."""
 
 import itertools
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -132,3 +133,24 @@ def test_errors_of_random_models_are_finite_exactly_where_the_data_tell_the_weig
         assert np.isfinite(mrf.standard_errors_).tolist() == (told & ~running).tolist()
         untold += int((~told).sum())
     assert untold > 20
+
+
+def test_errors_are_those_of_the_fit_whatever_is_set_later() -> None:
+    rows = {"a": [0, 0, 1, 1, 1, 0, 1, 0], "b": [0, 1, 1, 1, 0, 0, 1, 0]}
+    network = sf.MarkovNetwork([("a", "b")], prior=sf.Normal(0.0, 1.0)).fit(rows)
+    errors, matched = network.standard_errors_, network.matched_statistics()
+    network.set_params(prior=None)
+    np.testing.assert_array_equal(network.standard_errors_, errors)
+    for after in (network, pickle.loads(pickle.dumps(network))):
+        np.testing.assert_array_equal(after.matched_statistics().pull, matched.pull)
+        np.testing.assert_allclose(after.standard_errors_, errors, rtol=1e-12)
+        assert after.portrait().estimates is not None
+    assert network.report_.to_html()
+
+
+def test_a_comparison_is_with_the_variables_of_the_fit() -> None:
+    rows = {"a": [0, 0, 1, 1, 1, 0, 1, 0], "b": [0, 1, 1, 1, 0, 0, 1, 0]}
+    network = sf.MarkovNetwork([("a", "H"), ("b", "H")], hidden={"H": 2}).fit(rows)
+    cells, df, deviance = network.n_cells_, network.df_, network.deviance(rows)
+    network.set_params(hidden=None, states={"H": [0, 1]})
+    assert (network.n_cells_, network.df_, network.deviance(rows)) == (cells, df, deviance)

@@ -119,7 +119,7 @@ def test_loopy_propagation_is_exact_on_a_tree() -> None:
     found = sf.MarkovNetwork(tree, prior=sf.Normal(variance=2.0), solver="loopy-bp", random_state=0).fit(rows)
     assert found.converged_
     np.testing.assert_allclose(found.weights_, exact.weights_, atol=1e-7)
-    assert exact_gap(found) < 1e-9
+    assert exact_gap(found) < 1e-9 * np.sqrt(500) / 0.2  # In standard errors: no cell has a deviation below 0.2.
     assert not found.report_.certificate.exact
 
 

@@ -37,8 +37,8 @@ def test_the_law_and_the_certificate_do_not_depend_on_the_size_of_a_feature(solv
     assert certificate.exists is True
     assert certificate.value_gap is not None
     assert 1e-16 < certificate.value_gap < 1e-13  # The rounding of the objective.
-    assert certificate.moment_gap < 2e-10
-    assert "units of its spread" in certificate.scale or size == 1
+    assert certificate.slope < 2e-10
+    assert "units of their spread" in certificate.slope_unit or size == 1
     assert mrf.n_params_ == 2
 
 

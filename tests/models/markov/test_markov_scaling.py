@@ -8,7 +8,7 @@ import pytest
 
 import suffice as sf
 from suffice.domain import Domain, Variable
-from suffice.models.markov.law import LawFamily
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.learning import feature_bounds, largest_sum
 from suffice.models.markov.log_linear import LogLinear
 
@@ -117,11 +117,11 @@ def test_the_largest_sum_is_that_of_one_joint_state() -> None:
     second = np.array([-4.0, -1.0, 0.0])
     model = LogLinear(DOMAIN, [sf.Feature([("A",), ("B", "A")], tables), sf.Feature("B", second)])
     first = tables[0][:, None] + tables[1].T
-    family = LawFamily(model)
+    family = LogLinearFamily(model)
     assert largest_sum(family, np.array([0])) == pytest.approx(first.max(), rel=1e-14)
     assert largest_sum(family, np.array([1])) == pytest.approx(0.0, abs=1e-14)
     assert largest_sum(family, np.array([0, 1])) == pytest.approx((first + second).max(), rel=1e-14)
-    face = LawFamily(model, [(("B",), np.array([0.0, 0.0, -np.inf]))])
+    face = LogLinearFamily(model, [(("B",), np.array([0.0, 0.0, -np.inf]))])
     assert largest_sum(face, np.array([0, 1])) == pytest.approx((first + second)[:, :2].max(), rel=1e-14)
 
 

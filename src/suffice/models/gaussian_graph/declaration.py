@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.answers import MomentSums
-from suffice.checks import choice, whole_number
+from suffice.checks import choice
 from suffice.errors import require
-from suffice.fitting.estimator import SummaryEstimator
-from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
-from suffice.models.gaussian_graph.fitted import GraphFitted
-from suffice.models.gaussian_graph.learning import SOLVERS
+from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
+from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
+from suffice.models.gaussian_graph.learning import check_solver
 from suffice.models.gaussian_graph.structure import read_structure
-from suffice.models.gaussian_graph.task import GraphTask
-from suffice.statistics import Moments
+from suffice.models.gaussian_graph.task import GaussianGraphTask
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -41,7 +37,8 @@ class GaussianGraph(SummaryEstimator):
         prior: `Wishart` on the precision, `NormalWishart` on mean and precision, or ``Normal(mean, variance)`` on the
             free entries of the precision (ridge). The estimate is then the mode (MAP).
         solver: ``"auto"``; ``"closed-form"`` for chordal graphs; ``"regression"`` of each node on its neighbours,
-            ``"ipf"`` over the cliques along a clique tree; ``"newton"`` on the free entries.
+            ``"ipf"`` over the cliques along a clique tree; ``"newton"`` on the free entries, or any other solver that
+            is registered, such as ``"lbfgs"`` and ``"newton-cg"``.
         start: a precision to begin with, for "ipf" and "newton"; the inverse of the variances unless given.
         max_iter: iterations at most.
         tolerance: gap at which the fit has converged, in the units of each statistic.
@@ -88,7 +85,7 @@ class GaussianGraph(SummaryEstimator):
             callback=callback,
             checkpoint=checkpoint,
         )
-        choice(solver, "solver", SOLVERS)
+        check_solver(solver)
         self._task().known_mean  # noqa: B018  A mean that is none is refused here.
 
     # -- structure and parameters ------------------------------------------------------------------------------------
@@ -118,46 +115,26 @@ class GaussianGraph(SummaryEstimator):
         """The precision K (p, p): exactly 0 where there is no edge."""
         return np.asarray(self.fitted_.precision)
 
-    @property
-    def covariance_(self) -> Floats:
-        """The covariance (p, p), the inverse of the precision."""
-        return np.asarray(self.fitted_.covariance)
-
-    @property
-    def partial_correlations_(self) -> Floats:
-        """Correlation of two nodes given all others (p, p): -K_ij / sqrt(K_ii K_jj), 1 on the diagonal."""
-        return np.asarray(self.fitted_.partial_correlations)
-
-    @property
-    def correlations_(self) -> Floats:
-        """Correlations (p, p)."""
-        units = np.sqrt(np.diag(self.covariance_))
-        return np.asarray(self.covariance_ / np.outer(units, units))
-
-    @property
-    def joint_(self) -> JointGaussian:
-        """The distribution of all nodes."""
-        joint: JointGaussian = self.fitted_.joint
-        return joint
-
-    def information_form(self) -> tuple[Floats, Floats]:
-        """(h, J) with J the precision (p, p) and h = J mean (p,)."""
-        return self.precision_ @ self.mean_, self.precision_
+    covariance_ = delegated_property(GaussianGraphFitted.covariance)
+    correlations_ = delegated_property(GaussianGraphFitted.correlations)
+    partial_correlations_ = delegated_property(GaussianGraphFitted.partial_correlations)
+    joint_ = delegated_property(GaussianGraphFitted.joint)
+    information_form = delegated(GaussianGraphFitted.information_form)
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _task(self) -> GraphTask:
-        return GraphTask(self._options, self._structure)
+    def _task(self) -> GaussianGraphTask:
+        return GaussianGraphTask(self._options, self._structure)
 
     def fit(
         self,
-        data: Any = None,
-        sample_weight: Any = None,
+        data: object = None,
+        sample_weight: object = None,
         *,
-        columns: Any = None,
-        covariance: Any = None,
+        columns: object = None,
+        covariance: object = None,
         n: float | None = None,
-        sample_mean: Any = None,
+        sample_mean: object = None,
     ) -> Self:
         """Learn the parameters from rows, from a `Summary`, or from a covariance matrix.
 
@@ -173,40 +150,49 @@ class GaussianGraph(SummaryEstimator):
         given = {"covariance": covariance, "n": n, "sample_mean": sample_mean}
         return self._learn(data, sample_weight=sample_weight, columns=columns, **given)
 
+    def partial_fit(
+        self,
+        data: object = None,
+        sample_weight: object = None,
+        *,
+        columns: object = None,
+        covariance: object = None,
+        n: float | None = None,
+        sample_mean: object = None,
+        keep: float = 1.0,
+    ) -> Self:
+        """Add rows, or their covariance as in `fit`, to those already learned: the result equals one fit on all.
+
+        `keep` below 1 weights the earlier rows down first (forgetting).
+        """
+        given = {"covariance": covariance, "n": n, "sample_mean": sample_mean}
+        return self._join(keep, data, sample_weight=sample_weight, columns=columns, **given)
+
+    def unlearn(
+        self,
+        data: object = None,
+        sample_weight: object = None,
+        *,
+        columns: object = None,
+        covariance: object = None,
+        n: float | None = None,
+        sample_mean: object = None,
+    ) -> Self:
+        """Take rows, or their covariance as in `fit`, out again; the result equals a fit that never saw them."""
+        given = {"covariance": covariance, "n": n, "sample_mean": sample_mean}
+        return self._leave(data, sample_weight=sample_weight, columns=columns, **given)
+
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None = None) -> JointGaussian:
-        """The distribution of some nodes given values of others, in the order asked."""
-        answer: JointGaussian = self.fitted_.query(variables, given)
-        return answer
-
-    def marginal(self, variables: Any) -> JointGaussian:
-        """The distribution of some nodes, in the order asked."""
-        return self.query(variables)
-
-    def score_samples(self, data: Any, *, columns: Any = None) -> Floats:
-        """Log density of each row (n,); missing values and absent columns are integrated out.
-
-        `score` is its weighted mean.
-        """
-        return np.asarray(self.fitted_.score_samples(data, columns=columns))
-
-    def predict(self, data: Any, target: Hashable, *, columns: Any = None) -> Floats:
-        """The mean of a node given the other columns of each row (n,); what a row lacks is integrated out."""
-        return np.asarray(self.fitted_.predict(data, target, columns=columns))
-
-    def sample(
-        self, n: int = 1, given: Mapping[Any, Any] | None = None, *, random_state: Any = None
-    ) -> dict[Hashable, Floats]:
-        """`n` rows, as columns by node; with values of some nodes given, from the distribution of the others."""
-        return self.query(list(self.nodes), given).sample(whole_number(n, "n", 0), random_state=random_state)
+    query = delegated(GaussianGraphFitted.query)
+    marginal = delegated(GaussianGraphFitted.marginal)
+    score_samples = delegated(GaussianGraphFitted.score_samples)
+    predict = delegated(GaussianGraphFitted.predict)
+    sample = delegated(GaussianGraphFitted.sample)
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
-    @property
-    def information_(self) -> Floats:
-        """Expected information of the free entries of the precision in one row (m, m): the diagonal, then the edges."""
-        return np.asarray(self.fitted_.information())
+    information_ = delegated_property(GaussianGraphFitted.information)
 
     @property
     def standard_errors_(self) -> Floats:
@@ -216,9 +202,7 @@ class GaussianGraph(SummaryEstimator):
     @property
     def mean_standard_errors_(self) -> Floats:
         """Of the means (p,); 0 where they are known."""
-        if self.fitted_.known_mean:
-            return np.zeros(len(self.nodes))
-        return np.sqrt(np.diag(self.covariance_) / self.statistics_.weight)
+        return np.asarray(self.fitted_.mean_standard_errors(self.statistics_.weight))
 
     @property
     def deviance_(self) -> float:
@@ -226,19 +210,12 @@ class GaussianGraph(SummaryEstimator):
 
         Infinite where the covariance of the rows is singular: the graph of all edges then has no maximum.
         """
-        moments: MomentSums = self.statistics_[Moments(self.nodes)]
-        S = moments.scatter_about(self.mean_) / moments.weight
-        half = np.linalg.cholesky(self.precision_)
-        values = np.linalg.eigvalsh(half.T @ S @ half)
-        if not values[0] > 1e-13 * float(values[-1]):
-            return math.inf
-        excess = values - 1.0
-        return float(moments.weight * (excess - np.log1p(excess)).sum())
+        return float(self.fitted_.deviance(self.statistics_))
 
     @property
     def df_(self) -> int:
         """Degrees of freedom of the deviance: the pairs that are not joined."""
-        return self._structure.non_edges
+        return int(self.fitted_.structure.non_edges)
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
@@ -280,5 +257,5 @@ class GaussianGraph(SummaryEstimator):
         options["structure"] = [tuple(edge) for edge in options["structure"]]
         return super().from_plain({**plain, "options": options})
 
-    def _fitted_from(self, plain: Mapping[str, Any]) -> GraphFitted:
-        return GraphFitted.from_dict(plain, self._structure, known_mean=self._task().known_mean is not None)
+    def _fitted_from(self, plain: Mapping[str, Any]) -> GaussianGraphFitted:
+        return GaussianGraphFitted.from_dict(plain, self._structure, known_mean=self._task().known_mean is not None)

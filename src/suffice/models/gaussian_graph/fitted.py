@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.answers import MomentSums
+from suffice.checks import read_only, whole_number
 from suffice.domain import Domain, Variable
 from suffice.engines.gaussian import GaussianJoint
 from suffice.errors import FileFormatError, OptionError, SizeError
 from suffice.models.bayesian.queries.joint_gaussian import JointGaussian, with_points
 from suffice.models.bayesian.queries.tables import coded_columns
-from suffice.models.gaussian_graph.learning import log_likelihood
+from suffice.models.gaussian_graph.certificate import log_likelihood
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.solvers.covariance_selection import entry_information
 from suffice.statistics import Moments, Summary
@@ -31,7 +33,7 @@ MOST_ENTRIES = 6_000
 
 
 @dataclass(frozen=True, eq=False)
-class GraphFitted:
+class GaussianGraphFitted:
     """N(mean, precision^-1): means (p,), known or learned, and a precision (p, p) that is 0 where there is no edge."""
 
     structure: GraphStructure
@@ -40,6 +42,11 @@ class GraphFitted:
     known_mean: bool = False
 
     title = "GaussianGraph"
+
+    def __post_init__(self) -> None:
+        """A value: its arrays cannot be written to."""
+        object.__setattr__(self, "mean", read_only(self.mean))
+        object.__setattr__(self, "precision", read_only(self.precision))
 
     @property
     def nodes(self) -> tuple[Hashable, ...]:
@@ -53,9 +60,19 @@ class GraphFitted:
 
     @cached_property
     def covariance(self) -> Floats:
-        """The inverse of the precision (p, p)."""
+        """The covariance (p, p), the inverse of the precision."""
         half = np.linalg.inv(np.linalg.cholesky(self.precision))
-        return np.asarray(half.T @ half)
+        return read_only(np.asarray(half.T @ half))
+
+    @property
+    def correlations(self) -> Floats:
+        """Correlations (p, p)."""
+        units = np.sqrt(np.diag(self.covariance))
+        return np.asarray(self.covariance / np.outer(units, units))
+
+    def information_form(self) -> tuple[Floats, Floats]:
+        """(h, J) with J the precision (p, p) and h = J mean (p,)."""
+        return self.precision @ self.mean, self.precision
 
     @cached_property
     def joint(self) -> JointGaussian:
@@ -77,6 +94,7 @@ class GraphFitted:
 
     # -- information -------------------------------------------------------------------------------------------------
 
+    @property
     def information(self) -> Floats:
         """Expected information of the free entries of the precision in one row (m, m): the diagonal, then the edges."""
         size = len(self.structure.entries[0])
@@ -91,19 +109,47 @@ class GraphFitted:
         """Of the entries of the precision (p, p) learned from so many rows; 0 where there is no edge."""
         rows, columns = self.structure.entries
         errors = np.zeros_like(self.precision)
-        variances = np.diag(np.linalg.inv(self.information())) / weight
+        variances = np.diag(np.linalg.inv(self.information)) / weight
         errors[rows, columns] = errors[columns, rows] = np.sqrt(variances)
         return errors
 
+    def mean_standard_errors(self, weight: float) -> Floats:
+        """Of the means (p,) learned from so many rows; 0 where they are known."""
+        return np.zeros(len(self.nodes)) if self.known_mean else np.sqrt(np.diag(self.covariance) / weight)
+
+    def deviance(self, summary: Summary) -> float:
+        """Twice the log-likelihood that the rows of a summary lose to the graph of all edges.
+
+        Infinite where their covariance is singular: the graph of all edges then has no maximum.
+        """
+        moments: MomentSums = summary[Moments(self.nodes)]
+        half = np.linalg.cholesky(self.precision)
+        values = np.linalg.eigvalsh(half.T @ (moments.scatter_about(self.mean) / moments.weight) @ half)
+        if not values[0] > 1e-13 * float(values[-1]):
+            return math.inf
+        # N (tr(S K) - log det(S K) - p), with the eigenvalues 1 + e of S K: small differences keep their digits.
+        excess = values - 1.0
+        return float(moments.weight * (excess - np.log1p(excess)).sum())
+
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None = None) -> JointGaussian:
+    def query(self, variables: object, given: Mapping[Any, Any] | None = None) -> JointGaussian:
         """The distribution of some nodes given values of others, in the order asked."""
         names = self.domain.names_of(variables)
         if not given:
             return self.joint.marginal(names)
         values = {name: float(value) for name, value in given.items()}
         return JointGaussian(with_points(self.joint.condition(values).law, names, values))
+
+    def marginal(self, variables: object) -> JointGaussian:
+        """The distribution of some nodes, in the order asked."""
+        return self.query(variables)
+
+    def sample(
+        self, n: int = 1, given: Mapping[Any, Any] | None = None, *, random_state: object = None
+    ) -> dict[Hashable, Floats]:
+        """`n` rows, as columns by node; with values of some nodes given, from the distribution of the others."""
+        return self.query(list(self.nodes), given).sample(whole_number(n, "n", 0), random_state=random_state)
 
     def log_likelihood(self, summary: Summary) -> float:
         """Sum of log densities over the rows of a summary."""
@@ -112,13 +158,16 @@ class GraphFitted:
             return 0.0
         return log_likelihood(self.precision, moments.scatter_about(self.mean), moments.weight)
 
-    def score_samples(self, rows: Any, *, columns: Any = None) -> Floats:
-        """Log density of each row (n,); missing values and absent columns are integrated out."""
-        parts = [self.joint.log_prob(coded) for coded, _ in coded_columns(rows, self.domain, columns)]
+    def score_samples(self, data: object, *, columns: object = None) -> Floats:
+        """Log density of each row (n,); missing values and absent columns are integrated out.
+
+        `score` is its weighted mean.
+        """
+        parts = [self.joint.log_prob(coded) for coded, _ in coded_columns(data, self.domain, columns)]
         return np.concatenate(parts) if parts else np.empty(0)
 
-    def predict(self, data: Any, target: Hashable, *, columns: Any = None) -> Floats:
-        """The mean of a node given the other columns of each row (n,)."""
+    def predict(self, data: object, target: Hashable, *, columns: object = None) -> Floats:
+        """The mean of a node given the other columns of each row (n,); what a row lacks is integrated out."""
         others = Domain(variable for variable in self.domain.variables if variable.name != target)
         if len(others) == len(self.nodes):
             raise OptionError(f"There is no node {target!r} to predict.")
@@ -146,7 +195,7 @@ class GraphFitted:
         return {"mean": self.mean, "precision": self.precision}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any], structure: GraphStructure, *, known_mean: bool) -> GraphFitted:
+    def from_dict(cls, plain: Mapping[str, Any], structure: GraphStructure, *, known_mean: bool) -> GaussianGraphFitted:
         """Rebuild from plain data, checking it."""
         p = len(structure.nodes)
         mean, precision = (np.asarray(plain[name], dtype=np.float64) for name in ("mean", "precision"))

@@ -12,9 +12,19 @@ from numpy.typing import NDArray
 from suffice.checks import choice
 from suffice.errors import ConvergenceWarning, EstimateError, OptionError, listing, warn
 from suffice.fitting.control import Control, Outcome
-from suffice.models.gaussian_graph.existence import VANISHING, Verdict, completed, decide, is_definite, judge, running
+from suffice.models.gaussian_graph.certificate import in_units, measure, ridge_in_units, units_of
+from suffice.models.gaussian_graph.existence import VANISHING, Verdict, decide, is_definite, judge, running
 from suffice.models.gaussian_graph.structure import GraphStructure
-from suffice.solvers.covariance_selection import DENSE, Ridge, by_newton, by_regressions, by_scaling, closed_form
+from suffice.solvers.covariance_selection import (
+    DENSE,
+    EntryObjective,
+    Ridge,
+    by_newton,
+    by_regressions,
+    by_scaling,
+    closed_form,
+)
+from suffice.solvers.registry import named, registered
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +34,8 @@ UNLIKE = (
     "Some columns are so nearly combinations of others that their precision cannot be told in float64. Leave out "
     "columns, or give a prior such as Wishart(dof, inverse_scale)."
 )
-SOLVERS = ("auto", "closed-form", "regression", "ipf", "newton")
+#: The solvers that know Gaussian graphs; any that is registered maximises the objective of the free entries too.
+OWN_SOLVERS = ("closed-form", "regression", "ipf", "newton")
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedPrecision:
     """The precision (p, p), how it was found and why so."""
 
     precision: Floats
@@ -52,9 +63,14 @@ class Learned:
     outcome: Outcome | None
 
 
-def learn(selection: Selection, solver: str) -> Learned:
+def check_solver(name: object) -> None:
+    """Refuse the name of a solver that is none."""
+    choice(name, "solver", dict.fromkeys(("auto", *OWN_SOLVERS, *registered())))
+
+
+def learn(selection: Selection, solver: str) -> LearnedPrecision:
     """The precision that is zero on all non-edges and has the largest objective, ``N (log det K - tr(S K)) / 2``."""
-    choice(solver, "solver", SOLVERS)
+    check_solver(solver)
     structure, units = selection.structure, units_of(selection.S)
     if selection.ridge is None:
         refuse_constant(np.diag(selection.S), structure.nodes)
@@ -72,14 +88,16 @@ def learn(selection: Selection, solver: str) -> Learned:
     precision[~structure.support] = 0.0
     _refuse_vanishing(found, structure, selection)
     precision = (precision + precision.T) / 2
-    return Learned(precision, method, None if outcome is None else _held_to_account(outcome, precision, selection))
+    return LearnedPrecision(
+        precision, method, None if outcome is None else _held_to_account(outcome, precision, selection)
+    )
 
 
 def _held_to_account(outcome: Outcome, precision: Floats, selection: Selection) -> Outcome:
     """The outcome, where what a solver takes for the end stands up to the certificate."""
     found = measure(selection.structure, precision, selection.S, selection.ridge, selection.weight)
     far = found.value_gap is None or found.value_gap > UNTOLD
-    if outcome.converged and far and found.moment_gap > 10.0 * selection.control.tolerance:
+    if outcome.converged and far and found.gap > 10.0 * selection.control.tolerance:
         raise EstimateError(UNLIKE)
     if outcome.converged and found.exists is None and not is_definite(in_units(selection.S)):
         return _stalled(outcome, "the covariance is singular, and it is not known whether there is a maximum")
@@ -108,10 +126,26 @@ def _solve(
     else:
         ridge = selection.ridge
         if ridge is not None:
-            ridge = _ridge_in_units(ridge, units, structure, selection.weight)
-        outcome = by_newton(R, start, structure.pairs, control, ridge=ridge, problem=selection.mark("newton"))
-        method = "Newton"
+            ridge = ridge_in_units(ridge, units, structure, selection.weight)
+        if chosen == "newton":
+            outcome = by_newton(R, start, structure.pairs, control, ridge=ridge, problem=selection.mark("newton"))
+            method = "Newton"
+        else:
+            outcome, method = _by_registered(chosen, EntryObjective(R, structure.pairs, ridge), start, selection)
     return outcome.state.parameters.reshape(R.shape), method + reason, outcome
+
+
+def _by_registered(name: str, function: EntryObjective, start: Floats, selection: Selection) -> tuple[Outcome, str]:
+    """By a solver that knows no model, on the free entries of the precision."""
+    solver = named(name)
+    objective = function.objective(start, replace(selection.control, problem=selection.mark(name)))
+    if not solver.applies(objective):
+        others = [other for other, registered_solver in registered().items() if registered_solver.applies(objective)]
+        raise OptionError(f"solver={name!r} needs an L1 penalty, and this objective has none: use {listing(others)}.")
+    outcome = solver.solve(objective)
+    precision = function.matrix(outcome.state.parameters).ravel()
+    outcome = replace(outcome, state=replace(outcome.state, parameters=precision))
+    return outcome, f"{solver.title} on the free entries of the precision"
 
 
 def _by_scaling(R: Floats, start: Floats, selection: Selection) -> tuple[Outcome, str]:
@@ -160,10 +194,10 @@ def _edge_gap(outcome: Outcome, R: Floats, structure: GraphStructure) -> float:
 def _choose(selection: Selection, definite: bool, solver: str) -> tuple[str, str]:
     """The solver, and why where it was left open."""
     cycle = selection.structure.cycle
-    if selection.ridge is not None:
-        if solver not in ("auto", "newton"):
-            raise OptionError(f"solver={solver!r} knows no normal prior on the precision; use 'newton' or 'auto'.")
-        return "newton", "" if solver == "newton" else " (the prior is not conjugate)"
+    if selection.ridge is not None and solver in ("closed-form", "regression", "ipf"):
+        raise OptionError(f"solver={solver!r} knows no normal prior on the precision; use 'newton' or 'auto'.")
+    if selection.ridge is not None and solver == "auto":
+        return "newton", " (the prior is not conjugate)"
     if solver == "closed-form" and cycle:
         raise OptionError(f"There is no closed form: the cycle {listing(cycle)} has no chord. Use solver='auto'.")
     if solver != "auto":
@@ -226,79 +260,3 @@ def _refuse_vanishing(K: Floats, structure: GraphStructure, selection: Selection
             "columns are combinations of others. Leave out edges or columns, or give a prior such as Wishart(dof, "
             "inverse_scale)."
         )
-
-
-# -- certificate -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What the precision is worth, measured from it alone: see `measure`."""
-
-    moment_gap: float
-    value_gap: float | None
-    exists: bool | None
-    spurious: int
-
-
-def measure(structure: GraphStructure, K: Floats, S: Floats, ridge: Ridge | None, weight: float) -> Measured:
-    """How far the edges of W = K^-1 are from those of S, and how much the objective can still rise (nats a row).
-
-    Put S on the diagonal and the edges of W. If the result V is positive definite then ``-log det V - p`` bounds the
-    objective ``log det K - tr(S K)`` of every K from above (duality), so the maximum exists and the gap is at most
-    ``(tr(V K) - p - log det(V K)) / 2``. With a normal prior the bound is that of a function at least as curved.
-    """
-    rows, columns = structure.entries
-    spurious = int(np.count_nonzero(K[~structure.support]) // 2)
-    # In units in which every column has variance 1: products of small variances would be 0.
-    units = units_of(S)
-    K, R = K * units[:, None] * units, in_units(S)
-    half = np.linalg.cholesky(K)
-    root = np.linalg.inv(half)
-    W = root.T @ root
-    spread = np.sqrt(np.diag(W))
-    deviation = np.hypot(np.outer(spread, spread), W)
-    if ridge is not None:
-        held = _ridge_in_units(ridge, units, structure, weight)
-        twice = np.where(rows == columns, 0.5, 1.0)
-        slope = twice * (W - R)[rows, columns] - held.precision * (K[rows, columns] - held.mean)
-        gap = float(np.max(np.abs(slope) / (twice * deviation[rows, columns])))
-        return Measured(gap, 0.5 * float(slope @ (slope / held.precision)), True, spurious)
-    gap = float(np.max(np.abs((W - R) / deviation)[rows, columns]))
-    V = completed(W, R, structure)
-    if not is_definite(V):
-        return Measured(gap, None, None, spurious)
-    away = half.T @ V @ half - np.eye(len(K))
-    size = float(np.linalg.norm(away))
-    if size < 0.5:  # e - log(1 + e) is at most e^2 / (2 (1 - |e|)), summed over the eigenvalues e.
-        return Measured(gap, 0.25 * size * size / (1.0 - size), True, spurious)
-    values = np.linalg.eigvalsh(away)
-    if not values[0] > -1.0:
-        return Measured(gap, None, True, spurious)
-    return Measured(gap, 0.5 * float((values - np.log1p(values)).sum()), True, spurious)
-
-
-def units_of(S: Floats) -> Floats:
-    """The standard deviations of the columns (p,); 1 where there is none."""
-    return np.sqrt(np.where(np.diag(S) > 0, np.diag(S), 1.0))
-
-
-def in_units(S: Floats) -> Floats:
-    """S (p, p) in the units of the columns, in which a variance is exactly 1, or 0."""
-    units = units_of(S)
-    R = S / units[:, None] / units
-    np.fill_diagonal(R, np.where(np.diag(S) > 0, 1.0, 0.0))
-    return R
-
-
-def _ridge_in_units(ridge: Ridge, units: Floats, structure: GraphStructure, weight: float) -> Ridge:
-    """A normal prior on the free entries of the precision as one on those in the units of the columns, a row."""
-    spread = np.concatenate([units**2, np.prod(units[structure.pairs], axis=1)])
-    return Ridge(ridge.mean * spread, ridge.precision / spread**2 / weight)
-
-
-def log_likelihood(K: Floats, scatter: Floats, weight: float) -> float:
-    """Sum of log densities of rows whose products about the mean are `scatter`."""
-    sign, log_det = np.linalg.slogdet(K)
-    assert sign > 0
-    return 0.5 * float(weight * (log_det - len(K) * math.log(2 * math.pi)) - np.vdot(scatter, K))

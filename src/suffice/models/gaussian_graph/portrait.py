@@ -11,13 +11,13 @@ import numpy as np
 from suffice.fitting.portrait import Graph, Grid, NamedMatrix, Portrait, VariableDistribution, matrix_grid
 
 if TYPE_CHECKING:
-    from suffice.models.gaussian_graph.fitted import GraphFitted
+    from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
 
 #: Nodes up to which the partial correlations of all pairs are shown, and of how many they are printed.
 MOST_NODES, MOST_PRINTED = 40, 12
 
 
-def portrait_of(graph: GraphFitted) -> Portrait:
+def portrait_of(graph: GaussianGraphFitted) -> Portrait:
     """Its graph, means and standard deviations, and the partial correlations that its edges stand for."""
     tables: list[Callable[[], Grid | None]] = [partial(_moments, graph)]
     if len(graph.nodes) <= MOST_NODES:
@@ -35,26 +35,26 @@ def portrait_of(graph: GraphFitted) -> Portrait:
     )
 
 
-def _variables(graph: GraphFitted) -> list[VariableDistribution]:
+def _variables(graph: GaussianGraphFitted) -> list[VariableDistribution]:
     spreads = np.sqrt(np.diag(graph.covariance)).tolist()
     return [VariableDistribution.normal(*each) for each in zip(graph.nodes, graph.mean.tolist(), spreads, strict=True)]
 
 
-def _moments(graph: GraphFitted) -> Grid:
+def _moments(graph: GaussianGraphFitted) -> Grid:
     values = np.column_stack([graph.mean, np.sqrt(np.diag(graph.covariance))])
     return matrix_grid("Variables", graph.nodes, ["mean", "standard deviation"], values, "none")
 
 
-def _correlations(graph: GraphFitted) -> Grid:
+def _correlations(graph: GaussianGraphFitted) -> Grid:
     return matrix_grid("Partial correlations", graph.nodes, graph.nodes, graph.partial_correlations, "signed")
 
 
-def _precision(graph: GraphFitted, partial_correlations: bool) -> NamedMatrix:
+def _precision(graph: GaussianGraphFitted, partial_correlations: bool) -> NamedMatrix:
     values = graph.partial_correlations if partial_correlations else graph.precision
     return NamedMatrix(graph.nodes, graph.nodes, np.asarray(values), signed=True)
 
 
-def _text(graph: GraphFitted) -> str:
+def _text(graph: GaussianGraphFitted) -> str:
     """Partial correlations of the first nodes."""
     matrix = str(np.round(graph.partial_correlations[:MOST_PRINTED, :MOST_PRINTED], 3))
     rest = len(graph.nodes) - MOST_PRINTED

@@ -15,12 +15,13 @@ from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, MergeError, OptionError, listing
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
 from suffice.fitting.control import Control
-from suffice.fitting.report import Certificate, MatchedStatistics
+from suffice.fitting.report import STANDARD_ERRORS, Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData, SummaryTask
+from suffice.models.gaussian_graph.certificate import in_units, measure
 from suffice.models.gaussian_graph.covariance import SMALLEST, by_node, moments_of, real_numbers
 from suffice.models.gaussian_graph.existence import decide
-from suffice.models.gaussian_graph.fitted import GraphFitted
-from suffice.models.gaussian_graph.learning import Selection, in_units, learn, measure
+from suffice.models.gaussian_graph.fitted import GaussianGraphFitted
+from suffice.models.gaussian_graph.learning import Selection, learn
 from suffice.models.gaussian_graph.priors import Target, read_prior
 from suffice.models.gaussian_graph.structure import GraphStructure
 from suffice.statistics import Moments, Statistic, Summary
@@ -29,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class GraphTask(SummaryTask[GraphFitted]):
+class GaussianGraphTask(SummaryTask[GaussianGraphFitted]):
     """Means and a precision with the zeros of a graph."""
 
     structure: GraphStructure
@@ -53,7 +54,7 @@ class GraphTask(SummaryTask[GraphFitted]):
 
     # -- data --------------------------------------------------------------------------------------------------------
 
-    def read(self, given: Inputs, known: GraphFitted | None, purpose: Purpose) -> SummaryData:
+    def read(self, given: Inputs, known: GaussianGraphFitted | None, purpose: Purpose) -> SummaryData:
         """The moments of rows, of a summary, or of rows whose covariance is given."""
         if given["covariance"] is None:
             if given.data is None:
@@ -75,16 +76,16 @@ class GraphTask(SummaryTask[GraphFitted]):
         return Summary(Domain(Variable(name, "real") for name in nodes), {Moments(nodes): moments}, rows, weight)
 
     def required(
-        self, columns: Sequence[Hashable], known: GraphFitted | None, purpose: Purpose
+        self, columns: Sequence[Hashable], known: GaussianGraphFitted | None, purpose: Purpose
     ) -> Mapping[Hashable, Variable | None]:
         """All nodes, which hold numbers."""
         return {node: Variable(node, "real") for node in self.structure.nodes}
 
-    def asked(self, domain: Domain, known: GraphFitted | None, purpose: Purpose) -> tuple[Statistic, ...]:
+    def asked(self, domain: Domain, known: GaussianGraphFitted | None, purpose: Purpose) -> tuple[Statistic, ...]:
         """Means and products of all nodes."""
         return (Moments(self.structure.nodes),)
 
-    def check(self, summary: Summary, known: GraphFitted | None, purpose: Purpose) -> Summary:
+    def check(self, summary: Summary, known: GaussianGraphFitted | None, purpose: Purpose) -> Summary:
         """The moments of the nodes, from those of more columns or in another order too."""
         nodes = self.structure.nodes
         if Moments(nodes) in summary.answers:
@@ -101,9 +102,9 @@ class GraphTask(SummaryTask[GraphFitted]):
 
     # -- the problem -------------------------------------------------------------------------------------------------
 
-    def problem(self, data: SummaryData, start: GraphFitted | None) -> GraphProblem:
+    def problem(self, data: SummaryData, start: GaussianGraphFitted | None) -> GaussianGraphProblem:
         """The precision of these moments."""
-        return GraphProblem(self, data, self._start())
+        return GaussianGraphProblem(self, data, self._start())
 
     def _start(self) -> Floats | None:
         """The precision to begin with (p, p); None where it is not given."""
@@ -123,10 +124,10 @@ class GraphTask(SummaryTask[GraphFitted]):
 
 
 @dataclass(frozen=True, eq=False)
-class GraphProblem:
+class GaussianGraphProblem:
     """Moments meet a precision."""
 
-    task: GraphTask
+    task: GaussianGraphTask
     data: SummaryData
     start: Floats | None
 
@@ -152,14 +153,14 @@ class GraphProblem:
         task = self.task
         return read_prior(task.options["prior"], task.structure, self.moments, task.known_mean)
 
-    def solve(self, control: Control) -> Found[GraphFitted]:
+    def solve(self, control: Control) -> Found[GaussianGraphFitted]:
         """The precision of maximum likelihood, or the mode of the posterior."""
         task, target = self.task, self.target
         structure, prior = task.structure, task.options["prior"]
         selection = Selection(structure, target.S, target.weight, target.ridge, control, self.start)
         learned = learn(selection, task.options["solver"])
         return Found(
-            GraphFitted(structure, target.mean, learned.precision, task.known_mean is not None),
+            GaussianGraphFitted(structure, target.mean, learned.precision, task.known_mean is not None),
             learned.method,
             "maximum likelihood" if prior is None else "MAP",
             learned.outcome,
@@ -168,7 +169,7 @@ class GraphProblem:
             None if prior is None else "in mean and precision",
         )
 
-    def judge(self, fitted: GraphFitted) -> Judgement:
+    def judge(self, fitted: GaussianGraphFitted) -> Judgement:
         """Slope, duality bound and existence at a precision."""
         target, structure = self.target, self.task.structure
         measured = measure(structure, fitted.precision, target.S, target.ridge, target.weight)
@@ -179,14 +180,21 @@ class GraphProblem:
             bound=measured.value_gap is not None,
             # A fit that was stopped early may not show a completion of its own.
             exists=measured.exists or decide(in_units(target.S), structure).exists,
-            scale=f"standard deviations of each product; {structure.non_edges - measured.spurious} of "
-            f"{structure.non_edges} non-edges exactly 0",
+            scale=STANDARD_ERRORS,
+            slope=measured.slope,
+            slope_unit="nats per unit of an entry of the precision, columns in standard deviations",
         )
+        wrong = f"{measured.spurious} entries of the precision are not 0 where the graph has no edge"
         return Judgement(
-            log_likelihood, self._objective(fitted, log_likelihood), certificate, matched=partial(self.matched, fitted)
+            log_likelihood,
+            self._objective(fitted, log_likelihood),
+            certificate,
+            gap=measured.gap,
+            matched=partial(self.matched, fitted),
+            verdict=wrong if measured.spurious else "",
         )
 
-    def _objective(self, fitted: GraphFitted, log_likelihood: float) -> float:
+    def _objective(self, fitted: GaussianGraphFitted, log_likelihood: float) -> float:
         """With a prior: the log-likelihood and the log prior, up to a constant."""
         if self.task.options["prior"] is None:
             return log_likelihood
@@ -197,7 +205,7 @@ class GraphProblem:
             value -= 0.5 * float(away @ (target.ridge.precision * away))
         return value
 
-    def matched(self, fitted: GraphFitted) -> MatchedStatistics:
+    def matched(self, fitted: GaussianGraphFitted) -> MatchedStatistics:
         """Covariances of the rows about the fitted mean, and of the model: variances, then those along the edges."""
         entries, nodes = self.task.structure.entries, self.task.structure.nodes
         observed = self.moments.scatter_about(fitted.mean)[entries] / self.moments.weight

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import NotFittedError, OptionError, listing
-from suffice.models.markov.numbers import real_numbers
+from suffice.models.markov.number_checks import real_numbers
 from suffice.models.markov.structure import (
     grid_edges,
     ising_terms,

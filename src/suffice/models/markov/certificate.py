@@ -18,16 +18,18 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.fitting.report import Certificate
-from suffice.models.markov.existence import Existence
+from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
+from suffice.models.markov.existence import WeightExistence
+from suffice.models.markov.family import LogLinearFamily
+from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
-from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
-from suffice.solvers.gradient import pseudo_gradient
+from suffice.models.markov.priors import penalised_slope
 from suffice.solvers.newton import solve_truncated
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.solvers.rank import inverse_and_flat
@@ -46,19 +48,21 @@ WHOLE_WEIGHTS = 500
 #: Rounding of a sum of numbers of the size of one, of which each doubling of its length adds as much again.
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
-_UNITS = "largest difference of an observed and an expected mean of a feature"
-_SLOPES = "largest slope of the objective, a row"
+#: What a report says where somebody has stopped the judge: the fit itself is done.
+NOT_MEASURED = "the certificate was not measured: interrupted"
+#: Features on several scopes of which the variance is computed exactly; of more their parts count as independent.
+MOST_TIED = 20
 
 
 @dataclass(frozen=True, eq=False)
-class _Measured:
-    """A law at some weights, beside what was observed: all of one row.
+class _ExactMeasurement:
+    """The distribution at some weights, beside what was observed: all of one row.
 
     log_likelihood of the observed margins; slope (n_weights,) of the objective, of least size under a Laplace prior;
     noise (n_weights,) and rounding: how exactly slope and objective are known.
     """
 
-    family: LawFamily
+    family: LogLinearFamily
     weights: Floats
     marginals: Floats
     log_likelihood: float
@@ -68,32 +72,83 @@ class _Measured:
 
 
 def certify(
-    family: LawFamily,
+    family: LogLinearFamily,
     weights: Floats,
     margins: Floats,
     weight: float,
     penalty: Penalty | None,
-    existence: Existence,
+    existence: WeightExistence,
     *,
     deadline: float = math.inf,
-) -> Certificate:
+) -> tuple[Certificate, float]:
     """Measure the slope of the objective at the weights, and what it says about the distance to the maximum.
 
-    Slopes are in units of the spread of each feature (see `markov.feature_spread`). deadline: when to give up the value
-    gap, in seconds of `time.monotonic`.
+    Gives the certificate, and the largest slope a row in units of the spread of each feature (see
+    `markov.feature_spread`), which tolerances are about. deadline: when to give up the value gap, in seconds of
+    `time.monotonic`.
     """
     units = feature_units(family.model, margins)
     family, weights = family.over(standardised(family.model, units, margins)), weights * units
     penalty = None if penalty is None else penalty.in_units(units)
-    found = _measure(family, weights, margins, weight, penalty)
-    value, bound = _value_gap(found, margins, weight, penalty, existence, deadline)
-    scale = _UNITS if penalty is None else _SLOPES
-    scale += "" if (units == 1.0).all() else ", in units of its spread"
-    gap = float(np.abs(found.slope).max(initial=0.0))
-    return Certificate(gap, value, bound=bound, exists=existence.exists, directions=existence.directions, scale=scale)
+    measured = _measure(family, weights, margins, weight, penalty)
+    variance = feature_variances(family, weights, measured.marginals)
+    value, bound = _value_gap(measured, margins, weight, penalty, existence, deadline)
+    gaps = gap_fields(measured.slope, variance, weight, penalty, units, measured.noise)
+    certificate = Certificate(
+        value_gap=value, bound=bound, exists=existence.exists, directions=existence.directions, **gaps
+    )
+    return certificate, gaps["slope"]
 
 
-def _measure(family: LawFamily, weights: Floats, margins: Floats, weight: float, penalty: Penalty | None) -> _Measured:
+def gap_fields(
+    slope: Floats,
+    variance: Floats,
+    weight: float,
+    penalty: Penalty | None,
+    units: Floats,
+    noise: Floats | float = 0.0,
+) -> dict[str, Any]:
+    """What a certificate says about a slope of the objective (n_weights,), a row.
+
+    Args:
+        slope: Of least size under a Laplace prior, for weights times the `units` of their features (n_weights,).
+        variance: That of each feature in one row (n_weights,), in its unit squared.
+        weight: Number of rows.
+        penalty: What the prior takes off the objective, in the same units.
+        units: Those of the features.
+        noise: What rounding alone may leave of the slope.
+    """
+    if isinstance(penalty, GaussianPenalty):
+        variance = variance + penalty.diagonal() / weight
+    return {
+        "moment_gap": in_standard_errors(weight * slope, weight * variance, weight * noise),
+        "scale": STANDARD_ERRORS,
+        "slope": float(np.abs(slope).max(initial=0.0)),
+        "slope_unit": "nats a row per unit of a weight"
+        + ("" if (units == 1.0).all() else ", features in units of their spread"),
+    }
+
+
+def feature_variances(family: LogLinearFamily, weights: Floats, marginals: Floats) -> Floats:
+    """Variance of each feature (n_weights,) in one row of the distribution with these marginals (n_cells,).
+
+    Of features on several scopes that takes their covariances too: a product with the whole covariance for each.
+    """
+    variance, model = variances(family.model, marginals), family.model
+    terms = zip(model.terms, model.weight_slices, strict=True)
+    tied = [own.start for term, own in terms if isinstance(term, Feature) and len(term.placements) > 1]
+    if 0 < len(tied) <= MOST_TIED:
+        product = family.covariance_product(weights)
+        for column in tied:
+            unit = np.zeros(model.n_weights)
+            unit[column] = 1.0
+            variance[column] = product(unit)[column]
+    return variance
+
+
+def _measure(
+    family: LogLinearFamily, weights: Floats, margins: Floats, weight: float, penalty: Penalty | None
+) -> _ExactMeasurement:
     """The law by the engine of queries, which no solver uses, from the weights alone."""
     model, law = family.model, family.tree(weights).condition()
     tables = law.factor_marginals()[: len(model.scopes)]
@@ -105,13 +160,11 @@ def _measure(family: LawFamily, weights: Floats, margins: Floats, weight: float,
     if penalty is not None:
         size += penalty.value(weights) / weight
     if isinstance(penalty, GaussianPenalty):
-        pull = penalty.slope(weights) / weight
-        slope, sizes = slope - pull, sizes + np.abs(pull)
-    elif isinstance(penalty, LaplacePenalty):
-        slope = pseudo_gradient(weights - penalty.mean, slope, penalty.rate / weight)
+        sizes = sizes + np.abs(penalty.slope(weights)) / weight
+    slope = penalised_slope(penalty, weights, slope, weight)
     unit = ROUNDING * (1.0 + math.log2(1.0 + model.n_cells))
     log_likelihood = inner(logs, margins) - law.log_partition
-    return _Measured(family, weights, marginals, log_likelihood, slope, unit * sizes, unit * (1.0 + size))
+    return _ExactMeasurement(family, weights, marginals, log_likelihood, slope, unit * sizes, unit * (1.0 + size))
 
 
 def _absolute(model: LogLinear, shares: Floats) -> Floats:
@@ -120,7 +173,12 @@ def _absolute(model: LogLinear, shares: Floats) -> Floats:
 
 
 def _value_gap(
-    found: _Measured, margins: Floats, weight: float, penalty: Penalty | None, existence: Existence, deadline: float
+    found: _ExactMeasurement,
+    margins: Floats,
+    weight: float,
+    penalty: Penalty | None,
+    existence: WeightExistence,
+    deadline: float,
 ) -> tuple[float | None, bool]:
     """What the objective can still rise by, in nats a row, and whether that is a bound."""
     if isinstance(penalty, GaussianPenalty):
@@ -164,7 +222,7 @@ class _LateError(Exception):
     """There is no time left."""
 
 
-def _decrement(found: _Measured, deadline: float) -> float | None:
+def _decrement(found: _ExactMeasurement, deadline: float) -> float | None:
     """Half the squared Newton decrement, which estimates how much the objective can still rise, in nats a row.
 
     None where the equations could not be solved: the law does not curve along the slope, or the time is up. A slope
@@ -179,7 +237,7 @@ def _decrement(found: _Measured, deadline: float) -> float | None:
         return None
 
 
-def _by_products(found: _Measured, slope: Floats, deadline: float) -> float | None:
+def _by_products(found: _ExactMeasurement, slope: Floats, deadline: float) -> float | None:
     """By conjugate gradients on products with the covariance; from the whole of it where these do not suffice."""
     variance = variances(found.family.model, found.marginals)
     diagonal = 1.0 / np.where(variance > CONSTANT, variance, 1.0)

@@ -105,8 +105,7 @@ class Comparison:
 
 
 def _comparison(network: MarkovNetwork) -> Comparison:
-    hidden = network.get_params(deep=False)["hidden"] or ()
-    return Comparison(network.fitted_, tuple(name for name in network.nodes if name not in hidden))
+    return Comparison(network.fitted_, network._learned_by().spec.observed)
 
 
 def n_cells(network: MarkovNetwork) -> int:

@@ -32,7 +32,7 @@ from suffice.engines.junction_tree import TreePlan
 from suffice.engines.tree_margins import margins_of_table
 from suffice.errors import DataError, MergeError, MissingColumnError, listing
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.numbers import real_numbers
+from suffice.models.markov.number_checks import real_numbers
 from suffice.solvers.margins import TOLERANCE
 from suffice.statistics import Counts, Statistic, Summary
 from suffice.table import Table

@@ -190,7 +190,12 @@ class MarkovNetwork(SummaryEstimator):
         fit = self._fit
         if fit is None or fit.judgement is not None or fit.data is None or fit.report is None:
             return super()._judgement()
-        return self._task().problem(fit.data, None).again(fit.fitted, fit.report)
+        return self._learned_by().problem(fit.data, None).again(fit.fitted, fit.report)
+
+    def _learned_by(self) -> MarkovTask:
+        """The task of the last fit: options that were set since are those of the next one."""
+        task: MarkovTask | None = None if self._fit is None else self._fit.task
+        return self._task() if task is None else task
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -231,7 +236,7 @@ class MarkovNetwork(SummaryEstimator):
         has no error (NaN), and the others have the error of a fit without it. Where variables are hidden or values
         missing, the information is the observed one, by differences of exact slopes.
         """
-        problem = self._task().problem(self._learned_data(), None)
+        problem = self._learned_by().problem(self._learned_data(), None)
         return problem.standard_errors(self.fitted_, self._judgement())
 
     # -- questions ---------------------------------------------------------------------------------------------------
@@ -292,7 +297,7 @@ class MarkovNetwork(SummaryEstimator):
         compared with the distribution as it is.
         """
         given = Inputs(data, {"sample_weight": sample_weight, "columns": columns})
-        return comparison.deviance_of(self, self._task().read_joint(given, self.fitted_))
+        return comparison.deviance_of(self, self._learned_by().read_joint(given, self.fitted_))
 
     # -- files -------------------------------------------------------------------------------------------------------
 

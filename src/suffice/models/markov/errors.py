@@ -13,10 +13,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature_rank import untold_weights
 from suffice.models.markov.feature_spread import feature_units, features_of, standardised
 from suffice.models.markov.fitted import MarkovFitted
-from suffice.models.markov.law import LawFamily
 from suffice.solvers.penalties import GaussianPenalty, Penalty
 from suffice.solvers.rank import inverse_and_flat
 
@@ -32,7 +32,7 @@ APART = 0.5
 
 
 def standard_errors(
-    fitted: MarkovFitted, penalty: Penalty | None, information: Callable[[LawFamily], Floats]
+    fitted: MarkovFitted, penalty: Penalty | None, information: Callable[[LogLinearFamily], Floats]
 ) -> Floats:
     """Standard errors of the weights (n_weights,), as `MarkovNetwork.standard_errors_` says.
 
@@ -49,7 +49,9 @@ def standard_errors(
     return np.where(fitted.limits != 0.0, np.inf, errors)
 
 
-def _errors_of(fitted: MarkovFitted, used: NDArray[np.intp], information: Callable[[LawFamily], Floats]) -> Floats:
+def _errors_of(
+    fitted: MarkovFitted, used: NDArray[np.intp], information: Callable[[LogLinearFamily], Floats]
+) -> Floats:
     """Errors of some weights (u,), the others held where they are."""
     family, within = fitted.family, np.ix_(used, used)
     shares = fitted.near.margins(fitted.finite)[1]

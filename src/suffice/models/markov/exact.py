@@ -17,14 +17,14 @@ from suffice.errors import EstimateError, OptionError
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
 from suffice.fitting.report import Certificate, MatchedStatistics, Report
-from suffice.models.markov.certificate import certify
+from suffice.models.markov.certificate import NOT_MEASURED, certify
 from suffice.models.markov.contingency import counts_by_scope
 from suffice.models.markov.errors import standard_errors
-from suffice.models.markov.existence import Existence, check_existence
+from suffice.models.markov.existence import WeightExistence, check_existence
 from suffice.models.markov.existence_proof import proves_existence
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.fitted import MarkovFitted
-from suffice.models.markov.law import LawFamily
-from suffice.models.markov.learning import ABOVE_ZERO, Problem, learn
+from suffice.models.markov.learning import ABOVE_ZERO, LogLinearProblem, learn
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.matched import matched_means
 from suffice.models.markov.specification import MarkovData, Specification, warn_conflict
@@ -75,12 +75,12 @@ class ExactProblem:
         return self.spec.penalty(self.model)
 
     @cached_property
-    def whole(self) -> LawFamily:
+    def whole(self) -> LogLinearFamily:
         """All distributions of the model."""
-        return LawFamily(self.model, plan=self.plan)
+        return LogLinearFamily(self.model, plan=self.plan)
 
     @cached_property
-    def existence(self) -> tuple[Existence, tuple[str, ...]]:
+    def existence(self) -> tuple[WeightExistence, tuple[str, ...]]:
         """Whether the maximum exists, and why no distribution has the margins where none has.
 
         Such margins are an error, or a warning where that was asked for.
@@ -95,7 +95,7 @@ class ExactProblem:
             if options["on_inconsistent"] == "raise":
                 raise
             conflicts = (*conflicts, warn_conflict(str(error)))
-            found = Existence.undecided(self.model.n_weights)
+            found = WeightExistence.undecided(self.model.n_weights)
         return (found.of_no_law(conflicts) if self.penalty is None and conflicts else found), conflicts
 
     # -- solving -----------------------------------------------------------------------------------------------------
@@ -107,9 +107,9 @@ class ExactProblem:
         family = self.whole
         if existence.masks:
             limit = spec.options["memory_limit"]
-            family = LawFamily(self.model, existence.masks, plan=self.plan, memory_limit=limit)
+            family = LogLinearFamily(self.model, existence.masks, plan=self.plan, memory_limit=limit)
         start = spec.start(self.model)
-        problem = Problem(family, self.margins, self.data.weight, penalty, control, start, existence.direction)
+        problem = LogLinearProblem(family, self.margins, self.data.weight, penalty, control, start, existence.direction)
         learned = learn(problem, self._solver(conflicts))
         family.rest()
         fitted = spec.fitted(family, learned.weights, existence.limits)
@@ -160,26 +160,27 @@ class ExactProblem:
         """Slope, bound or estimate of what is left, and existence, at the weights."""
         score = self._log_score(fitted)
         penalty = 0.0 if self.penalty is None else self.penalty.value(fitted.finite)
+        existence, seconds = self._confirmed(fitted), self.spec.options["max_seconds"]
+        deadline = math.inf if seconds is None else self.began + seconds
+        given = self.margins, self.data.weight, self.penalty, existence
+        notes: tuple[str, ...] = ()
+        try:
+            certificate, gap = certify(fitted.family, fitted.finite, *given, deadline=deadline)
+        except KeyboardInterrupt:  # The fit is done and is not thrown away.
+            certificate = Certificate(math.inf, exists=existence.exists, directions=existence.directions)
+            gap, notes = math.inf, (NOT_MEASURED,)
         return Judgement(
             # Margins that no distribution has, no data have either.
             score if score <= ABOVE_ZERO * self.data.weight else -math.inf,
             score - penalty,
-            self._certificate(fitted),
+            certificate,
+            gap=gap,
             matched=partial(self.matched, fitted),
             empirical_entropy=self.data.entropy,
+            notes=notes,
         )
 
-    def _certificate(self, fitted: MarkovFitted) -> Certificate:
-        existence, seconds = self._confirmed(fitted), self.spec.options["max_seconds"]
-        deadline = math.inf if seconds is None else self.began + seconds
-        weights, margins, weight = fitted.finite, self.margins, self.data.weight
-        try:
-            return certify(fitted.family, weights, margins, weight, self.penalty, existence, deadline=deadline)
-        except KeyboardInterrupt:  # The fit is done and is not thrown away.
-            scale = "not measured: interrupted"
-            return Certificate(math.inf, None, exists=existence.exists, directions=existence.directions, scale=scale)
-
-    def _confirmed(self, fitted: MarkovFitted) -> Existence:
+    def _confirmed(self, fitted: MarkovFitted) -> WeightExistence:
         """What was too large to be decided before may be proven by the weights that were found."""
         existence, conflicts = self.existence
         if self.proofs:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from suffice.models.markov.contingency import observed_margin
 from suffice.models.markov.existence_proof import shown_to_exist
+from suffice.models.markov.family import LogLinearFamily, Masks, limit_masks
 from suffice.models.markov.feature_spread import at_ends, feature_units, features_of, standardised
-from suffice.models.markov.law import LawFamily, Masks, limit_masks
 from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers.faces import MOST_CELLS, Face, smallest_face
 from suffice.solvers.local_faces import settled
@@ -32,7 +32,7 @@ _NOT_COMPLETE = (
 
 
 @dataclass(frozen=True)
-class Existence:
+class WeightExistence:
     """Whether the maximum exists, and where the law is put if not.
 
     limits (n_weights,): minus or plus infinity for weights that run there each by itself, NaN for those that run to
@@ -48,12 +48,12 @@ class Existence:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def undecided(cls, n_weights: int) -> Existence:
+    def undecided(cls, n_weights: int) -> WeightExistence:
         """Nothing is known, and no weight is held to run anywhere."""
         nothing = np.zeros(n_weights)
         return cls(None, (), (), nothing, nothing)
 
-    def of_no_law(self, sentences: tuple[str, ...]) -> Existence:
+    def of_no_law(self, sentences: tuple[str, ...]) -> WeightExistence:
         """The existence of margins that no law has, as the sentences say."""
         return replace(self, exists=False, directions=sentences, notes=())
 
@@ -64,32 +64,32 @@ def check_existence(
     summary: Summary,
     penalty: Penalty | None,
     most_cells: int,
-    family: LawFamily | None = None,
-) -> Existence:
+    family: LogLinearFamily | None = None,
+) -> WeightExistence:
     """Look at the observed margins before solving. A prior always has a maximum at finite weights.
 
     family: all laws of the model, whose tree is tried first.
     """
     nothing = np.zeros(model.n_weights)
     if penalty is not None:
-        return Existence(True, (), (), nothing, nothing)
+        return WeightExistence(True, (), (), nothing, nothing)
     if most_cells == 0 and not own_limits(model, margins).any():
-        return Existence.undecided(model.n_weights)
+        return WeightExistence.undecided(model.n_weights)
     # A decomposable model is settled by its zero margins alone, without any sweep or programme.
     if most_cells and family is not None and model.is_tables and model.decomposition.tree is None:
         if shown_to_exist(family, margins):
-            return Existence(True, (), (), nothing, nothing)
+            return WeightExistence(True, (), (), nothing, nothing)
     face = find_face(model, margins, summary, most_cells)
     if not face.complete and not model.is_tables:
         face = _by_weights(model, margins, face)
     if face.exists is True:
-        return Existence(True, (), (), nothing, nothing)
+        return WeightExistence(True, (), (), nothing, nothing)
     notes = () if face.exists is None else (_NOT_ATTAINED if face.complete else _NOT_COMPLETE,)
     direction = face.direction / feature_units(model, margins)
     limits = weight_limits(model, margins, face)
     states = {variable.name: variable.states for variable in model.domain.variables}
     directions = (*_weight_directions(model, direction, limits), *face.lost_states(states))
-    return Existence(face.exists, directions, tuple(face.masks()), limits, direction, notes)
+    return WeightExistence(face.exists, directions, tuple(face.masks()), limits, direction, notes)
 
 
 def _weight_directions(model: LogLinear, direction: Floats, limits: Floats) -> list[str]:

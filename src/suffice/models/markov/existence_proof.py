@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.junction_tree import TreeMoments, TreePlan
-from suffice.models.markov.law import LawFamily
+from suffice.models.markov.family import LogLinearFamily
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ SLACK = 1e-6
 ROUNDING = 1e-15
 
 
-def shown_to_exist(family: LawFamily, margins: Floats) -> bool:
+def shown_to_exist(family: LogLinearFamily, margins: Floats) -> bool:
     """Whether a few sweeps of proportional fitting find a law that proves it for the margins (n_cells,).
 
     family: all laws of the model. False means that nothing was shown.
@@ -62,7 +62,7 @@ def shown_to_exist(family: LawFamily, margins: Floats) -> bool:
     return False
 
 
-def proves_existence(family: LawFamily, weights: Floats, margins: Floats) -> bool:
+def proves_existence(family: LogLinearFamily, weights: Floats, margins: Floats) -> bool:
     """Whether the law at these weights proves that the maximum for the margins (n_cells,) exists."""
     gap, reach = _measure(family.tree_moments, family.potentials(weights), margins, spreads(family.plan))
     return bool((margins > 0.0).all()) and gap <= reach

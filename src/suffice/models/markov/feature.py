@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, state_key
 from suffice.errors import FileFormatError, OptionError, listing
-from suffice.models.markov.numbers import check_size, real_numbers
+from suffice.models.markov.number_checks import check_size, real_numbers
 from suffice.table import Table
 
 Floats = NDArray[np.float64]

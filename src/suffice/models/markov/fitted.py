@@ -19,17 +19,17 @@ from suffice.families.base import take_states
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.tables import coded_columns
 from suffice.models.em.rows import has_gaps, read_rows
+from suffice.models.markov.approximate.family import SampledFamily
 from suffice.models.markov.approximate.inference import GibbsInference
-from suffice.models.markov.approximate.law import SampledFamily
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.contingency import counts_by_scope, joint_counts, observed_margin
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature_rank import parameter_count
 from suffice.models.markov.feature_spread import centred, offsets
-from suffice.models.markov.inference import ExactInference, Inference
-from suffice.models.markov.law import LawFamily
+from suffice.models.markov.inference import ExactInference, NetworkInference
+from suffice.models.markov.ising import couplings_of, fields_of
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.numbers import real_numbers
-from suffice.models.markov.physics import couplings_of, fields_of
+from suffice.models.markov.number_checks import real_numbers
 from suffice.models.markov.structure import Term
 from suffice.solvers.scaling import inner
 from suffice.statistics import Summary
@@ -56,7 +56,7 @@ class MarkovFitted:
     often expected statistics were computed in all of them.
     """
 
-    family: LawFamily
+    family: LogLinearFamily
     finite: Floats
     limits: Floats
     sampling: GibbsSampling = field(default_factory=GibbsSampling)
@@ -114,7 +114,7 @@ class MarkovFitted:
         return self.rank if self.n_free is None else min(self.rank, self.n_free)
 
     @cached_property
-    def near(self) -> LawFamily:
+    def near(self) -> LogLinearFamily:
         """The same family and weights, features that lie far from 0 less a constant: what log p is made from."""
         model = centred(self.model)
         return self.family if model is self.model else self.family.over(model)
@@ -207,7 +207,7 @@ class MarkovFitted:
     # -- questions ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def inference(self) -> Inference:
+    def inference(self) -> NetworkInference:
         """What answers questions: the junction tree, loaded once, or Gibbs sampling."""
         if isinstance(self.family, SampledFamily):
             return GibbsInference(self.family, self.finite, self.sampling, self.seed)
@@ -355,7 +355,7 @@ class MarkovFitted:
         family = (
             SampledFamily(model, masks, refusal=refusal)
             if refusal
-            else LawFamily(model, masks, memory_limit=memory_limit)
+            else LogLinearFamily(model, masks, memory_limit=memory_limit)
         )
         scores = tuple(float(score) for score in plain.get("scores", ()))
         return cls(family, weights, limits, scores=scores, n_expectations=int(plain.get("expectations", 0)))

@@ -14,13 +14,13 @@ from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.evidence import check_possible, read_evidence
-from suffice.models.markov.law import LawFamily
+from suffice.models.markov.family import LogLinearFamily
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
 
 
-class Inference(Protocol):
+class NetworkInference(Protocol):
     """What answers the questions to a network, exactly or by samples."""
 
     domain: Domain
@@ -50,7 +50,7 @@ class Inference(Protocol):
 class ExactInference:
     """The junction tree of a law, loaded once and asked many times."""
 
-    def __init__(self, family: LawFamily, weights: Floats, log_partition: float) -> None:
+    def __init__(self, family: LogLinearFamily, weights: Floats, log_partition: float) -> None:
         """Load the tree with the potentials at these weights."""
         self.domain = family.model.domain
         self.tree = family.tree(weights)

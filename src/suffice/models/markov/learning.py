@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
 from suffice.fitting.control import Control, Outcome, State
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_spread import (
     feature_ends,
@@ -27,7 +28,6 @@ from suffice.models.markov.feature_spread import (
     standardised,
     variances,
 )
-from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers import gradient, scaling
 from suffice.solvers.closed_form import closed_form
@@ -50,7 +50,7 @@ PRODUCT_WEIGHTS = 500
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedWeights:
     """Weights (n_weights,), how they were found, and how the iteration ended (None for a closed form).
 
     handed_on: whether IPF crawled and another method went on.
@@ -63,7 +63,7 @@ class Learned:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class LogLinearProblem:
     """What is to be learned.
 
     margins: observed shares of all cells of the scopes (n_cells,), each scope summing to one; weight: number of rows;
@@ -71,7 +71,7 @@ class Problem:
     solver that was chosen; watched: whether IPF stops where its rate is too slow.
     """
 
-    family: LawFamily
+    family: LogLinearFamily
     margins: Floats
     weight: float
     penalty: Penalty | None
@@ -81,19 +81,16 @@ class Problem:
     method: str = ""
     watched: bool = False
 
-    def in_units(self, units: Floats) -> Problem:
+    def in_units(self, units: Floats) -> LogLinearProblem:
         """The same problem for the weights times the units, whose features lie near 0 and all vary by about one."""
         model = standardised(self.model, units, self.margins)
         if model is self.model:
             return self
-        control, told = self.control, self.control.callback
-        if told is not None:
-            control = replace(control, callback=lambda state: told(replace(state, parameters=state.parameters / units)))
         return replace(
             self,
             family=self.family.over(model),
             penalty=None if self.penalty is None else self.penalty.in_units(units),
-            control=control,
+            control=in_given_units(self.control, units),
             start=self.start * units,
             direction=self.direction * units,
         )
@@ -174,7 +171,7 @@ class Problem:
 # -- which method ----------------------------------------------------------------------------------------------------
 
 
-def choose(problem: Problem, solver: str) -> tuple[str, str]:
+def choose(problem: LogLinearProblem, solver: str) -> tuple[str, str]:
     """The method to use, and why."""
     if solver != "auto":
         _check(problem, solver)
@@ -188,14 +185,14 @@ def choose(problem: Problem, solver: str) -> tuple[str, str]:
     return _by_size(problem), f"{problem.model.n_weights} weights"
 
 
-def _by_size(problem: Problem) -> str:
+def _by_size(problem: LogLinearProblem) -> str:
     """The method that follows the slope of this many weights the fastest."""
     if problem.model.n_weights <= NEWTON_WEIGHTS:
         return "newton"
     return "newton-cg" if problem.model.n_weights <= PRODUCT_WEIGHTS else "lbfgs"
 
 
-def _check(problem: Problem, solver: str) -> None:
+def _check(problem: LogLinearProblem, solver: str) -> None:
     """Refuse a method that cannot do what is asked."""
     method, corners = method_named(solver), isinstance(problem.penalty, LaplacePenalty)
     if method.tables_only and not problem.model.is_tables:
@@ -210,29 +207,29 @@ def _check(problem: Problem, solver: str) -> None:
         raise OptionError("A Laplace prior goes with solver='owlqn', and no other does. Use solver='auto'.")
 
 
-def settle(problem: Problem, solver: str) -> tuple[str, str]:
+def settle(problem: LogLinearProblem, solver: str) -> tuple[str, str]:
     """The method to use, and what a report calls it."""
     chosen, why = choose(problem, solver)
     return chosen, method_named(chosen).title + (f" (chosen: {why})" if solver == "auto" else "")
 
 
-def improve(problem: Problem) -> tuple[Floats, Outcome | None]:
+def improve(problem: LogLinearProblem) -> tuple[Floats, Outcome | None]:
     """The weights that the method of the problem finds, in the units and from the start that it has."""
     with np.errstate(over="ignore", invalid="ignore"):  # A step too far has no value, and no solver takes it.
         return method_named(problem.method).solve(problem)
 
 
-def learn(problem: Problem, solver: str) -> Learned:
+def learn(problem: LogLinearProblem, solver: str) -> LearnedWeights:
     """Find the weights."""
     chosen, title = settle(problem, solver)
     if solver == "auto" and chosen == "ipf":
         return _watched_ipf(problem)
     units = feature_units(problem.model, problem.margins)
     weights, outcome = improve(replace(problem.in_units(units), method=chosen))
-    return Learned(weights / units, title, outcome if outcome is None else in_sums(outcome, problem.weight))
+    return LearnedWeights(weights / units, title, outcome if outcome is None else in_sums(outcome, problem.weight))
 
 
-def _watched_ipf(problem: Problem) -> Learned:
+def _watched_ipf(problem: LogLinearProblem) -> LearnedWeights:
     """IPF while its rate is good, else a method that follows the slope, from where IPF has come to.
 
     A checkpoint holds the sweeps alone; what follows them is the same again.
@@ -242,7 +239,7 @@ def _watched_ipf(problem: Problem) -> Learned:
     assert first is not None
     why, sweeps = choose(problem, "auto")[1], first.state.iteration
     if first.stop_reason != "slow":
-        return Learned(weights, f"{method_named('ipf').title} (chosen: {why})", in_sums(first, problem.weight))
+        return LearnedWeights(weights, f"{method_named('ipf').title} (chosen: {why})", in_sums(first, problem.weight))
     control, told = problem.control, problem.control.callback
 
     def enough(state: State) -> bool:
@@ -262,7 +259,15 @@ def _watched_ipf(problem: Problem) -> Learned:
     outcome = replace(second, state=state, history=(*first.history, *second.history[1:]))
     titles = f"{method_named('ipf').title}, then {method_named(method).title}"
     title = f"{titles} (chosen: {why}; after {sweeps} sweeps their rate was too slow)"
-    return Learned(weights, title, in_sums(outcome, problem.weight), handed_on=True)
+    return LearnedWeights(weights, title, in_sums(outcome, problem.weight), handed_on=True)
+
+
+def in_given_units(control: Control, units: Floats) -> Control:
+    """The control of a solver whose weights are those times the units: callbacks see weights as they were given."""
+    callback = control.callback
+    if callback is None:
+        return control
+    return replace(control, callback=lambda state: callback(replace(state, parameters=state.parameters / units)))
 
 
 def in_sums(outcome: Outcome, weight: float) -> Outcome:
@@ -274,14 +279,14 @@ def in_sums(outcome: Outcome, weight: float) -> Outcome:
 # -- methods ---------------------------------------------------------------------------------------------------------
 
 
-def _closed_form(problem: Problem) -> tuple[Floats, None]:
+def _closed_form(problem: LogLinearProblem) -> tuple[Floats, None]:
     model = problem.model
     tables = [model.part(problem.margins, place) for place in range(len(model.scopes))]
     found = closed_form(model.scopes, tables, model.decomposition)
     return table_weights(model, np.concatenate([np.zeros(0), *(table.ravel() for table in found)])), None
 
 
-def _ipf(problem: Problem) -> tuple[Floats, Outcome]:
+def _ipf(problem: LogLinearProblem) -> tuple[Floats, Outcome]:
     """Where the face takes more than zero margins, the start is moved so far towards it that the rest does not count.
 
     The updates keep the ratios on the face, so what was added is taken off again at the end.
@@ -289,13 +294,13 @@ def _ipf(problem: Problem) -> tuple[Floats, Outcome]:
     model, family = problem.model, problem.family
     push = np.zeros(model.n_cells)
     if family.extra_scopes:
-        family, push = LawFamily(model), TOWARDS_FACE * model.log_potentials(problem.direction)
+        family, push = LogLinearFamily(model), TOWARDS_FACE * model.log_potentials(problem.direction)
     tree = family.scaling(problem.margins, problem.family.potentials(problem.start)[: model.n_cells] + push)
     outcome = scaling.ipf(tree, problem.control, watch=problem.watched)
     return table_weights(model, outcome.state.memory["log_potentials"] - push), outcome
 
 
-def _gis(problem: Problem, blocks: Sequence[NDArray[np.intp]] | None = None) -> tuple[Floats, Outcome]:
+def _gis(problem: LogLinearProblem, blocks: Sequence[NDArray[np.intp]] | None = None) -> tuple[Floats, Outcome]:
     """The largest sum of the features is that of the most probable state under their sum.
 
     Where that is 0 all of them are constant on the face: their means agree already, and any total leaves them alone.
@@ -321,12 +326,12 @@ def _gis(problem: Problem, blocks: Sequence[NDArray[np.intp]] | None = None) -> 
     return outcome.state.parameters, outcome
 
 
-def _gis_cyclic(problem: Problem) -> tuple[Floats, Outcome]:
+def _gis_cyclic(problem: LogLinearProblem) -> tuple[Floats, Outcome]:
     places = problem.model.weight_slices
     return _gis(problem, [np.arange(place.start, place.stop) for place in places])
 
 
-def _ascent_potentials(problem: Problem) -> tuple[Floats, Outcome]:
+def _ascent_potentials(problem: LogLinearProblem) -> tuple[Floats, Outcome]:
     """On the potentials themselves: psi += step (observed - expected) / psi. A step to a psi below 0 is cut short."""
 
     def objective(potentials: Floats) -> tuple[float, Floats]:
@@ -351,7 +356,7 @@ class LogLinearSolver:
     """
 
     title: str
-    solve: Callable[[Problem], tuple[Floats, Outcome | None]]
+    solve: Callable[[LogLinearProblem], tuple[Floats, Outcome | None]]
     tables_only: bool = False
     takes_prior: bool = False
     corners: bool = False
@@ -382,7 +387,7 @@ def method_named(name: str) -> LogLinearSolver:
         return OWN_SOLVERS[name]
     solver = named(name)
 
-    def solve(problem: Problem) -> tuple[Floats, Outcome]:
+    def solve(problem: LogLinearProblem) -> tuple[Floats, Outcome]:
         outcome = solver.solve(problem.objective)
         return outcome.state.parameters, outcome
 
@@ -432,7 +437,7 @@ def _scaling_form(model: LogLinear) -> tuple[Floats, Floats]:
     return np.minimum(least, 0.0), model.units
 
 
-def largest_sum(family: LawFamily, part: NDArray[np.intp], units: Floats | None = None) -> float:
+def largest_sum(family: LogLinearFamily, part: NDArray[np.intp], units: Floats | None = None) -> float:
     """The largest sum of some features in any joint state, times units (n_weights,), from the max-product pass."""
     chosen = np.zeros(family.model.n_weights)
     chosen[part] = 1.0 if units is None else units[part]

@@ -33,7 +33,7 @@ ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-class Block:
+class FeatureBlock:
     """What one term adds to one scope: the log-potential of cell `cells[i]` gains `values[i] * weights[columns[i]]`."""
 
     scope: int
@@ -113,7 +113,7 @@ class LogLinear:
     # -- the linear map ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def blocks(self) -> list[list[Block]]:
+    def blocks(self) -> list[list[FeatureBlock]]:
         """For each term what it adds to the scopes."""
         centres = self.centres or ((),) * len(self.terms)
         return [
@@ -123,13 +123,13 @@ class LogLinear:
             for term, place, centre in zip(self.terms, self.weight_slices, centres, strict=True)
         ]
 
-    def _table_block(self, clique: Names, place: slice) -> Block:
+    def _table_block(self, clique: Names, place: slice) -> FeatureBlock:
         weights = np.arange(place.start, place.stop).reshape(self.domain.shape(clique))
         scope = self._places[frozenset(clique)]
         columns = np.transpose(weights, [clique.index(name) for name in self.scopes[scope]]).ravel()
-        return Block(scope, np.arange(len(columns)), columns, np.ones(len(columns)))
+        return FeatureBlock(scope, np.arange(len(columns)), columns, np.ones(len(columns)))
 
-    def _feature_blocks(self, feature: Feature, column: int, centres: Sequence[float]) -> list[Block]:
+    def _feature_blocks(self, feature: Feature, column: int, centres: Sequence[float]) -> list[FeatureBlock]:
         found = []
         off = centres or (0.0,) * len(feature.placements)
         for names, table, centre in zip(feature.placements, feature.tables(self.domain), off, strict=True):
@@ -139,7 +139,7 @@ class LogLinear:
                 values = values - centre
                 values[np.abs(values) <= ROUNDING * abs(centre)] = 0.0
             used = np.flatnonzero(values)
-            found.append(Block(scope, used, np.full(len(used), column), values[used] / self.units[column]))
+            found.append(FeatureBlock(scope, used, np.full(len(used), column), values[used] / self.units[column]))
         return found
 
     @cached_property

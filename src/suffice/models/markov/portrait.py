@@ -130,7 +130,7 @@ def _likelihood(network: MarkovNetwork) -> Likelihood | None:
 
 def _estimates(network: MarkovNetwork, level: float = 0.95, node: Hashable = None) -> Estimates:
     """Means of the features, which are identified where weights are not."""
-    if network.get_params(deep=False)["prior"] is None:
+    if network._learned_by().options["prior"] is None:
         return Estimates()
     intervals = tuple(_of_features(network, level))
     if not intervals:
@@ -156,7 +156,7 @@ def _of_features(network: MarkovNetwork, level: float) -> Iterator[Interval]:
     covariance = None if matched is None else or_none(lambda: network.information_)
     if matched is None or covariance is None or matched.errors is not None:
         return
-    precision = _precision(network.get_params(deep=False)["prior"], len(covariance))
+    precision = _precision(network._learned_by().options["prior"], len(covariance))
     spread = covariance @ np.linalg.pinv(network.report_.weight * covariance + precision, hermitian=True) @ covariance
     reach = normal_reach(level) * np.sqrt(np.maximum(np.diagonal(spread), 0.0))
     for name, seen, told, far in zip(matched.names, matched.observed, matched.expected, reach, strict=True):

@@ -11,7 +11,8 @@ from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
-from suffice.models.markov.numbers import SMALLEST, check_size
+from suffice.models.markov.number_checks import SMALLEST, check_size
+from suffice.solvers.gradient import pseudo_gradient
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 
 Floats = NDArray[np.float64]
@@ -35,6 +36,18 @@ def read_penalty(prior: Any, k: int) -> Penalty | None:
         f"The prior is {prior!r}; weights take Normal(mean, variance), MultivariateNormal(mean, covariance) or "
         "Laplace(scale). For pseudo-counts add them to the table of counts."
     )
+
+
+def penalised_slope(penalty: Penalty | None, weights: Floats, slope: Floats, weight: float) -> Floats:
+    """The slope (k,) of the objective a row: that of the log-likelihood with its prior, for so many rows.
+
+    Under a Laplace prior, which has a corner, that of least size.
+    """
+    if isinstance(penalty, GaussianPenalty):
+        return np.asarray(slope - penalty.slope(weights) / weight)
+    if isinstance(penalty, LaplacePenalty):
+        return pseudo_gradient(weights - penalty.mean, slope, penalty.rate / weight)
+    return slope
 
 
 def _vector(value: Any, size: int, what: str) -> Floats:

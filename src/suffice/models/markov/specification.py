@@ -17,16 +17,16 @@ from suffice.engines.plans import plan_once
 from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
 from suffice.fitting.summaries import SummaryData
 from suffice.models.em.hidden import hidden_variables
-from suffice.models.markov.approximate.law import SampledFamily
+from suffice.models.markov.approximate.family import SampledFamily
 from suffice.models.markov.approximate.options import APPROXIMATE, GibbsSampling, read_sampling
-from suffice.models.markov.approximate.rows import Rows
+from suffice.models.markov.approximate.rows import CodedRows
+from suffice.models.markov.family import LogLinearFamily, Masks, limit_masks
 from suffice.models.markov.feature import Feature
 from suffice.models.markov.feature_rank import untold_notes
 from suffice.models.markov.feature_spread import constant_features
 from suffice.models.markov.fitted import MarkovFitted
-from suffice.models.markov.law import LawFamily, Masks, limit_masks
 from suffice.models.markov.log_linear import LogLinear
-from suffice.models.markov.numbers import check_size, real_numbers
+from suffice.models.markov.number_checks import check_size, real_numbers
 from suffice.models.markov.options import check_options
 from suffice.models.markov.priors import read_penalty
 from suffice.models.markov.structure import Term, read_terms, term_edges, term_variables
@@ -50,7 +50,7 @@ class MarkovData(SummaryData):
     """
 
     conflicts: tuple[str, ...] = ()
-    sample: Rows | None = None
+    sample: CodedRows | None = None
     entropy: float | None = None
 
 
@@ -136,6 +136,18 @@ class Specification:
         """How chains run."""
         return read_sampling(self.options["sampling"])
 
+    def solving_stream(self) -> np.random.Generator:
+        """The random numbers of a solver's chains."""
+        return np.random.default_rng(self.options["random_state"])
+
+    def judging_stream(self) -> np.random.Generator:
+        """Those of a judge's: the same at each call where the option is a seed, and never those of the solver."""
+        stream = self.solving_stream()
+        try:
+            return stream.spawn(1)[0]
+        except TypeError:  # A generator that was not made from a seed sequence.
+            return np.random.default_rng(int(stream.integers(0, 2**62)))
+
     def check_hidden(self) -> None:
         """Reject `hidden=` names that are not in the model."""
         given = self.options["hidden"]
@@ -159,14 +171,14 @@ class Specification:
                 "'pseudolikelihood'."
             ) from None
 
-    def family(self, model: LogLinear, masks: Masks = ()) -> LawFamily:
+    def family(self, model: LogLinear, masks: Masks = ()) -> LogLinearFamily:
         """The distributions of a model: by a junction tree; by chains where it is large and the solver approximate."""
         limit = self.options["memory_limit"]
         if not self.by_sampling:
-            return LawFamily(model, masks, memory_limit=limit)
+            return LogLinearFamily(model, masks, memory_limit=limit)
         try:
             plan = plan_once(model.cards, model.scopes, EXACT_BYTES if limit is None else min(limit, EXACT_BYTES))
-            return LawFamily(model, masks, plan=plan, memory_limit=limit)
+            return LogLinearFamily(model, masks, plan=plan, memory_limit=limit)
         except SizeError as error:
             return SampledFamily(model, masks, refusal=str(error).partition(" Use a structure")[0])
 
@@ -189,7 +201,9 @@ class Specification:
         """What the prior takes off the objective; None without a prior."""
         return read_penalty(self.options["prior"], model.n_weights)
 
-    def fitted(self, family: LawFamily, weights: Floats, limits: Floats | None = None, **runs: Any) -> MarkovFitted:
+    def fitted(
+        self, family: LogLinearFamily, weights: Floats, limits: Floats | None = None, **runs: Any
+    ) -> MarkovFitted:
         """A fitted value; limits: where weights run to infinity."""
         nowhere = np.zeros(len(weights)) if limits is None else limits
         return MarkovFitted(family, weights, nowhere, **self.how(family.model, weights), **runs)

@@ -306,10 +306,10 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         if not has_gaps(held.statistics):
             return SamplingProblem(self.spec, held) if self.spec.by_sampling else ExactProblem(self.spec, held)
         # EM loads where values are missing.
-        from suffice.models.markov.hidden.held import HeldProblem
-        from suffice.models.markov.hidden.problem import EMProblem
+        from suffice.models.markov.hidden.clamped import ClampedProblem
+        from suffice.models.markov.hidden.problem import MarkovEMProblem
 
-        return HeldProblem(self.spec, held) if self.spec.by_sampling else EMProblem(self.spec, held)
+        return ClampedProblem(self.spec, held) if self.spec.by_sampling else MarkovEMProblem(self.spec, held)
 
 
 def _markov_data(data: SummaryData) -> MarkovData:

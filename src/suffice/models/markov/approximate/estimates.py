@@ -84,7 +84,7 @@ def estimate_score(fitted: MarkovFitted, summary: Summary, steps: int | None, ra
     if summary.weight <= 0:
         raise EstimateError("The score of no rows is undefined: the data have no weight.")
     if has_gaps(summary):
-        from suffice.models.markov.hidden.held import row_masses
+        from suffice.models.markov.hidden.clamped import row_masses
 
         log_z: Any = estimate_log_partition(fitted, steps=steps, random_state=random_state)
         rows, family = read_rows(summary, summary.domain), fitted.family

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.engines.chain_means import ChainMeans
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
-from suffice.fitting.report import Report
-from suffice.models.markov.approximate.law import SampledFamily
-from suffice.models.markov.approximate.measure import Measured, measure, unmeasured
+from suffice.fitting.report import MatchedStatistics, Report
+from suffice.models.markov.approximate.family import SampledFamily
+from suffice.models.markov.approximate.learning import learn
+from suffice.models.markov.approximate.measure import (
+    ENGINES,
+    SampledMeasurement,
+    SampledSlope,
+    exact_slope,
+    fresh_chains,
+    log_likelihood,
+    measure_own,
+    measure_slope,
+    measured,
+    unmeasured,
+    verdict,
+)
 from suffice.models.markov.approximate.options import read_batch
-from suffice.models.markov.approximate.own_slope import Own, measure_own
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import rows_of_summary
 from suffice.models.markov.approximate.solvers import tolerance_of
-from suffice.models.markov.approximate.verdict import learn_and_measure, verdict
 from suffice.models.markov.contingency import counts_by_scope
 from suffice.models.markov.errors import standard_errors
+from suffice.models.markov.family import LogLinearFamily
+from suffice.models.markov.feature_spread import offsets
 from suffice.models.markov.fitted import MarkovFitted
-from suffice.models.markov.law import LawFamily
+from suffice.models.markov.learning import in_given_units
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.matched import matched_means
 from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
@@ -34,15 +48,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SamplingProblem:
-    """Counts of all scopes, and rows where a solver needs them, meet weights.
-
-    Fresh chains measure the weights, which tells a solver whether to go on and the judge what it has come to: `known`
-    holds the last measurement with its weights, so that it is not made twice.
-    """
+    """Counts of all scopes, and rows where a solver needs them, meet weights."""
 
     spec: Specification
     data: MarkovData
-    known: list[tuple[Floats, Measured]] = field(default_factory=list)
 
     @cached_property
     def model(self) -> LogLinear:
@@ -50,12 +59,12 @@ class SamplingProblem:
         return LogLinear(self.spec.whole_domain(self.data.statistics), self.spec.terms)
 
     @cached_property
-    def family(self) -> LawFamily:
+    def family(self) -> LogLinearFamily:
         """By a junction tree where a small one does, else by chains."""
         return self.spec.family(self.model)
 
     @property
-    def exact(self) -> LawFamily | None:
+    def exact(self) -> LogLinearFamily | None:
         """The distributions by a junction tree, where one fits."""
         return None if isinstance(self.family, SampledFamily) else self.family
 
@@ -65,35 +74,31 @@ class SamplingProblem:
         return str(self.spec.options["solver"])
 
     @cached_property
-    def seed(self) -> np.random.Generator:
-        """One stream of random numbers for solver and judge."""
-        return np.random.default_rng(self.spec.options["random_state"])
-
-    @cached_property
     def margins(self) -> Floats:
         """Observed shares of all scopes (n_cells,)."""
         return counts_by_scope(self.data.statistics, self.model) / self.data.weight
 
-    def sampled(self, control: Control) -> SampledProblem:
-        """What approximate solvers see."""
+    @cached_property
+    def sampled(self) -> SampledProblem:
+        """What approximate solvers see, in units of the features, with the random numbers of the solver."""
         spec, options, summary = self.spec, self.spec.options, self.data.statistics
         rows = rows_of_summary(summary, spec.nodes) if self.data.sample is None else self.data.sample
         start, penalty = spec.start(self.model), spec.penalty(self.model)
         return SampledProblem(
-            self.model, self.margins, summary.weight, penalty, control, start, spec.sampling, self.seed,
-            rows, read_batch(options["batch_size"]), options["step_size"],
-        )  # fmt: skip
+            self.model, self.margins, summary.weight, penalty, Control(), start, spec.sampling,
+            spec.solving_stream(), rows, read_batch(options["batch_size"]), options["step_size"],
+        ).in_units()  # fmt: skip
 
     def solve(self, control: Control) -> Found[MarkovFitted]:
         """Learn, and go on where fresh chains find the fit short of its tolerance."""
-        problem = self.sampled(control)
-        ended, measured = learn_and_measure(problem, self.solver, self.exact)
-        self.known[:] = [(ended.weights, measured)]
+        units = self.sampled.units
+        problem = replace(self.sampled, control=in_given_units(control, units))
+        ended = learn(problem, self.solver, self.exact)
         colours = len(problem.sampler.layout.colours)
         kind = "maximum likelihood" if problem.penalty is None else "MAP"
         untold = self.spec.model_notes(self.model, problem.penalty)
         return Found(
-            self.spec.fitted(self.family, ended.weights),
+            self.spec.fitted(self.family, ended.weights / units),
             ended.title,
             {"sml": kind}.get(self.solver, f"approximate {kind}"),
             ended.outcome,
@@ -103,50 +108,58 @@ class SamplingProblem:
         )
 
     def judge(self, fitted: MarkovFitted) -> Judgement:
-        """The gap by fresh chains, the likelihood with its error, and the slope of what the solver climbs."""
-        tolerance = self.spec.options["tolerance"]
-        problem = self.sampled(Control(tolerance=TOLERANCE if tolerance is None else tolerance))
-        measured, own = self._measured(problem, fitted), None
-        if self.solver != "sml":
-            try:
-                own = measure_own(problem, fitted.finite, self.solver, tolerance_of(problem))
-            except KeyboardInterrupt:  # The fit is done and is not thrown away.
-                own = Own(None, "its measurement was interrupted")
+        """The gap by chains of its own, the likelihood with its error, and the slope of what the solver climbs."""
+        problem = self._judged()
+        weights, tolerance = fitted.finite * problem.units, tolerance_of(problem)
+        engine = ENGINES[self.solver].format(chains=problem.sampling.chains)
+        slope, objective, doubt, own = None, None, None, self.solver != "sml"
+        try:
+            slope, measurement = self._measured(problem, weights, tolerance, engine)
+            objective, doubt = measure_own(problem, weights, self.solver, tolerance) if own else (None, None)
+        except KeyboardInterrupt:  # The fit is done and is not thrown away.
+            measurement, doubt = unmeasured(problem, engine), "its measurement was interrupted" if own else None
+        if objective is None:
+            penalty = self.spec.penalty(self.model)
+            objective = measurement.log_likelihood - (0.0 if penalty is None else penalty.value(fitted.finite))
         return Judgement(
-            measured.log_likelihood,
-            measured.objective if own is None or own.objective is None else own.objective,
-            measured.certificate(),
+            measurement.log_likelihood,
+            objective,
+            measurement.certificate,
             gap=0.0,  # Of a fit by chains the verdict says whether it is done.
-            matched=self._matched(fitted, measured),
+            matched=partial(self.matched, fitted, None if slope is None else slope.means),
             empirical_entropy=self.data.entropy,
-            verdict=verdict(measured, own),
+            **verdict(measurement, doubt),
         )
 
-    def _measured(self, problem: SampledProblem, fitted: MarkovFitted) -> Measured:
-        if self.known and np.array_equal(self.known[0][0], fitted.finite):
-            return self.known[0][1]
-        try:
-            return measure(problem, fitted.finite, self.solver, self.exact, tolerance_of(problem))
-        except KeyboardInterrupt:  # The fit is done and is not thrown away.
-            return unmeasured(problem, self.solver)
+    def _judged(self) -> SampledProblem:
+        """What a judge sees: random numbers of its own, and the tolerance."""
+        tolerance = self.spec.options["tolerance"]
+        control = Control(tolerance=TOLERANCE if tolerance is None else tolerance)
+        return replace(self.sampled, control=control, seed=self.spec.judging_stream())
 
-    def _matched(self, fitted: MarkovFitted, measured: Measured | None) -> Any:
-        """Makes the matched statistics from what the chains measured, or exactly; None where neither is at hand.
+    def _measured(
+        self, problem: SampledProblem, weights: Floats, tolerance: float, engine: str
+    ) -> tuple[SampledSlope, SampledMeasurement]:
+        log_z, exact = (None, None) if self.exact is None else exact_slope(problem, weights, self.exact)
+        slope = measure_slope(problem, weights, problem.sampling.lengths, exact)
+        return slope, measured(slope, log_likelihood(problem, weights, log_z), tolerance, engine)
 
-        It holds no rows.
+    def matched(self, fitted: MarkovFitted, means: ChainMeans | None) -> MatchedStatistics:
+        """Observed and expected means of the features, the latter with errors; means: those of the judge's chains.
+
+        Where these are gone, as after a pickle, the same chains are drawn again.
         """
-        expected, errors = (None, None) if measured is None else (measured.expected, measured.errors)
-        if expected is None:
-            if fitted.is_sampled:
-                return None
-            expected = fitted.family.moments(fitted.finite)[1]
-        observed, penalty = self.model.expected(self.margins), self.spec.penalty(self.model)
-        rows = self.data.weight
-        return partial(matched_means, fitted.weight_names, observed, expected, penalty, fitted.finite, rows, errors)
+        problem = self._judged()
+        units, rows, observed = problem.units, self.data.weight, self.model.expected(self.margins)
+        if means is None:
+            means = fresh_chains(problem, fitted.finite * units, problem.sampling.lengths)
+        expected, errors = means.mean * units + offsets(problem.model), means.error * units
+        penalty = self.spec.penalty(self.model)
+        return matched_means(fitted.weight_names, observed, expected, penalty, fitted.finite, rows, errors)
 
     def again(self, fitted: MarkovFitted, report: Report) -> Judgement:
-        """What a file says about its fit: fresh chains are not run anew."""
-        matched = self._matched(fitted, None)
+        """What a file says about its fit: fresh chains are run anew only where someone asks for what they matched."""
+        matched = partial(self.matched, fitted, None)
         return Judgement(report.log_likelihood, report.objective, report.certificate, matched=matched)
 
     def standard_errors(self, fitted: MarkovFitted, judged: Judgement) -> Floats:

@@ -18,7 +18,7 @@ from suffice.fitting.report import distrust
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.sampled_answers import SampledTable, certain_cells, possible_states
 from suffice.models.evidence import read_evidence
-from suffice.models.markov.approximate.law import INSTEAD, SampledFamily
+from suffice.models.markov.approximate.family import INSTEAD, SampledFamily
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.rows import model_sampler, model_scopes
 from suffice.table import Table

@@ -1,9 +1,13 @@
-"""How near an approximate fit is: its moment gap measured by fresh chains, and its likelihood with an error."""
+"""How near an approximate fit is: its moment gap measured by fresh chains, and its likelihood with an error.
+
+The chains of a judge know nothing of the fit: they begin anew, with random numbers of their own.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,24 +15,30 @@ from numpy.typing import NDArray
 from suffice.engines.annealing import log_partition
 from suffice.engines.chain_means import ChainMeans
 from suffice.engines.gibbs import Chains
-from suffice.engines.tempering import fresh_means
-from suffice.fitting.report import Certificate, MonteCarlo
-from suffice.models.markov.approximate.options import GibbsSampling
+from suffice.engines.tempering import Lengths, fresh_means
+from suffice.errors import SamplingWarning, warn
+from suffice.fitting.report import DENIED as DENIED_BY_CERTIFICATE
+from suffice.fitting.report import Certificate, MonteCarlo, allowed, in_standard_errors
 from suffice.models.markov.approximate.problem import SampledProblem
-from suffice.models.markov.feature import Feature
-from suffice.models.markov.feature_spread import offsets
-from suffice.models.markov.law import LawFamily
-from suffice.models.markov.log_linear import LogLinear
-from suffice.solvers.gradient import pseudo_gradient
-from suffice.solvers.penalties import LaplacePenalty
+from suffice.models.markov.approximate.solvers import bethe, cd_gradient, pseudo_objective
+from suffice.models.markov.certificate import gap_fields
+from suffice.models.markov.existence import own_limits
+from suffice.models.markov.family import LogLinearFamily
+from suffice.models.markov.priors import penalised_slope
+from suffice.solvers.penalties import GaussianPenalty
 from suffice.solvers.scaling import inner
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 #: Standard errors by which a slope may exceed the tolerance.
 SIGNIFICANT = 3.0
-#: A mean this near to the end of a feature, relative to its range, lies at its end.
-EDGE = 1e-12
+#: Slopes of contrastive divergence whose mean is taken.
+DRAWS = 200
+#: Why a fit has not converged whose own chains say that it has.
+DENIED = "denied by fresh chains"
+#: Why a fit has not converged whose weights run to infinity.
+NO_MAXIMUM = "no maximum"
 
 #: What the moment gap is, of solvers that maximise something else.
 OTHERWISE = "the moment gap is the likelihood's, by {chains:,} Gibbs chains"
@@ -40,141 +50,109 @@ ENGINES = {
 }
 
 
-@dataclass(frozen=True)
-class Measured:
-    """An approximate fit at its weights, by chains that know nothing of it.
+# -- the slope by fresh chains -----------------------------------------------------------------------------------------
 
-    `gap` is the largest slope, in what `scale` says; `log_likelihood` and `objective` are sums over rows. `exists` and
-    `directions` say whether the maximum does, as far as single weights tell.
+
+@dataclass(frozen=True, eq=False)
+class SampledSlope:
+    """The slope of the objective (n_weights,) a row by fresh chains, features in the units of the problem.
+
+    `error` (n_weights,) are its Monte Carlo standard errors, `means` what the chains say about the features under the
+    distribution, and `exact` the slope by a junction tree, where one fits.
     """
 
-    gap: float
-    scale: str
-    engine: str
-    log_likelihood: float
-    objective: float
-    monte_carlo: MonteCarlo | None = None
-    exists: bool | None = None
-    directions: tuple[str, ...] = ()
-    #: Means of the features (n_weights,) under the fit by the chains, and their standard errors.
-    expected: Floats | None = None
-    errors: Floats | None = None
-    #: What is against the fit, by these chains; empty where nothing is.
-    doubt: str = ""
-    #: What is against the estimate of the likelihood; empty where nothing is.
-    likelihood_doubt: str = ""
+    problem: SampledProblem
+    slope: Floats
+    error: Floats
+    means: ChainMeans
+    exact: Floats | None = None
 
-    def certificate(self) -> Certificate:
-        """The certificate, for a judge."""
-        return Certificate(
-            self.gap,
-            exact=False,
-            exists=self.exists,
-            directions=self.directions,
-            scale=self.scale,
-            engine=self.engine,
-            monte_carlo=self.monte_carlo,
+    @property
+    def variance(self) -> Floats:
+        """Variance of each feature (n_weights,) in one row, by the chains; by the rows where these tell too little."""
+        drawn = self.means.error**2 * self.means.effective_sample_size
+        return np.where(np.isfinite(drawn), drawn, self.problem.spread**2)
+
+    def monte_carlo(self) -> MonteCarlo:
+        """What the chains say about the gap, in standard errors of each statistic.
+
+        Features whose weights run to infinity say nothing about mixing: they vary less and less.
+        """
+        sampling, weight, penalty = self.problem.sampling, self.problem.weight, self.problem.penalty
+        size, r_hat = self.means.mixing(self.problem.bounded)
+        variance = weight * self.variance
+        if isinstance(penalty, GaussianPenalty):
+            variance = variance + penalty.diagonal()
+        return MonteCarlo(
+            sampling.chains,
+            sampling.draws,
+            in_standard_errors(weight * self.error, variance),
+            min(size, float(sampling.chains * sampling.draws)),
+            r_hat,
+            None if self.exact is None else in_standard_errors(weight * self.exact, variance),
+            levels=self.means.levels,
         )
 
+    def doubt(self, tolerance: float) -> str:
+        """Why a fit that its own chains call done is not; empty where nothing is against it.
 
-def measure(
+        By exact inference there is no doubt about the chains.
+        """
+        unmixed = self.monte_carlo().distrust if self.exact is None else ""
+        slope = self.slope if self.exact is None else self.exact
+        return unmixed or slope_doubt(self.problem, slope, self.error, tolerance)
+
+
+def measure_slope(
     problem: SampledProblem,
     weights: Floats,
-    solver: str,
-    exact: LawFamily | None,
-    tolerance: float = math.inf,
-) -> Measured:
-    """Measure at the weights that are returned; exact: the same laws by a junction tree, where one fits.
+    lengths: Lengths,
+    exact: Floats | None = None,
+    observed: tuple[Floats, Floats] | None = None,
+) -> SampledSlope:
+    """The slope at these weights, by chains that know nothing of them.
 
-    tolerance: the gap, in standard deviations of a feature, at which the solver was done.
+    Args:
+        problem: In units of its features, as the weights (n_weights,) are.
+        weights: Where to measure.
+        lengths: How long chains run.
+        exact: The slope by a junction tree, where one fits.
+        observed: Means of the features over the rows and their errors, where chains have to tell them.
     """
-    # Features less their centres: an offset of a feature would make the likelihood a difference of large numbers.
-    inside, units = problem.in_units()
-    at, running = weights * units, np.concatenate(_running(inside))
-    slope, means = _fresh_slope(inside, at, running)
-    exact_slope, error, unsure = None, None, ""
-    if exact is not None:
-        log_z, marginals = exact.over(inside.model).margins(at)
-        exact_slope = _slope(inside, at, inside.model.expected(marginals))
-    else:
-        logs = inside.model.log_potentials(at)
-        found = log_partition(inside.sampler, logs, chains=problem.sampling.chains, random_state=problem.seed)
-        log_z, error, unsure = found.value, problem.weight * found.standard_error, found.distrust
-    likelihood = problem.weight * (inner(at, inside.observed) - log_z)
-    penalised = likelihood - (0.0 if problem.penalty is None else problem.penalty.value(weights))
-    exists, directions = _existence(inside)
-    scale = (
-        "largest slope of the objective, a row"
-        if problem.penalty is not None
-        else ("largest difference of an observed and an expected mean of a feature")
-    )
-    carlo = replace(
-        drawn(problem.sampling, means, means.error, running),
-        exact_gap=None if exact_slope is None else float(np.abs(exact_slope).max(initial=0.0)),
-        log_likelihood_error=error,
-    )
-    # By exact inference there is no doubt about the chains.
-    judged = slope if exact_slope is None else exact_slope
-    against = (carlo.distrust if exact_slope is None else "") or doubt(inside, judged, means.error, tolerance, running)
-    return Measured(
-        float(np.abs(slope).max(initial=0.0)),
-        scale + ("" if (units == 1.0).all() else ", in units of its spread"),
-        ENGINES[solver].format(chains=problem.sampling.chains),
-        likelihood,
-        penalised,
-        carlo,
-        exists,
-        directions,
-        expected=means.mean * units + offsets(inside.model),
-        errors=means.error * units,
-        doubt=against,
-        likelihood_doubt=unsure,
-    )
+    means = fresh_chains(problem, weights, lengths)
+    seen, error = (problem.observed, 0.0) if observed is None else observed
+    slope = penalised_slope(problem.penalty, weights, seen - means.mean, problem.weight)
+    return SampledSlope(problem, slope, np.hypot(means.error, error), means, exact)
 
 
-def unmeasured(problem: SampledProblem, solver: str) -> Measured:
-    """What is left to say where somebody has stopped the measuring: the fit itself is done."""
-    exists, directions = _existence(problem.in_units()[0])
-    engine = ENGINES[solver].format(chains=problem.sampling.chains)
-    return Measured(
-        math.inf,
-        "not measured: interrupted",
-        engine,
-        -math.inf,
-        -math.inf,
-        exists=exists,
-        directions=directions,
-        doubt="its measurement was interrupted",
-    )
+def fresh_chains(problem: SampledProblem, weights: Floats, lengths: Lengths) -> ChainMeans:
+    """Means of all features (n_weights,) under the distribution of these weights, by chains that begin anew."""
+    sampler = problem.sampler
+    problem.load(weights)
+
+    def start() -> Chains:
+        return sampler.start(problem.sampling.chains, problem.seed)
+
+    def add(states: NDArray[np.uint8], out: Floats) -> None:
+        sampler.add_features(problem.matrix, states, out)
+
+    functions, logs = (add, problem.model.n_weights), problem.model.log_potentials(weights)
+    return fresh_means(sampler, logs, start, functions, lengths, problem.seed, problem.bounded)[0]
 
 
-def drawn(
-    sampling: GibbsSampling, means: ChainMeans, error: Floats, running: NDArray[np.intp] | None = None
-) -> MonteCarlo:
-    """What chains say about a gap with these standard errors (k,); features at the places `running` say nothing.
-
-    Their weights run to infinity, and they vary less and less.
-    """
-    judged = np.ones(len(means.mean), bool)
-    if running is not None:
-        judged[running] = False
-    size, r_hat = means.mixing(judged)
-    most = float(sampling.chains * sampling.draws)
-    largest = float(error.max(initial=0.0))
-    return MonteCarlo(sampling.chains, sampling.draws, largest, min(size, most), r_hat, levels=means.levels)
+def exact_slope(problem: SampledProblem, weights: Floats, family: LogLinearFamily) -> tuple[float, Floats]:
+    """Log Z and the slope (n_weights,) by a junction tree; family: the distributions of the model as it was given."""
+    log_z, expected = family.over(problem.model).moments(weights)
+    return log_z, penalised_slope(problem.penalty, weights, problem.observed - expected, problem.weight)
 
 
-def doubt(
-    problem: SampledProblem, slope: Floats, error: Floats, tolerance: float, running: NDArray[np.intp] | None = None
-) -> str:
-    """Why a fit that its own chains call done is not, by the slope that fresh ones find; empty where it is done.
+def slope_doubt(problem: SampledProblem, slope: Floats, error: Floats, tolerance: float) -> str:
+    """Why a slope with this standard error is not that of a fit that is done; empty where it is.
 
-    A slope may be as large as the tolerance and three standard errors. Weights that run to infinity, at the places
-    `running`, are never done.
+    It may be as large as the tolerance and three standard errors. Weights that run to infinity are never done.
     """
     beyond = np.abs(slope) - tolerance * problem.spread - SIGNIFICANT * error
-    if running is not None:
-        beyond[running] = -np.inf
+    beyond[~problem.bounded] = -np.inf
     worst = int(np.argmax(beyond)) if len(beyond) else 0
     if not len(beyond) or beyond[worst] <= 0.0:
         return ""
@@ -185,74 +163,123 @@ def doubt(
     )
 
 
-def fresh_chains(problem: SampledProblem, weights: Floats, running: NDArray[np.intp] | None = None) -> ChainMeans:
-    """Means of all features (n_weights,) under the law of these weights, by chains that know nothing of it."""
-    sampling, sampler = problem.sampling, problem.sampler
-    problem.load(weights)
-    judged = np.ones(problem.model.n_weights, bool)
-    if running is not None:
-        judged[running] = False
-
-    def start() -> Chains:
-        return sampler.start(sampling.chains, problem.seed)
-
-    def add(states: NDArray[np.uint8], out: Floats) -> None:
-        sampler.add_features(problem.matrix, states, out)
-
-    functions, logs = (add, problem.model.n_weights), problem.model.log_potentials(weights)
-    return fresh_means(sampler, logs, start, functions, sampling.lengths, problem.seed, judged)[0]
+# -- for a judge -------------------------------------------------------------------------------------------------------
 
 
-def _fresh_slope(problem: SampledProblem, weights: Floats, running: NDArray[np.intp]) -> tuple[Floats, ChainMeans]:
-    """The slope (n_weights,) at these weights by fresh chains, and the means that it comes from."""
-    found = fresh_chains(problem, weights, running)
-    return _slope(problem, weights, found.mean), found
+@dataclass(frozen=True)
+class SampledMeasurement:
+    """An approximate fit at its weights: what a judge says of it.
+
+    `log_likelihood` is a sum over rows and `likelihood_error` its standard error, None where it is exact; `doubt` is
+    what is against the fit and `likelihood_doubt` what is against the estimate of its likelihood, empty where nothing
+    is. `certificate` has the rest.
+    """
+
+    log_likelihood: float
+    certificate: Certificate
+    doubt: str = ""
+    likelihood_doubt: str = ""
 
 
-def _slope(problem: SampledProblem, weights: Floats, expected: Floats) -> Floats:
-    """Slope of the log-likelihood with its prior, a row."""
-    slope = np.asarray(problem.observed - expected + problem.prior_slope(weights))
-    if isinstance(problem.penalty, LaplacePenalty):
-        return pseudo_gradient(weights - problem.penalty.mean, slope, problem.penalty.rate / problem.weight)
-    return slope
+def measured(
+    slope: SampledSlope, likelihood: tuple[float, float | None, str], tolerance: float, engine: str
+) -> SampledMeasurement:
+    """What a slope by fresh chains comes to.
+
+    likelihood: its sum over rows, the standard error of that, and what is against it. tolerance: the gap, in standard
+    deviations of a feature, at which the solver was done.
+    """
+    problem = slope.problem
+    exists, directions = existence(problem)
+    certificate = Certificate(
+        exact=False,
+        exists=exists,
+        directions=directions,
+        engine=engine,
+        monte_carlo=replace(slope.monte_carlo(), log_likelihood_error=likelihood[1]),
+        **gap_fields(slope.slope, slope.variance, problem.weight, problem.penalty, problem.units),
+    )
+    return SampledMeasurement(likelihood[0], certificate, slope.doubt(tolerance), likelihood[2])
 
 
-def _existence(problem: SampledProblem) -> tuple[bool | None, tuple[str, ...]]:
+def unmeasured(problem: SampledProblem, engine: str) -> SampledMeasurement:
+    """What is left to say where somebody has stopped the measuring: the fit itself is done."""
+    exists, directions = existence(problem)
+    certificate = Certificate(math.inf, exact=False, exists=exists, directions=directions, engine=engine)
+    return SampledMeasurement(-math.inf, certificate, doubt="its measurement was interrupted")
+
+
+def estimated_log_z(problem: SampledProblem, weights: Floats) -> tuple[float, float, str]:
+    """Log Z by annealed importance sampling, its standard error, and what is against it."""
+    logs = problem.model.log_potentials(weights)
+    estimate = log_partition(problem.sampler, logs, chains=problem.sampling.chains, random_state=problem.seed)
+    return estimate.value, estimate.standard_error, estimate.distrust
+
+
+def log_likelihood(problem: SampledProblem, weights: Floats, log_z: float | None) -> tuple[float, float | None, str]:
+    """That of all rows, its standard error and what is against it; log_z: where it is known, else it is estimated."""
+    error, unsure = None, ""
+    if log_z is None:
+        log_z, deviation, unsure = estimated_log_z(problem, weights)
+        error = problem.weight * deviation
+    # Features less their centres: an offset of a feature would make the likelihood a difference of large numbers.
+    return problem.weight * (inner(weights, problem.observed) - log_z), error, unsure
+
+
+def existence(problem: SampledProblem) -> tuple[bool | None, tuple[str, ...]]:
     """A prior has a maximum; a feature that was always at its end has none; beyond that nothing is decided."""
     if problem.penalty is not None:
         return True, ()
-    (low, high), names = _running(problem), problem.model.weight_names
-    found = [f"weight of {names[k]} -> -inf" for k in low] + [f"weight of {names[k]} -> inf" for k in high]
-    return (False if found else None), tuple(found)
+    limits, names = own_limits(problem.model, problem.margins), problem.model.weight_names
+    running = [k for end in (-np.inf, np.inf) for k in np.flatnonzero(limits == end)]
+    directions = tuple(f"weight of {names[k]} -> {limits[k]:.0f}" for k in running)
+    return (False if directions else None), directions
 
 
-def _running(problem: SampledProblem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Places of the weights that run to minus and to plus infinity, as their features were always at one end."""
-    if problem.penalty is not None:
-        return np.zeros(0, np.intp), np.zeros(0, np.intp)
-    lowest, highest = feature_range(problem.model)
-    slack = EDGE * (highest - lowest)
-    observed = problem.observed
-    tables = np.ones(problem.model.n_weights, bool)
-    for term, place in zip(problem.model.terms, problem.model.weight_slices, strict=True):
-        tables[place] = not isinstance(term, Feature)
-    varies = highest > lowest
-    low = np.flatnonzero(varies & (observed <= lowest + slack))
-    return low, np.flatnonzero(varies & ~tables & (observed >= highest - slack))
+def measure_own(problem: SampledProblem, weights: Floats, solver: str, tolerance: float) -> tuple[float | None, str]:
+    """The objective of a solver that does not climb the likelihood, a sum over rows, and why it is not done there.
+
+    The certificate has the slope of the likelihood, which does not vanish at these weights. Whether the fit is done is
+    told by the slope of its own objective: of the pseudo-likelihood, of Bethe's log-likelihood, or the mean of the
+    slopes that contrastive divergence follows, by fresh rows and chains, which has no objective (None). tolerance: that
+    of a stochastic solver.
+    """
+    if solver == "cd":
+        chains = problem.sampler.start(problem.sampling.chains, problem.seed)
+        slopes = np.array([cd_gradient(problem, weights, chains) for _ in range(DRAWS)])
+        error = slopes.std(axis=0, ddof=1) / np.sqrt(len(slopes))
+        return None, slope_doubt(problem, slopes.mean(axis=0), error, tolerance)
+    smooth = pseudo_objective if solver == "pseudolikelihood" else lambda inside, x: bethe(inside)(x)[:2]
+    value, slope = smooth(problem, weights)
+    penalty = problem.penalty
+    if penalty is not None and not isinstance(penalty, GaussianPenalty):
+        value -= penalty.value(weights) / problem.weight
+        slope = penalised_slope(penalty, weights, slope, problem.weight)
+    gap, most = float(np.abs(slope).max(initial=0.0)), allowed(problem.control.tolerance)
+    against = f"at the weights returned the slope of its own objective is {gap:.2e}, and {most:.2e} would be its end"
+    return problem.weight * value, "" if gap <= most else against
 
 
-def feature_range(model: LogLinear) -> tuple[Floats, Floats]:
-    """The least and the largest value of each feature (n_weights,), on each of its scopes by itself."""
-    entries = model.matrix.tocoo()
-    sizes = np.diff(model.starts)
-    scope_of = np.repeat(np.arange(len(model.scopes)), sizes)
-    scope = scope_of[entries.row]
-    keys, part, used = np.unique(scope * model.n_weights + entries.col, return_inverse=True, return_counts=True)
-    partial = used < sizes[keys // model.n_weights]  # Cells that are not listed have the value 0.
-    ends = []
-    for at, outer in ((np.minimum, np.inf), (np.maximum, -np.inf)):
-        found = np.full(len(keys), outer)
-        at.at(found, part, entries.data)
-        found = np.where(partial, at(found, 0.0), found)
-        ends.append(np.bincount(keys % model.n_weights, found, model.n_weights).astype(np.float64))
-    return ends[0], ends[1]
+def verdict(measurement: SampledMeasurement, own_doubt: str | None = None) -> dict[str, Any]:
+    """Why a fit has not converged that its own chains call done, and why the chains are not to be relied on.
+
+    Fields of a `Judgement`; the verdict has its short form before a colon, and is empty where the fit is done.
+    own_doubt: what a solver that climbs something else than the likelihood has against its own objective; None for one
+    that climbs the likelihood. Warns where what a report says is not to be relied on whatever the verdict is.
+    """
+    certificate, unreliable = measurement.certificate, ""
+    carlo, against = certificate.monte_carlo, measurement.doubt if own_doubt is None else own_doubt
+    if carlo is not None and carlo.exact_gap is None and carlo.distrust:
+        unreliable = f"The moment gap in the certificate is not to be relied on: {carlo.distrust}."
+    if unreliable and (own_doubt is not None or not against):
+        warn(unreliable, SamplingWarning)
+        unreliable = ""
+    if measurement.likelihood_doubt:
+        unsure = measurement.likelihood_doubt
+        warn(f"The log-likelihood in the report is not to be relied on: {unsure}.", SamplingWarning)
+    words = ""
+    if against:
+        words = f"{DENIED if own_doubt is None else DENIED_BY_CERTIFICATE}: {against}"
+    elif certificate.exists is False:  # A point on the way to infinity is no end.
+        words = f"{NO_MAXIMUM}: {'; '.join(certificate.directions[:3])}. Give a prior"
+    return {"verdict": words, "unreliable": unreliable}

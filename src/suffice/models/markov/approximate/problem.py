@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,8 +13,10 @@ from suffice.engines.gibbs import Chains, GibbsSampler
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
 from suffice.models.markov.approximate.options import GibbsSampling
-from suffice.models.markov.approximate.rows import Rows, model_sampler
+from suffice.models.markov.approximate.rows import CodedRows, model_sampler
+from suffice.models.markov.existence import own_limits
 from suffice.models.markov.feature_spread import feature_units, standardised, variances
+from suffice.models.markov.learning import in_given_units
 from suffice.models.markov.log_linear import LogLinear
 from suffice.solvers.penalties import GaussianPenalty, Penalty
 
@@ -29,6 +31,7 @@ class SampledProblem:
     """A log-linear model, the observed shares of its cells (n_cells,), the number of rows, and how to go about it.
 
     rows: the rows themselves, None where only their counts are known. batch_size, step_size: of stochastic solvers.
+    units (n_weights,): what the features of the model were divided by, ones for the model as it was given.
     """
 
     model: LogLinear
@@ -39,19 +42,30 @@ class SampledProblem:
     start: Floats
     sampling: GibbsSampling
     seed: np.random.Generator
-    rows: Rows | None = None
+    rows: CodedRows | None = None
     batch_size: int | None = None
     step_size: float | Callable[[int], float] | None = None
+    units: Floats = field(default_factory=lambda: np.ones(1))
 
-    def in_units(self) -> tuple[SampledProblem, Floats]:
-        """The same problem for the weights times the units of their features, and these units (n_weights,)."""
+    def in_units(self) -> SampledProblem:
+        """The same problem for the weights times the units of their features."""
         units = feature_units(self.model, self.margins)
-        control, told = self.control, self.control.callback
-        if told is not None:
-            control = replace(control, callback=lambda state: told(replace(state, parameters=state.parameters / units)))
         penalty = None if self.penalty is None else self.penalty.in_units(units)
-        model, start = standardised(self.model, units), self.start * units
-        return replace(self, model=model, penalty=penalty, start=start, control=control), units
+        control = in_given_units(self.control, units)
+        return replace(
+            self,
+            model=standardised(self.model, units),
+            penalty=penalty,
+            start=self.start * units,
+            control=control,
+            units=units,
+        )
+
+    @cached_property
+    def bounded(self) -> NDArray[np.bool_]:
+        """Which weights (n_weights,) do not run to infinity each by itself, as their features were not at an end."""
+        limits = np.zeros(len(self.start)) if self.penalty is not None else own_limits(self.model, self.margins)
+        return np.asarray(limits == 0.0)
 
     @cached_property
     def observed(self) -> Floats:
@@ -63,8 +77,8 @@ class SampledProblem:
         """Standard deviation of each feature (n_weights,), its places taken as independent."""
         sizes = np.diff(self.model.starts)
         uniform = variances(self.model, np.repeat(1.0 / sizes, sizes))
-        found = np.sqrt(np.maximum(variances(self.model, self.margins), LEAST_VARIANCE * uniform))
-        return np.where(found > 0.0, found, 1.0)
+        spread = np.sqrt(np.maximum(variances(self.model, self.margins), LEAST_VARIANCE * uniform))
+        return np.where(spread > 0.0, spread, 1.0)
 
     @cached_property
     def sampler(self) -> GibbsSampler:
@@ -87,7 +101,7 @@ class SampledProblem:
             return np.zeros(len(weights))
         return -self.penalty.slope(weights) / self.weight
 
-    def whole_rows(self, solver: str) -> Rows:
+    def whole_rows(self, solver: str) -> CodedRows:
         """The rows, which this solver cannot do without."""
         if self.rows is None:
             raise EstimateError(

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CodedRows:
     """Rows as columns of states (variables, n), in the order of the network's variables, with their weights (n,)."""
 
     states: NDArray[np.uint8]
@@ -60,14 +60,14 @@ class _Batches:
     def __add__(self, other: _Batches) -> _Batches:
         return _Batches(self.parts + other.parts)
 
-    def joined(self) -> tuple[Domain, Rows]:
+    def joined(self) -> tuple[Domain, CodedRows]:
         """The domain of all states, and all rows in its codes."""
         domain = self.parts[0][0]
         for other, _, _ in self.parts[1:]:
             domain = domain.merge(other)
         _check_cards(domain)
         states = np.concatenate([_moved(codes, own, domain) for own, codes, _ in self.parts], axis=1)
-        return domain, Rows(states, np.concatenate([weights for _, _, weights in self.parts]))
+        return domain, CodedRows(states, np.concatenate([weights for _, _, weights in self.parts]))
 
 
 def _moved(codes: NDArray[np.uint8], old: Domain, new: Domain) -> NDArray[np.uint8]:
@@ -111,7 +111,7 @@ class _Coded:
 
 def read_rows(
     source: Source, wanted: Mapping[Hashable, Variable | None], nodes: Sequence[Hashable]
-) -> tuple[Domain, Rows, int]:
+) -> tuple[Domain, CodedRows, int]:
     """All rows of a source, their domain, and their number; gaps are an error."""
     domain = resolved_domain(source, wanted)
     wrong = [variable.name for variable in domain.variables if variable.kind != "discrete"]
@@ -119,10 +119,10 @@ def read_rows(
         raise OptionError(f"{listing(wrong)} hold numbers; a Markov network needs states. Declare them in states=.")
     found, rows = source.reduce(_Coded(tuple(nodes)), domain).joined()
     keep, count = rows.weights > 0.0, len(rows.weights)
-    return found, rows if keep.all() else Rows(rows.states[:, keep], rows.weights[keep]), count
+    return found, rows if keep.all() else CodedRows(rows.states[:, keep], rows.weights[keep]), count
 
 
-def summary_of_rows(domain: Domain, terms: Sequence[Term], rows: Rows, count: int) -> Summary:
+def summary_of_rows(domain: Domain, terms: Sequence[Term], rows: CodedRows, count: int) -> Summary:
     """The counts of all scopes of a model, as a pass for them would give."""
     if not len(rows.weights):
         raise DataError("There are no rows to learn from.")
@@ -135,9 +135,9 @@ def summary_of_rows(domain: Domain, terms: Sequence[Term], rows: Rows, count: in
     return Summary(domain, answers, count, float(rows.weights.sum()))
 
 
-def rows_of_summary(summary: Summary, nodes: tuple[Hashable, ...]) -> Rows | None:
+def rows_of_summary(summary: Summary, nodes: tuple[Hashable, ...]) -> CodedRows | None:
     """The rows that a summary counts, where it counts all variables together."""
     joint = joint_counts(summary, nodes)
     if joint is None or max(summary.domain.shape(nodes), default=1) > MOST_STATES:
         return None
-    return Rows(np.ascontiguousarray(joint[0].T.astype(np.uint8)), np.asarray(joint[1], dtype=np.float64))
+    return CodedRows(np.ascontiguousarray(joint[0].T.astype(np.uint8)), np.asarray(joint[1], dtype=np.float64))

@@ -24,6 +24,7 @@ from suffice.errors import ConvergenceWarning, OptionError, warn
 from suffice.fitting.control import Outcome
 from suffice.models.markov.approximate.problem import SampledProblem
 from suffice.models.markov.approximate.rows import model_scopes
+from suffice.models.markov.learning import in_sums
 from suffice.solvers import gradient
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 from suffice.solvers.scaling import inner
@@ -60,13 +61,12 @@ class Ascended:
 
 
 def solve(problem: SampledProblem, solver: str, *, tempered: bool = False) -> Ascended:
-    """Find the weights; tempered: the chains of ``"sml"`` are replicas at several temperatures."""
+    """Find the weights, in the units of the problem; tempered: the chains of ``"sml"`` are replicas."""
     if isinstance(problem.penalty, LaplacePenalty) and solver != "pseudolikelihood":
         raise OptionError(f"solver={solver!r} takes a normal prior; a Laplace prior goes with 'pseudolikelihood'.")
-    inside, units = problem.in_units()
-    found = tempered_sml(inside) if tempered else _METHODS[solver](inside)
+    ended = tempered_sml(problem) if tempered else _METHODS[solver](problem)
     title = TITLES["tempered" if tempered else solver].format(sweeps=problem.sampling.sweeps)
-    return replace(found, weights=found.weights / units, title=title)
+    return replace(ended, title=title)
 
 
 # -- chains ----------------------------------------------------------------------------------------------------------
@@ -268,15 +268,7 @@ def _pseudo_likelihood(problem: SampledProblem) -> Ascended:
         outcome = replace(moved, state=replace(moved.state, parameters=centre + moved.state.parameters))
     else:
         outcome = gradient.lbfgs(objective, problem.start, problem.control, scale=scale)
-    return _in_sums(problem, outcome)
-
-
-def _in_sums(problem: SampledProblem, outcome: Outcome) -> Ascended:
-    """Objectives as sums over rows."""
-    total = outcome.state.objective * problem.weight
-    history = tuple(value * problem.weight for value in outcome.history)
-    ended = replace(outcome, state=replace(outcome.state, objective=total), history=history)
-    return Ascended(outcome.state.parameters, "", ended)
+    return Ascended(outcome.state.parameters, "", in_sums(outcome, problem.weight))
 
 
 # -- loopy belief propagation ----------------------------------------------------------------------------------------
@@ -317,7 +309,7 @@ def _loopy(problem: SampledProblem) -> Ascended:
         # Beliefs of messages that still move are no slope of anything.
         warn("The messages of loopy propagation do not stand still at the result.", ConvergenceWarning)
         outcome = replace(outcome, converged=False, stop_reason="messages")
-    return replace(_in_sums(problem, outcome), notes=notes)
+    return Ascended(outcome.state.parameters, "", in_sums(outcome, problem.weight), notes)
 
 
 _METHODS: dict[str, Callable[[SampledProblem], Ascended]] = {

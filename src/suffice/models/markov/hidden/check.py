@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.em.rows import Rows
-from suffice.models.markov.hidden.steps import penalised_slope
-from suffice.models.markov.law import LawFamily
+from suffice.models.markov.family import LogLinearFamily
+from suffice.models.markov.priors import penalised_slope
 from suffice.solvers.penalties import Penalty
 
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ def code_matrix(rows: Rows) -> tuple[NDArray[np.int32], tuple[object, ...]]:
     return np.stack([rows.columns[name] for name in names], axis=1) if names else empty, names
 
 
-def stationarity(family: LawFamily, weights: Floats, rows: Rows, penalty: Penalty | None) -> Floats:
+def stationarity(family: LogLinearFamily, weights: Floats, rows: Rows, penalty: Penalty | None) -> Floats:
     """Features that the rows are expected to have less those that the law has, a row, with the prior (n_weights,)."""
     model, tree = family.model, family.tree(weights)
     codes, names = code_matrix(rows)

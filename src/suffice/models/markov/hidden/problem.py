@@ -19,22 +19,23 @@ from suffice.errors import OptionError, SufficeWarning, listing
 from suffice.families.base import generator
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
-from suffice.fitting.report import Certificate, Report
+from suffice.fitting.report import Certificate, Curvature, Report
 from suffice.models.em.counts import ExpectedCounts
 from suffice.models.em.information import score_differences
 from suffice.models.em.reports import NOT_COMPUTED
 from suffice.models.em.rows import Rows, read_rows
 from suffice.models.em.runs import Runs, run_all
+from suffice.models.markov.certificate import feature_variances, gap_fields
 from suffice.models.markov.errors import standard_errors
-from suffice.models.markov.existence import Existence, check_existence
+from suffice.models.markov.existence import WeightExistence, check_existence
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.feature_spread import feature_units, standardised
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.hidden.check import code_matrix, stationarity
 from suffice.models.markov.hidden.determined import curvature_of, untold
 from suffice.models.markov.hidden.start import random_weights, symmetry_notes
 from suffice.models.markov.hidden.steps import WeightsEM
-from suffice.models.markov.law import LawFamily
-from suffice.models.markov.learning import Problem, in_sums, settle
+from suffice.models.markov.learning import LogLinearProblem, in_sums, settle
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.specification import EM_TOLERANCE, MarkovData, Specification
 from suffice.solvers.faces import MOST_CELLS
@@ -50,12 +51,9 @@ MANY_ROWS = 4096
 #: Rows that all E-steps together may go through to say what they determine, where EM itself took fewer steps.
 MOST_ROWS = 200_000
 
-_SCALE = "largest difference of a feature's mean, expected given the rows and expected under the law"
-_SLOPE = "largest slope of the objective, a row"
-
 
 @dataclass(frozen=True, eq=False)
-class EMProblem:
+class MarkovEMProblem:
     """Distinct rows meet weights; variables of the model without a column are hidden."""
 
     spec: Specification
@@ -131,20 +129,20 @@ class EMProblem:
         return total
 
     @cached_property
-    def existence(self) -> Existence:
+    def existence(self) -> WeightExistence:
         """Which joint states vanish in the limit.
 
         Whatever EM expects, the joint states that agree with some row are positive and all others are not, as long as
         the law is positive. So all M-steps have their maxima on the same face, and it is found once.
         """
         cells = MOST_CELLS if self.spec.options["check_existence"] else 0
-        whole = LawFamily(self.model, plan=self.plan)
+        whole = LogLinearFamily(self.model, plan=self.plan)
         return check_existence(self.model, self.open_shares, self._open_summary(), self.penalty, cells, whole)
 
     @cached_property
-    def family(self) -> LawFamily:
+    def family(self) -> LogLinearFamily:
         """The laws, on the face."""
-        return LawFamily(
+        return LogLinearFamily(
             self.model, self.existence.masks, plan=self.plan, memory_limit=self.spec.options["memory_limit"]
         )
 
@@ -161,7 +159,7 @@ class EMProblem:
         family = self.family.over(standardised(self.model, units, self.open_shares))
         penalty = None if self.penalty is None else self.penalty.in_units(units)
         direction, nothing = self.existence.direction * units, np.zeros(self.model.n_weights)
-        like = Problem(family, self.open_shares, self.weight, penalty, Control(), nothing, direction)
+        like = LogLinearProblem(family, self.open_shares, self.weight, penalty, Control(), nothing, direction)
         method, title = settle(like, self.spec.options["solver"])
         alive, steps = self.open_shares > 0.0, self.spec.options["m_steps"]
         counts = self._counts(family.plan)
@@ -246,11 +244,11 @@ class EMProblem:
         if information is not None:
             parts = self._a_row(fitted, information)
             curvature = curvature_of(*parts, slope, fitted.weight_names, fitted.scores)
-        certificate = replace(self._certificate(slope), curvature=curvature)
         return Judgement(
             log_likelihood,
             log_likelihood - penalty,
-            certificate,
+            self._certificate(fitted, slope, curvature),
+            gap=float(np.abs(slope / self.units).max(initial=0.0)),
             kept=information,
             empirical_entropy=self.data.entropy,
             n_params=None if curvature is None else fitted.n_params - len(curvature.flat),
@@ -261,14 +259,20 @@ class EMProblem:
         """What a file says about its fit."""
         return Judgement(report.log_likelihood, report.objective, report.certificate)
 
-    def _certificate(self, slope: Floats) -> Certificate:
+    def _certificate(self, fitted: MarkovFitted, slope: Floats, curvature: Curvature | None) -> Certificate:
+        """By Fisher's identity the slope is that of complete rows: standard errors are those of complete statistics."""
         units, existence = self.units, self.existence
-        gap = float(np.abs(slope / units).max(initial=0.0))
-        scale = _SCALE if self.penalty is None else _SLOPE
-        scale += "" if (units == 1.0).all() else ", in units of its spread"
+        family = fitted.family.over(standardised(self.model, units, self.open_shares))
+        weights, penalty = fitted.finite * units, None if self.penalty is None else self.penalty.in_units(units)
+        variance = feature_variances(family, weights, family.margins(weights)[1])
         # No row is more probable than 1, and a prior on all weights falls without end wherever they go.
         exists = True if self.penalty is not None else False if existence.exists is False else None
-        return Certificate(gap, exists=exists, directions=existence.directions if exists is False else (), scale=scale)
+        return Certificate(
+            exists=exists,
+            directions=existence.directions if exists is False else (),
+            curvature=curvature,
+            **gap_fields(slope / units, variance, self.weight, penalty, units),
+        )
 
     def _is_affordable(self, fitted: MarkovFitted) -> bool:
         """Whether the observed information takes no more E-steps than EM itself, or few rows."""

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.em.counts import ExpectedCounts
-from suffice.models.markov.law import LawFamily
-from suffice.models.markov.learning import Problem, improve
+from suffice.models.markov.family import LogLinearFamily
+from suffice.models.markov.learning import LogLinearProblem, improve
+from suffice.models.markov.priors import penalised_slope
 from suffice.solvers.fixed_point import Climb, climb
-from suffice.solvers.gradient import lbfgs, pseudo_gradient
-from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
+from suffice.solvers.gradient import lbfgs
+from suffice.solvers.penalties import Penalty
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +66,7 @@ class WeightsEM:
     (n_cells,) are 0 in every law with the support of the rows. Callbacks are told weights in `units` (n_weights,).
     """
 
-    family: LawFamily
+    family: LogLinearFamily
     counts: ExpectedCounts
     penalty: Penalty | None
     method: str
@@ -102,9 +103,11 @@ class WeightsEM:
 
     # -- M-step ------------------------------------------------------------------------------------------------------
 
-    def _problem(self, shares: Floats, weights: Floats, control: Control) -> Problem:
+    def _problem(self, shares: Floats, weights: Floats, control: Control) -> LogLinearProblem:
         """The likelihood of whole rows with these shares."""
-        return Problem(self.family, shares, self.weight, self.penalty, control, weights, self.direction, self.method)
+        return LogLinearProblem(
+            self.family, shares, self.weight, self.penalty, control, weights, self.direction, self.method
+        )
 
     def maximise(self, weights: Floats, found: Expected, deadline: float = math.inf) -> Floats:
         """Better weights for these expected shares, from here."""
@@ -186,12 +189,3 @@ class WeightsEM:
     def resumed(self, start: Floats, outcome: Outcome) -> tuple[Floats, Outcome]:
         """A run that was finished before, from the same start."""
         return outcome.state.parameters, outcome
-
-
-def penalised_slope(penalty: Penalty | None, weights: Floats, slope: Floats, weight: float) -> Floats:
-    """The slope of the objective a row, with its prior; under a Laplace prior that of least size."""
-    if isinstance(penalty, GaussianPenalty):
-        return np.asarray(slope - penalty.slope(weights) / weight)
-    if isinstance(penalty, LaplacePenalty):
-        return pseudo_gradient(weights - penalty.mean, slope, penalty.rate / weight)
-    return slope

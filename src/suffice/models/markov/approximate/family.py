@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import SizeError
 from suffice.models.markov.approximate.rows import model_sampler
-from suffice.models.markov.law import LawFamily, Masks
+from suffice.models.markov.family import LogLinearFamily, Masks
 from suffice.models.markov.log_linear import LogLinear
 
 Floats = NDArray[np.float64]
@@ -20,8 +20,8 @@ INSTEAD = (
 )
 
 
-class SampledFamily(LawFamily):
-    """As `LawFamily`, without a junction tree: whatever asks for one is told what to call instead."""
+class SampledFamily(LogLinearFamily):
+    """As `LogLinearFamily`, without a junction tree: whatever asks for one is told what to call instead."""
 
     def __init__(self, model: LogLinear, masks: Masks = (), *, refusal: str) -> None:
         """refusal: why there is no tree. Masks on scopes of the model alone are taken."""

@@ -8,34 +8,40 @@ Boltzmann machine is the best known case (Smolensky 1986; Tieleman 2008).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.annealing import log_partition
 from suffice.engines.gibbs import Chains
 from suffice.engines.junction_tree import plan_tree
 from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
 from suffice.fitting.contract import Found, Judgement
-from suffice.fitting.control import Control
+from suffice.fitting.control import Control, Outcome
 from suffice.fitting.report import Report
 from suffice.models.em.rows import Rows, read_rows
+from suffice.models.markov.approximate.family import SampledFamily
 from suffice.models.markov.approximate.fit import sampling_plan
-from suffice.models.markov.approximate.law import SampledFamily
-from suffice.models.markov.approximate.measure import Measured, doubt, drawn, fresh_chains, unmeasured
+from suffice.models.markov.approximate.measure import (
+    SampledMeasurement,
+    estimated_log_z,
+    measure_slope,
+    measured,
+    unmeasured,
+    verdict,
+)
 from suffice.models.markov.approximate.problem import SampledProblem
-from suffice.models.markov.approximate.solvers import TITLES, Ascended, tolerance_of
-from suffice.models.markov.approximate.verdict import verdict
+from suffice.models.markov.approximate.solvers import TITLES, tolerance_of
+from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.fitted import MarkovFitted
 from suffice.models.markov.hidden.check import stationarity
-from suffice.models.markov.hidden.problem import EMProblem
+from suffice.models.markov.hidden.problem import MarkovEMProblem
 from suffice.models.markov.hidden.start import crowding, random_weights
-from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.priors import penalised_slope
 from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
 from suffice.solvers.stochastic import Steps, stochastic_ascent
 
@@ -48,7 +54,7 @@ PARTS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class HeldRows:
+class ClampedRows:
     """Where chains are held: codes (sites, chains), 1 where they stay (sites, chains), shares of the rows (chains,)."""
 
     states: NDArray[np.uint8]
@@ -56,7 +62,7 @@ class HeldRows:
     shares: Floats
 
     @classmethod
-    def of(cls, rows: Rows, model: LogLinear, chains: int, seed: np.random.Generator) -> HeldRows:
+    def of(cls, rows: Rows, model: LogLinear, chains: int, seed: np.random.Generator) -> ClampedRows:
         """At least one chain for each distinct row, and about `chains` in all, by the weights of the rows."""
         shares = rows.weights / rows.weights.sum()
         copies = np.maximum(1, np.round(chains * shares)).astype(np.intp)
@@ -88,15 +94,11 @@ def open_margins(rows: Rows, model: LogLinear) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldProblem:
-    """Distinct rows meet weights, where no junction tree fits: chains are held at what the rows show.
-
-    `known` holds the last measurement by fresh chains with its weights, as in `approximate.fit`.
-    """
+class ClampedProblem:
+    """Distinct rows meet weights, where no junction tree fits: chains are clamped at what the rows show."""
 
     spec: Specification
     data: MarkovData
-    known: list[tuple[Floats, Measured]] = field(default_factory=list)
 
     @cached_property
     def model(self) -> LogLinear:
@@ -114,12 +116,7 @@ class HeldProblem:
         return [name for name in self.model.domain.names if name not in self.rows.columns]
 
     @cached_property
-    def seed(self) -> np.random.Generator:
-        """One stream of random numbers for solver and judge."""
-        return np.random.default_rng(self.spec.options["random_state"])
-
-    @cached_property
-    def family(self) -> LawFamily:
+    def family(self) -> LogLinearFamily:
         """By a junction tree where a small one does, else by chains."""
         return self.spec.family(self.model)
 
@@ -129,7 +126,7 @@ class HeldProblem:
         return crowding(self.model, self.hidden)
 
     def _check_options(self) -> None:
-        """Refuse what chains that are held at rows do not do."""
+        """Refuse what chains that are clamped at rows do not do."""
         options = self.spec.options
         if options["solver"] != "sml":
             raise OptionError(
@@ -140,69 +137,85 @@ class HeldProblem:
         if isinstance(options["prior"], Laplace):
             raise OptionError("solver='sml' takes a normal prior; a Laplace prior goes with EM, solver='auto'.")
 
-    @cached_property
-    def start(self) -> Floats:
+    def start(self, stream: np.random.Generator) -> Floats:
         """The weights to begin with (n_weights,); unless given, random ones for the terms of hidden variables.
 
         They are so small that the sum of all terms on a variable is of the size of one.
         """
         if self.spec.options["start"] is not None:
             return self.spec.start(self.model)
-        return random_weights(self.model, self.hidden, self.seed, spread=self.crowd**-0.5)
+        return random_weights(self.model, self.hidden, stream, spread=self.crowd**-0.5)
 
-    def sampled(self, control: Control) -> SampledProblem:
-        """What the solver sees."""
+    def sampled(self, control: Control, stream: np.random.Generator) -> SampledProblem:
+        """What a solver sees, or a judge, in units of the features; stream: the random numbers of its chains."""
         model, spec = self.model, self.spec
-        start, margins, weight = self.start, open_margins(self.rows, model), self.data.weight
+        margins, start = open_margins(self.rows, model), self.start(stream)
         return SampledProblem(
-            model, margins, weight, spec.penalty(model), control, start, spec.sampling, self.seed,
+            model, margins, self.data.weight, spec.penalty(model), control, start, spec.sampling, stream,
             step_size=spec.options["step_size"],
-        )  # fmt: skip
+        ).in_units()  # fmt: skip
+
+    def clamped(self, stream: np.random.Generator) -> ClampedRows:
+        """Where chains are clamped."""
+        return ClampedRows.of(self.rows, self.model, self.spec.sampling.chains, stream)
 
     def solve(self, control: Control) -> Found[MarkovFitted]:
-        """Stochastic maximum likelihood, measured by fresh chains."""
+        """Stochastic maximum likelihood."""
         self._check_options()
-        problem = self.sampled(control)
-        ended = learn_held(problem, self.held, self.crowd)
-        self.known[:] = [(ended.weights, self._measure(problem, ended.weights))]
+        stream = self.spec.solving_stream()
+        problem = self.sampled(control, stream)
+        clamped = self.clamped(stream)
+        outcome = learn_clamped(problem, clamped, self.crowd)
         return Found(
-            self.spec.fitted(self.family, ended.weights),
-            ended.title,
+            self.spec.fitted(self.family, outcome.state.parameters / problem.units),
+            f"{TITLES['sml']}; rows held in {len(clamped.shares):,} chains",
             "maximum likelihood" if problem.penalty is None else "MAP",
-            ended.outcome,
+            outcome,
             self.data.notes,
             sampling_plan(self.model, len(problem.sampler.layout.colours)),
             None if problem.penalty is None else "in the weights",
         )
 
-    @cached_property
-    def held(self) -> HeldRows:
-        """Where chains are held."""
-        return HeldRows.of(self.rows, self.model, self.spec.sampling.chains, self.seed)
-
-    def _measure(self, problem: SampledProblem, weights: Floats) -> Measured:
-        exact = None if isinstance(self.family, SampledFamily) else self.family
-        try:
-            return measure_held(problem, self.held, self.rows, weights, exact)
-        except KeyboardInterrupt:  # The fit is done and is not thrown away.
-            return unmeasured(problem, "sml")
-
     def judge(self, fitted: MarkovFitted) -> Judgement:
-        """The gap by fresh chains, and the observed likelihood with its error."""
-        if self.known and np.array_equal(self.known[0][0], fitted.finite):
-            measured = self.known[0][1]
-        else:
-            tolerance = self.spec.options["tolerance"]
-            problem = self.sampled(Control(tolerance=TOLERANCE if tolerance is None else tolerance))
-            measured = self._measure(problem, fitted.finite)
+        """The gap by chains of its own, free ones and clamped ones, and the observed likelihood with its error."""
+        options, stream = self.spec.options, self.spec.judging_stream()
+        tolerance = TOLERANCE if options["tolerance"] is None else options["tolerance"]
+        problem = self.sampled(Control(tolerance=tolerance), stream)
+        clamped = self.clamped(stream)
+        free, rows = f"{problem.sampling.chains:,} chains free", f"{len(clamped.shares):,} held at rows"
+        engine = f"stochastic: Gibbs sampling, {free}, {rows}"
+        try:
+            measurement = self._measured(problem, clamped, fitted.finite * problem.units, engine)
+        except KeyboardInterrupt:  # The fit is done and is not thrown away.
+            measurement = unmeasured(problem, engine)
+        penalty = self.spec.penalty(self.model)
         return Judgement(
-            measured.log_likelihood,
-            measured.objective,
-            measured.certificate(),
+            measurement.log_likelihood,
+            measurement.log_likelihood - (0.0 if penalty is None else penalty.value(fitted.finite)),
+            measurement.certificate,
             gap=0.0,  # Of a fit by chains the verdict says whether it is done.
             empirical_entropy=self.data.entropy,
-            verdict=verdict(measured, None),
+            **verdict(measurement),
         )
+
+    def _measured(
+        self, problem: SampledProblem, clamped: ClampedRows, weights: Floats, engine: str
+    ) -> SampledMeasurement:
+        """Certificate and observed likelihood at the weights, in the units of the problem."""
+        exact, error, unsure = None, None, ""
+        if not isinstance(self.family, SampledFamily):
+            family = self.family.over(problem.model)
+            exact = stationarity(family, weights, self.rows, problem.penalty)
+            log_z = family.margins(weights)[0]
+        slope = measure_slope(
+            problem, weights, problem.sampling.lengths, exact, clamped_means(problem, clamped, weights)
+        )
+        if exact is None:
+            log_z, deviation, unsure = estimated_log_z(problem, weights)
+            error = problem.weight * deviation
+        masses = row_masses(problem.model, problem.model.log_potentials(weights), self.rows)
+        likelihood = float(self.rows.weights @ masses) - problem.weight * log_z
+        return measured(slope, (likelihood, error, unsure), tolerance_of(problem), engine)
 
     def again(self, fitted: MarkovFitted, report: Report) -> Judgement:
         """What a file says about its fit: fresh chains are not run anew."""
@@ -210,7 +223,7 @@ class HeldProblem:
 
     def standard_errors(self, fitted: MarkovFitted, judged: Judgement) -> Floats:
         """As those of EM, where a junction tree fits."""
-        return EMProblem(self.spec, self.data).standard_errors(fitted, judged)
+        return MarkovEMProblem(self.spec, self.data).standard_errors(fitted, judged)
 
     def identity(self) -> Iterable[Any]:
         """Terms, rows, prior, start, and how the chains run."""
@@ -218,105 +231,61 @@ class HeldProblem:
         prior = () if penalty is None else penalty.identity
         observed = model.expected(open_margins(self.rows, model))
         names = ["sml, held", list(map(repr, model.scopes))]
-        return *names, self.spec.sampling.to_plain(), observed, self.data.weight, *prior, self.start
+        start = self.start(self.spec.solving_stream())
+        return *names, self.spec.sampling.to_plain(), observed, self.data.weight, *prior, start
 
 
-# -- learning --------------------------------------------------------------------------------------------------------
+# -- learning and measuring --------------------------------------------------------------------------------------------
 
 
-def learn_held(problem: SampledProblem, held: HeldRows, crowd: int) -> Ascended:
-    """Ascend the noisy slope: mean features of the chains that are held less those of the free chains.
+def learn_clamped(problem: SampledProblem, clamped: ClampedRows, crowd: int) -> Outcome:
+    """Ascend the noisy slope: mean features of the chains that are clamped less those of the free chains.
 
     crowd: how many terms on one hidden variable move together; steps are shorter by so much, because weights that
     overshoot freeze the chains.
     """
-    inside, units = problem.in_units()
-    sampling, sampler = inside.sampling, inside.sampler
-    inside.load(inside.start)
-    free = sampler.start(sampling.chains, inside.seed)
-    bound = sampler.start(len(held.shares), inside.seed, states=held.states, clamped=held.clamped)
+    sampling, sampler = problem.sampling, problem.sampler
+    problem.load(problem.start)
+    free = sampler.start(sampling.chains, problem.seed)
+    bound = sampler.start(len(clamped.shares), problem.seed, states=clamped.states, clamped=clamped.clamped)
     for chains in (free, bound):
         sampler.sweep(chains, sampling.burn_in)
 
     def noisy(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
-        inside.load(x)
+        problem.load(x)
         walks = {"free": Chains.from_arrays(chains["free"]), "held": Chains.from_arrays(chains["held"], bound.clamped)}
         for name, walk in walks.items():
             sampler.sweep(walk, sampling.sweeps)
             chains[name] = walk.to_arrays()
-        return _slope(inside, x, sampler.counts(walks["held"].states, held.shares) - sampler.shares(walks["free"]))
+        shares = sampler.counts(walks["held"].states, clamped.shares) - sampler.shares(walks["free"])
+        return penalised_slope(problem.penalty, x, problem.model.expected(shares), problem.weight)
 
-    count, wide = len(inside.start), float(crowd) ** 0.5
-    outcome = stochastic_ascent(
+    # All that is measured in these units is smaller by as much, the tolerance too.
+    widened = float(crowd) ** 0.5
+    return stochastic_ascent(
         noisy,
-        inside.start,
+        problem.start,
         {"free": free.to_arrays(), "held": bound.to_arrays()},
-        replace(inside.control, tolerance=tolerance_of(inside) / wide),
-        spread=inside.spread * wide,  # All that is measured in these units is smaller by as much, the tolerance too.
-        noise=count * (1.0 / sampling.chains + float(np.sum(held.shares**2))) / crowd,
-        steps=Steps(inside.step_size),
+        replace(problem.control, tolerance=tolerance_of(problem) / widened),
+        spread=problem.spread * widened,
+        noise=len(problem.start) * (1.0 / sampling.chains + float(np.sum(clamped.shares**2))) / crowd,
+        steps=Steps(problem.step_size),
     )
-    title = f"{TITLES['sml']}; rows held in {len(held.shares):,} chains"
-    return Ascended(outcome.state.parameters / units, title, outcome)
 
 
-def _slope(problem: SampledProblem, weights: Floats, away: Floats) -> Floats:
-    """Slope of the objective a row, from the difference of two vectors of shares (n_cells,)."""
-    return np.asarray(problem.model.expected(away) + problem.prior_slope(weights))
-
-
-# -- how near --------------------------------------------------------------------------------------------------------
-
-
-def measure_held(
-    problem: SampledProblem, held: HeldRows, rows: Rows, weights: Floats, exact: LawFamily | None
-) -> Measured:
-    """Certificate and observed likelihood at the weights; exact: the same laws by a junction tree, where one fits."""
-    inside, units = problem.in_units()
-    sampling, sampler = inside.sampling, inside.sampler
-    found = fresh_chains(inside, weights * units)
-    bound = sampler.start(len(held.shares), inside.seed, states=held.states, clamped=held.clamped)
+def clamped_means(problem: SampledProblem, clamped: ClampedRows, weights: Floats) -> tuple[Floats, Floats]:
+    """Means of the features (n_weights,) that the rows are expected to have, by clamped chains, and their errors."""
+    sampling, sampler = problem.sampling, problem.sampler
+    problem.load(weights)
+    bound = sampler.start(len(clamped.shares), problem.seed, states=clamped.states, clamped=clamped.clamped)
     sampler.sweep(bound, sampling.burn_in)
-    means = np.zeros((PARTS, inside.model.n_weights))
-    for part in range(PARTS):
-        for _ in range(max(1, sampling.draws // PARTS)):
+    means, draws = np.zeros((PARTS, problem.model.n_weights)), max(1, sampling.draws // PARTS)
+    for part in means:
+        for _ in range(draws):
             sampler.sweep(bound)
-            means[part] += inside.model.expected(sampler.counts(bound.states, held.shares))
-    means /= max(1, sampling.draws // PARTS)
-    slope = means.mean(axis=0) - found.mean + inside.prior_slope(weights * units)
-    error = np.sqrt(found.error**2 + means.var(axis=0, ddof=1) / PARTS)
-    exact_slope, likelihood_error, unsure = None, None, ""
-    if exact is not None:
-        log_z = exact.margins(weights)[0]
-        exact_slope = np.asarray(stationarity(exact, weights, rows, problem.penalty) / units)
-    else:
-        logs = problem.model.log_potentials(weights)
-        estimate = log_partition(problem.sampler, logs, chains=sampling.chains, random_state=problem.seed)
-        log_z, likelihood_error, unsure = estimate.value, problem.weight * estimate.standard_error, estimate.distrust
-    masses = row_masses(problem.model, problem.model.log_potentials(weights), rows)
-    likelihood = float(rows.weights @ masses) - problem.weight * log_z
-    carlo = replace(
-        drawn(sampling, found, error),
-        exact_gap=None if exact_slope is None else float(np.abs(exact_slope).max(initial=0.0)),
-        log_likelihood_error=likelihood_error,
-    )
-    judged = slope if exact_slope is None else exact_slope
-    against = (carlo.distrust if exact_slope is None else "") or doubt(inside, judged, error, tolerance_of(inside))
-    what = "feature's mean, expected given the rows and expected under the law"
-    scale = (
-        "largest slope of the objective, a row" if problem.penalty is not None else f"largest difference of a {what}"
-    )
-    penalty = 0.0 if problem.penalty is None else problem.penalty.value(weights)
-    return Measured(
-        float(np.abs(slope).max(initial=0.0)),
-        scale + ("" if (units == 1.0).all() else ", in units of its spread"),
-        f"stochastic: Gibbs sampling, {sampling.chains:,} chains free, {len(held.shares):,} held at rows",
-        likelihood,
-        likelihood - penalty,
-        carlo,
-        doubt=against,
-        likelihood_doubt=unsure,
-    )
+            part += problem.model.expected(sampler.counts(bound.states, clamped.shares))
+    means /= draws
+    return means.mean(axis=0), np.sqrt(means.var(axis=0, ddof=1) / PARTS)
 
 
 def row_masses(model: LogLinear, logs: Floats, rows: Rows) -> Floats:

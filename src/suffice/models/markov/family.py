@@ -26,7 +26,7 @@ Masks = Sequence[tuple[Names, Floats]]
 MOST_COVARIANCE = 6_000
 
 
-class LawFamily:
+class LogLinearFamily:
     """All laws of a log-linear model, possibly put on a face: weights in, moments out."""
 
     def __init__(
@@ -63,7 +63,7 @@ class LawFamily:
             self.model.part(offset, place)[...] += np.transpose(table, axes)
         return (offset if offset.any() else None), np.concatenate(further)
 
-    def over(self, model: LogLinear) -> LawFamily:
+    def over(self, model: LogLinear) -> LogLinearFamily:
         """The same laws with other weights: a model of the same terms whose features have other units."""
         self.plan  # noqa: B018  Planned once, for both.
         return self._over(model)
