@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.models.bayesian.nodes.regression_objective import RegressionObjective
 from suffice.statistics import Counts, Summary
 
 if TYPE_CHECKING:
@@ -143,8 +144,8 @@ class RegressionCoordinates:
         places = node.positions(cells)
         own = places >= 0
         seen, places = seen[own], places[own]
-        products = seen if node.prior is None else node.prior.added_to(seen)
-        divisor = seen.weight if node.prior is None else node.prior.divisor(seen.weight, node.estimate)
+        objective = RegressionObjective(seen, node.prior, node.estimate)
+        products, divisor = objective.products, objective.divisor
         weights, variance = node.weights[places], node.variance[places]
         slopes = products.slopes(weights)
         inner = slopes[:, 1:] + (products.mean[:, :-1] - self.centre[:-1]) * slopes[:, :1]

@@ -21,8 +21,9 @@ from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
-from suffice.fitting.report import Certificate, MatchedStatistics
+from suffice.fitting.report import STANDARD_ERRORS, Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData
+from suffice.models.bayesian.certificate import SLOPE_UNIT
 from suffice.models.bayesian.complete import ESTIMATES, estimate_in_words, notes_on_nodes, prepare
 from suffice.models.bayesian.em.check import expected_again
 from suffice.models.bayesian.em.mixed_expectation import MixedExpectation, Shape
@@ -42,6 +43,7 @@ from suffice.models.bayesian.em.table_expectation import TableExpectation
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.node_scores import matched_statistics_of
+from suffice.models.bayesian.nodes.contract import largest
 from suffice.models.bayesian.options import check_start
 from suffice.models.em.information import Information, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
@@ -234,7 +236,11 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         return {name: self._held(node) if name in self.free else node for name, node in found.items()}
 
     def _held(self, node: Any) -> Any:
-        return node.held(self.floor * self.rows.units.get(node.name, (0.0, 1.0))[1] ** 2)
+        return node.held(self._least(node))
+
+    def _least(self, node: Any) -> float:
+        """The least variance that EM allows a node."""
+        return self.floor * self.rows.units.get(node.name, (0.0, 1.0))[1] ** 2
 
     def log_prior(self, parameters: Nodes) -> float:
         """Log prior density of the parameters up to a constant; of nodes that share theirs, once."""
@@ -370,36 +376,61 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         """One more step by other code, what runs to the edge, and what the rows determine."""
         nodes, leading = dict(fitted.nodes), [fitted.nodes[name] for name in self.learning.leading]
         log_likelihood = fitted.log_likelihood(self.data.statistics)
-        gap = self.stationarity({**nodes, **self.placeholders})
+        parameters = {**nodes, **self.placeholders}
+        expected = self.expect_again(parameters)
+        gap = self.change(parameters, expected)
         fixed = self.learning.fixed
         free = {name: node for name, node in nodes.items() if name not in fixed}
-        own_gap, edges = self._edges(free)
+        slopes = self._slopes(nodes, expected.statistics)
+        own_gap, edges = self._edges(free, slopes)
+        errors_of_slope, slope = largest(slopes)
         gap = max(gap, own_gap)
         # By an E-step of its own: the last bits of one may depend on the nodes that it saw first, and a network that
         # was read from a file must say what its fit has said.
-        errors = ObservedErrors(copy(self), {**nodes, **self.placeholders}, gap)
+        errors = ObservedErrors(copy(self), parameters, gap)
         most = max(fitted.expectations, MOST_ROWS / max(len(self.rows.weights), 1))
         told = 2 * errors.parts.size <= most and gap <= STOPPED
         curvature = errors.curvature(fitted.scores) if told else None
         exists = False if edges else True if keeps_inside(free.values()) else None
-        scale = "change of a parameter, in units of its columns, by one more EM step"
         determined = (NOT_COMPUTED,) if curvature is None else curvature.warnings()
         return Judgement(
             log_likelihood,
             log_likelihood + float(sum(node.log_prior() for node in leading)),
-            Certificate(gap, exists=exists, directions=edges, scale=scale, curvature=curvature),
+            Certificate(
+                errors_of_slope,
+                exists=exists,
+                directions=edges,
+                scale=STANDARD_ERRORS,
+                slope=slope,
+                slope_unit=SLOPE_UNIT,
+                curvature=curvature,
+            ),
+            gap,
             matched=partial(self.matched, fitted),
             kept=errors.at_rest(),
             notes=(*notes_on_nodes(self.learning, leading), *determined),
             n_params=None if curvature is None else fitted.n_params - len(curvature.flat),
         )
 
-    def _edges(self, free: Mapping[Hashable, Any]) -> tuple[float, tuple[str, ...]]:
-        """The largest slope of nodes that all rows show, and what runs to the edge; `free` nodes are not fixed."""
+    def _slopes(self, nodes: Nodes, expected: Summary) -> list[tuple[float, float]]:
+        """The slopes of the nodes that EM learns, in standard errors and as they are, at expected statistics.
+
+        By Fisher's identity they are those of the objective: what the E-step expects of each statistic, less what the
+        parameters expect. Nodes that share their parameters have one slope.
+        """
+        learned = [name for name in self.learning.leading if name not in self.placeholders]
+        return [nodes[n].steepest(self._steady[n].pooled(expected), self._least(nodes[n])) for n in learned]
+
+    def _edges(self, free: Mapping[Hashable, Any], slopes: list[tuple[float, float]]) -> tuple[float, tuple[str, ...]]:
+        """The largest slope a row of nodes that all rows show, and what runs to the edge; `free` nodes are not fixed.
+
+        The slopes of those nodes are added to `slopes`.
+        """
         gap, found = 0.0, [direction for node in free.values() for direction in node.directions]
         for name in [name for name in self.placeholders if name in free]:
             own = family_summary(self.rows, free[name].domain, self.learners[name].of_family())
             gap = max(gap, free[name].gap(own))
+            slopes.append(free[name].steepest(own))
             found += free[name].edges(own)
         alone = {name: node for name, node in free.items() if len(self.learning.group_of(name)) == 1}
         expected = {name: node for name, node in alone.items() if name not in self.placeholders}

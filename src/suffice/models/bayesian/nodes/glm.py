@@ -265,6 +265,12 @@ class GLMNode(UnitFree):
 
         return 0.0 if self.estimate == "given" else slope_gap(self, summary)
 
+    def steepest(self, summary: Summary, least: float = 0.0) -> tuple[float, float]:
+        """Of the score of the coefficients, and of the dispersion or size where that is estimated."""
+        from suffice.models.bayesian.nodes.glm_slopes import steepest
+
+        return (0.0, 0.0) if self.estimate == "given" else steepest(self, summary)
+
     def loss_bound(self, summary: Summary) -> float | None:
         """What the log-likelihood can still rise by, where it is self-concordant; else None."""
         from suffice.models.bayesian.nodes.glm_slopes import loss_bound

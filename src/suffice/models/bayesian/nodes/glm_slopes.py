@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import in_standard_errors
 from suffice.models.bayesian.nodes.glm_rows import rows_of, table_of
 from suffice.statistics import Summary
 
@@ -146,24 +147,45 @@ def slope_gap(node: GLMNode, summary: Summary) -> float:
     found = slopes_of(node, summary)
     scale = np.sqrt(found.weight * np.where(found.diagonal > 0, found.diagonal, found.weight))
     gap = float(np.max(np.abs(found.slope) / np.where(scale > 0, scale, 1.0), initial=0.0))
-    return max(gap, _gap_of_shape(node, summary))
+    slope, information = _slope_of_shape(node, summary)
+    # Half the weight is the information of a log dispersion: what is left is its relative distance.
+    return max(gap, abs(slope) / (found.weight if node.model._task().options.free_size else information))
 
 
-def _gap_of_shape(node: GLMNode, summary: Summary) -> float:
+def steepest(node: GLMNode, summary: Summary) -> tuple[float, float]:
+    """The largest slope of log-likelihood and prior, in standard errors and as it is.
+
+    Of the logarithm of a dispersion the information is n / 2, as that of a variance; of the logarithm of a size minus
+    the second derivative, which near the maximum is positive.
+    """
+    scores = slopes_of(node, summary)
+    variance = np.where(scores.diagonal > 0, scores.diagonal, scores.weight)
+    shape = _slope_of_shape(node, summary)
+    slope, variance = np.append(scores.slope, shape[0]), np.append(variance, shape[1])
+    return in_standard_errors(slope, variance), float(np.abs(slope).max(initial=0.0))
+
+
+def _slope_of_shape(node: GLMNode, summary: Summary) -> tuple[float, float]:
+    """Slope and information in the logarithm of the dispersion, or of the size of a negative binomial distribution.
+
+    0 and 1 where neither is estimated.
+    """
     from suffice.models.glm.families import NegativeBinomialFamily
     from suffice.models.glm.family import Totals
 
     options = node.model._task().options
     free = node.learned.free_dispersion and options.known_dispersion is None
     if not (free and node.learned.posterior is None) and not options.free_size:
-        return 0.0
+        return 0.0, 1.0
     columns, weights = rows_of(node.domain, summary)
     mean, y = node.mean(columns, len(weights)), np.asarray(columns[node.name])
-    family = node.learned.row_law().family
+    family, total = node.learned.row_law().family, float(weights.sum())
     if isinstance(family, NegativeBinomialFamily):
-        return float(abs(weights @ family.size_slopes(y, mean)[0]) * family.size / weights.sum())
-    sums = Totals(float(weights.sum()), float(weights @ family.deviance(y, mean)), 0.0, 0.0, 0.0, 0.0)
-    return abs(family.ml_dispersion(sums) / node.dispersion - 1.0)
+        first, second = (float(weights @ part) for part in family.size_slopes(y, mean))
+        slope, information = family.size * first, -(family.size**2 * second + family.size * first)
+        return slope, information if information > 0 else total
+    sums = Totals(total, float(weights @ family.deviance(y, mean)), 0.0, 0.0, 0.0, 0.0)
+    return 0.5 * total * (family.ml_dispersion(sums) / node.dispersion - 1.0), 0.5 * total
 
 
 def loss_bound(node: GLMNode, summary: Summary) -> float | None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from suffice.answers import MOST_AXES
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
+from suffice.fitting.report import in_standard_errors
 from suffice.models.bayesian.nodes.contract import Columns, Factor, UnitFree
 from suffice.models.bayesian.nodes.noisy_or_chain import (
     MOST_IN_TABLE,
@@ -232,15 +233,38 @@ class NoisyOrNode(UnitFree):
         violation = np.where(self.weights[known] > 0, np.abs(slope[known]), np.maximum(slope[known], 0.0))
         return float(violation.max(initial=0.0) / max(summary.weight, 1.0))
 
+    def steepest(self, summary: Summary, least: float = 0.0) -> tuple[float, float]:
+        """Of the slopes in the logits of the inhibition probabilities q: failures less those expected, n q (1 - q).
+
+        By Fisher's identity they are those of the trials of each cause, n of them, as if each were seen by itself. A
+        weight of 0, whose cause always fails, is on the edge: a slope counts that leads inside.
+        """
+        if self.estimate == "given":
+            return 0.0, 0.0
+        slope, tried = self._slopes_and_trials(summary)
+        inhibitors = self.parameters()
+        inside, edge = (inhibitors > 0) & (inhibitors < 1), inhibitors == 1
+        spread = inhibitors * (1 - inhibitors)
+        # By the weight w = -log q, the slope is -q times that by q.
+        slopes = np.concatenate([(slope * spread)[inside], np.maximum(-np.nan_to_num(slope[edge]), 0.0)])
+        variance = np.concatenate([(tried * spread)[inside], tried[edge]])
+        return in_standard_errors(slopes, variance), float(np.abs(slopes).max(initial=0.0))
+
     def slopes(self, summary: Summary) -> Floats:
         """Slopes (m,) of the objective in the inhibition probabilities, from counts of the family or of the chain."""
-        inhibitors = self.parameters()
+        return self._slopes_and_trials(summary)[0]
+
+    def _slopes_and_trials(self, summary: Summary) -> tuple[Floats, Floats]:
+        """The slopes, and how often each cause was tried (m,), with the pseudo-rows of the prior."""
+        inhibitors, more = self.parameters(), self.pseudo or 0.0
         if Counts(self.domain.names) in summary.answers:
+            trials = self.trials(summary)
             with np.errstate(divide="ignore", invalid="ignore"):
-                return -self.trials(summary).gradient(self.weights, self.pseudo or 0.0) / inhibitors
+                slopes = -trials.gradient(self.weights, more) / inhibitors
+            return slopes, trials.seen + trials.absent + 2 * more
         counts = ChainCounts.of(self.domain, self.places, self.leak, self.present, summary)
-        more = self.pseudo or 0.0
-        return replace(counts, failed=counts.failed + more, worked=counts.worked + more).slopes(inhibitors)
+        counts = replace(counts, failed=counts.failed + more, worked=counts.worked + more)
+        return counts.slopes(inhibitors), counts.failed + counts.worked
 
     def coordinates(self, units: Any) -> Coordinates:
         """Logits of the inhibition probabilities."""

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
-from suffice.families import simplex
 from suffice.families.base import as_floats, generator
+from suffice.families.categoricals import Dirichlets
 from suffice.families.conjugate import as_point, tails
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.regression_law import RegressionLaw, variance_quantiles, weight_quantiles
@@ -35,11 +35,8 @@ class DirichletTable:
     alpha_: Table
 
     @property
-    def _rows(self) -> Floats:
-        return self.alpha_.values.reshape(-1, self.alpha_.values.shape[-1])
-
-    def _table(self, rows: Floats) -> Table:
-        return Table(self.alpha_.domain, rows.reshape(self.alpha_.values.shape))
+    def _rows(self) -> Dirichlets:
+        return Dirichlets(self.alpha_.values)
 
     def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> Dirichlet:
         """The law of the row at a joint state of the parents."""
@@ -51,38 +48,30 @@ class DirichletTable:
 
     def mean(self) -> Table:
         """The mean of each probability: alpha over the sum of its row."""
-        return self._table(self._rows / self._rows.sum(axis=1, keepdims=True))
+        return Table(self.alpha_.domain, self._rows.mean())
 
     def mode(self) -> Table:
         """The mode of each row, (alpha - 1) / sum(alpha - 1); it exists where no alpha is below one."""
-        excess = self._rows - 1
-        total = excess.sum(axis=1, keepdims=True)
-        if (excess < 0).any() or not (total > 0).all():
+        mode = self._rows.mode()
+        if mode is None:
             raise EstimateError(
                 "Some row has no single mode: an alpha below one, or nothing but ones. Use mean(), or a prior with "
                 "pseudo-counts above one."
             )
-        return self._table(excess / total)
+        return Table(self.alpha_.domain, mode)
 
     def variance(self) -> Table:
         """The variance of each probability."""
-        total = self._rows.sum(axis=1, keepdims=True)
-        mean = self._rows / total
-        return self._table(mean * (1 - mean) / (total + 1))
+        return Table(self.alpha_.domain, self._rows.variance())
 
     def intervals(self, level: float = 0.95) -> tuple[Table, Table]:
-        """Lower and upper ends of the central interval of each probability, which has a Beta law."""
-        from scipy.special import betaincinv
-
-        rest = np.apply_along_axis(simplex.others, 1, self._rows)
-        low, high = (self._table(np.asarray(betaincinv(self._rows, rest, share), float)) for share in tails(level))
+        """Lower and upper ends of the central interval of each probability."""
+        low, high = (Table(self.alpha_.domain, self._rows.quantiles(share)) for share in tails(level))
         return low, high
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
         """`n` tables (n, parents..., node)."""
-        rng = generator(random_state)
-        drawn = np.stack([rng.dirichlet(row, size=n) for row in self._rows], axis=1)
-        return drawn.reshape(n, *self.alpha_.values.shape)
+        return self._rows.sample(n, generator(random_state))
 
     def log_prob(self, table: Table | ArrayLike) -> float:
         """Log density of a table, given by label or as an array (parents..., node)."""
@@ -91,10 +80,7 @@ class DirichletTable:
         )
         if values.shape != self.alpha_.values.shape:
             raise OptionError(f"The table has shape {values.shape}; expected {self.alpha_.values.shape}.")
-        points = values.reshape(self._rows.shape)
-        return math.fsum(
-            float(simplex.log_density(alpha, point)) for alpha, point in zip(self._rows, points, strict=True)
-        )
+        return math.fsum(self._rows.log_prob(values).ravel())
 
     def predictive(self) -> Table:
         """P(node | parents, rows learned): the posterior mean of each row."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import MOST_AXES, Domain
-from suffice.engines.memory import default_limit, in_words
+from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, UnitFree
 from suffice.options import doubles
@@ -26,16 +26,11 @@ if TYPE_CHECKING:
     from suffice.answers import CountTable
     from suffice.models.bayesian.em.coordinates import Coordinates
     from suffice.models.bayesian.nodes.posterior import DirichletTable
-    from suffice.models.bayesian.nodes.table_learner import DirichletRows
     from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
-#: Tables of at most this many cells keep a row for every parent configuration.
-DENSE_CELLS = 2**22
-#: Arrays of the size of a table that learning makes: counts, rows, pseudo-counts and those in between.
-ARRAYS = 5
 #: Cells of the largest table that is written out.
 MOST_CELLS = 2**24
 
@@ -239,35 +234,7 @@ class TableNode(UnitFree):
         """The table itself."""
         return [(self.domain.names, self.table_.values)]
 
-    # -- learning ----------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def from_counts(
-        cls, domain: Domain, table: CountTable, prior: DirichletRows | None, estimate: str, unseen: str
-    ) -> TableNode:
-        """By row: n / sum n, or with pseudo-counts."""
-        card = domain.variables[-1].card
-        if keeps_all(table) or (prior is not None and prior.alpha.ndim > 0):
-            codes, counts = None, table.dense().reshape(-1, card)
-        else:
-            codes, counts = _by_row(table, card, domain)
-        alpha = None if prior is None else prior.rows(codes, card) * np.ones((len(counts), 1))
-        fallback = np.full(card, 1.0 / card)
-        if prior is None:
-            fallback = np.full(card, np.nan) if unseen == "nan" else fallback
-            rows = maximum_rows(counts, fallback)
-        else:
-            assert alpha is not None
-            rows = smoothed_rows(counts, alpha, estimate, domain)
-        node = cls(domain, rows, counts, fallback, codes, alpha, "mle" if prior is None else estimate)
-        if unseen == "raise" and prior is None and node.n_unseen:
-            first = node.unseen(3)
-            raise EstimateError(
-                f"{node.n_unseen} parent configurations of {node.name!r} never occur, so their row is undefined; "
-                "the first: "
-                f"{listing(first)}. Give a prior=, or unseen='uniform' or 'nan'."
-            )
-        return node
+    # -- the objective -----------------------------------------------------------------------------------------------
 
     def log_likelihood(self, summary: Summary) -> float:
         """Sum over rows of the data of log P(node | parents), -inf where an impossible event occurs."""
@@ -297,9 +264,16 @@ class TableNode(UnitFree):
         slope = both - np.nan_to_num(self.rows) * both.sum(axis=1, keepdims=True)
         return float(np.abs(slope).max(initial=0.0) / max(summary.weight, 1.0))
 
+    def steepest(self, summary: Summary, least: float = 0.0) -> tuple[float, float]:
+        """Of the slopes in the logarithms of the probabilities, see `steepest_cells`."""
+        from suffice.models.bayesian.nodes.table_objective import steepest_cells
+
+        both = self._weighed(summary)
+        return steepest_cells(both, both.sum(axis=1, keepdims=True), self.rows)
+
     def loss_bound(self, summary: Summary) -> float | None:
         """What the shares of the (pseudo-)counts have more than the rows, see `cell_losses`."""
-        from suffice.models.bayesian.nodes.table_losses import cell_losses
+        from suffice.models.bayesian.nodes.table_objective import cell_losses
 
         both = self._weighed(summary)
         loss = float(cell_losses(both, both.sum(axis=1, keepdims=True), self.rows).sum())
@@ -333,7 +307,9 @@ class TableNode(UnitFree):
         """Weights (k, card) of rows of the data, by the parent configurations that have a row."""
         if self.configurations is None:
             return table.dense().reshape(-1, self.card)
-        return _by_row(table, self.card, self.domain)[1]
+        from suffice.models.bayesian.nodes.table_layout import counts_by_row
+
+        return counts_by_row(table, self.card, self.domain)[1]
 
     def log_prior(self) -> float:
         """Log prior density up to a constant, as learning maximises it: sum (alpha - 1) log p.
@@ -372,11 +348,9 @@ class TableNode(UnitFree):
         """Log marginal likelihood of the family under its Dirichlet rows; None without a prior."""
         if self.alpha is None:
             return None
-        from scipy.special import gammaln
+        from suffice.families.categoricals import Dirichlets
 
-        both = self.counts + self.alpha
-        rows = gammaln(self.alpha.sum(axis=1)) - gammaln(both.sum(axis=1))
-        return float((rows + (gammaln(both) - gammaln(self.alpha)).sum(axis=1)).sum())
+        return float(Dirichlets(self.alpha).log_evidence(self.counts).sum())
 
     # -- use ---------------------------------------------------------------------------------------------------------
 
@@ -443,58 +417,3 @@ class TableNode(UnitFree):
 def _fits_rows(alpha: Floats, rows: Floats) -> bool:
     """Whether pseudo-counts belong to the rows of a table: one for all, or one for each cell."""
     return alpha.shape in ((), rows.shape) and bool((np.isfinite(alpha) & (alpha > 0)).all())
-
-
-def keeps_all(table: CountTable) -> bool:
-    """Whether a node with these counts keeps a row for every parent configuration."""
-    if table.cells is None:
-        return table.values.size <= DENSE_CELLS
-    return table.size <= DENSE_CELLS and len(table.shape) <= MOST_AXES
-
-
-def _by_row(table: CountTable, card: int, domain: Domain) -> tuple[Codes, Floats]:
-    """Seen parent configurations (k, p) and their counts (k, card), from cells in lexicographic order.
-
-    Rows that would not fit, as those of columns that number the rows, are an error before any allocation.
-    """
-    cells, weights = table.items()
-    above = cells[:, :-1]
-    new = np.ones(len(cells), dtype=bool)
-    new[1:] = (above[1:] != above[:-1]).any(axis=1)
-    kept = int(new.sum())
-    needed = 8 * ARRAYS * kept * card
-    if needed > default_limit():
-        raise SizeError(
-            f"The table of {domain.names[-1]!r} given {listing(domain.names[:-1])} would keep {kept:,} rows of "
-            f"{card:,} states and take {in_words(needed)}; the limit is {in_words(default_limit())}. Columns that "
-            "number the rows are no states: leave them out, group their values, or declare them real "
-            f"(states={{{domain.names[-1]!r}: 'real'}})."
-        )
-    counts = np.zeros((kept, card))
-    counts[np.cumsum(new) - 1, cells[:, -1]] = weights
-    return above[new], counts
-
-
-def maximum_rows(counts: Floats, fallback: Floats) -> Floats:
-    """Counts (k, card) over their row sums; the fallback (card,) where a row has no weight."""
-    total = counts.sum(axis=1, keepdims=True)
-    rows = np.empty(counts.shape)  # Row by row in memory, so that a table is a view of its rows.
-    rows[:] = fallback
-    return np.divide(counts, total, out=rows, where=total > 0)
-
-
-def smoothed_rows(counts: Floats, alpha: Floats, estimate: str, domain: Domain) -> Floats:
-    """Posterior mean (n + alpha) / sum, or mode (n + alpha - 1) / sum, of each row."""
-    both = counts + alpha
-    if estimate == "mean":
-        return both / both.sum(axis=1, keepdims=True)
-    excess = both - 1
-    total = excess.sum(axis=1, keepdims=True)
-    if (excess < 0).any() or not (total > 0).all():
-        name = domain.names[-1]
-        raise EstimateError(
-            f"The posterior of {name!r} has no single mode: some row has count + pseudo-count below 1, or nothing "
-            "but 1. Use "
-            "estimate='mean', or pseudo-counts above 1."
-        )
-    return excess / total

@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 
 from suffice.answers import CountTable
 from suffice.domain import Domain
+from suffice.errors import EstimateError, listing
 from suffice.models.bayesian.nodes.contract import NodeLearner
-from suffice.models.bayesian.nodes.table import TableNode, keeps_all
-from suffice.models.bayesian.nodes.table_layout import FEW_CELLS, Layout, counts_laid_out, lay_out
+from suffice.models.bayesian.nodes.table import TableNode
+from suffice.models.bayesian.nodes.table_layout import (
+    FEW_CELLS,
+    TableLayout,
+    counts_by_row,
+    counts_laid_out,
+    keeps_all,
+    lay_out,
+)
 from suffice.statistics import Counts, Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -75,8 +83,38 @@ class TableLearner(NodeLearner):
         return self.learn_from(domain, summary[Counts(domain.names)])
 
     def learn_from(self, domain: Domain, table: CountTable) -> TableNode:
-        """The fitted table, from counts, expected ones too."""
-        return TableNode.from_counts(domain, table, self.prior, self.estimate, self.unseen)
+        """The fitted table, from counts, expected ones too: by row n / sum n, or with pseudo-counts."""
+        card = domain.variables[-1].card
+        if keeps_all(table) or (self.prior is not None and self.prior.alpha.ndim > 0):
+            codes, counts = None, table.dense().reshape(-1, card)
+        else:
+            codes, counts = counts_by_row(table, card, domain)
+        default = _uniform(card, self.prior is None and self.unseen == "nan")
+        if self.prior is not None:
+            alpha = self.prior.rows(codes, card) * np.ones((len(counts), 1))
+            rows = self._posterior_rows(counts + alpha, domain)
+            return TableNode(domain, rows, counts, default, codes, alpha, self.estimate)
+        total = counts.sum(axis=1, keepdims=True)
+        rows = np.broadcast_to(default, counts.shape).copy()  # Row by row in memory: a table is a view of its rows.
+        node = TableNode(domain, np.divide(counts, total, out=rows, where=total > 0), counts, default, codes)
+        if self.unseen == "raise" and node.n_unseen:
+            raise EstimateError(
+                f"{node.n_unseen} parent configurations of {node.name!r} never occur, so their row is undefined; the "
+                f"first: {listing(node.unseen(3))}. Give a prior=, or unseen='uniform' or 'nan'."
+            )
+        return node
+
+    def _posterior_rows(self, alpha: Floats, domain: Domain) -> Floats:
+        """Mean or mode of Dirichlet rows (k, card)."""
+        from suffice.families.categoricals import Dirichlets
+
+        rows = Dirichlets(alpha).mean() if self.estimate == "mean" else Dirichlets(alpha).mode()
+        if rows is None:
+            raise EstimateError(
+                f"The posterior of {domain.names[-1]!r} has no single mode: some row has count + pseudo-count below 1, "
+                "or nothing but 1. Use estimate='mean', or pseudo-counts above 1."
+            )
+        return rows
 
 
 def learn_tables(learners: Sequence[TableLearner], domains: Sequence[Domain], summary: Summary) -> list[TableNode]:
@@ -107,7 +145,7 @@ def _stackable(learner: TableLearner) -> bool:
 
 
 def _learned(
-    learners: Sequence[TableLearner], domains: Sequence[Domain], layout: Layout, counts: Floats
+    learners: Sequence[TableLearner], domains: Sequence[Domain], layout: TableLayout, counts: Floats
 ) -> list[TableNode]:
     """The nodes of tables of counts, all with a prior or all without."""
     found: list[Any] = [None] * len(domains)
@@ -139,7 +177,7 @@ def _uniform(card: int, undefined: bool = False) -> Floats:
     return row
 
 
-def _pseudo_counts(learners: Sequence[TableLearner], layout: Layout) -> Floats:
+def _pseudo_counts(learners: Sequence[TableLearner], layout: TableLayout) -> Floats:
     """The pseudo-counts of all cells as they lie; those with one number a table are written together."""
     alphas = [learner.prior.alpha for learner in learners if learner.prior is not None]
     if not any(alpha.ndim for alpha in alphas):

@@ -90,7 +90,8 @@ class MixedInference:
         discrete = [name for name in names if self._discrete(name)]
         reals = [name for name in names if not self._discrete(name)]
         if not reals:
-            return Table(self.domain.select(names), posterior.table(names))
+            # Sums of shares may exceed 1 by rounding.
+            return Table(self.domain.select(names), np.minimum(posterior.table(names), 1.0))
         if not discrete:
             return posterior.mixture(names)
         return MixedLaw(self.domain.select(discrete), *posterior.mixture_by(discrete, reals))
