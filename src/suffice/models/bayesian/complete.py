@@ -58,8 +58,8 @@ def notes_on_nodes(learning: NodeLearning, leading: Sequence[Any]) -> tuple[str,
     # Regressions say in their own notes what joint states without rows get.
     unseen = n_unseen_of([node for node in leading if node.kind == TableNode.kind])
     filled = learning.options["unseen"] if learning.options["prior"] is None else "those of the prior"
-    told = (f"{unseen} parent configurations never occur; their rows are {filled}",) if unseen else ()
-    return (*told, *(note for node in leading for note in node.notes))
+    never = (f"{unseen} parent configurations never occur; their rows are {filled}",) if unseen else ()
+    return (*never, *(note for node in leading for note in node.notes))
 
 
 def estimate_in_words(names: Mapping[str, str], leading: Sequence[Any]) -> str:

@@ -86,13 +86,13 @@ def matched_statistics_of(nodes: Sequence[tuple[Any, Summary | None]]) -> Matche
     cells = "Shares of the rows in each cell of the tables, and as the parents' counts and the tables make them."
     moments = "Of real nodes: means of y, x y and y², standardised, and as weights and variance imply them."
     scores = "Of GLM nodes: both sides of their score equations."
-    told = ((cells, bool(tables)), (moments, LinearGaussianNode in kinds), (scores, GLMNode in kinds))
+    texts = ((cells, bool(tables)), (moments, LinearGaussianNode in kinds), (scores, GLMNode in kinds))
     return MatchedStatistics(
         tuple(name for some in names for name in some),
         np.concatenate(observed),
         np.concatenate(expected),
         pull if pull.any() else None,
-        about=" ".join(text for text, known in told if known),
+        about=" ".join(text for text, known in texts if known),
     )
 
 
@@ -106,7 +106,7 @@ def _scores(node: GLMNode, summary: Summary) -> Iterator[Part]:
         return
     observed, expected, pull = sides_of(node, summary)
     coefficients = node.learned.design.names
-    labels = [f" ({at})" for at in range(observed.shape[1])] if observed.shape[1] > 1 else [""]
+    labels = [f" ({output})" for output in range(observed.shape[1])] if observed.shape[1] > 1 else [""]
     names = [f"{node.name}: {name}{label}" for label in labels for name in coefficients]
     added = np.zeros_like(observed) if pull is None else pull
     yield names, observed.T.ravel(), expected.T.ravel(), added.T.ravel()
@@ -132,9 +132,9 @@ def _moments(node: LinearGaussianNode, summary: Summary) -> Iterator[Part]:
     pairs.append((named, about[:, :-1, -1] / unit[:-1] / unit[-1], cross / unit[:-1] / unit[-1]))
     square = (slopes * cross).sum(axis=1) + variance
     pairs.append(([f"{y}²"], about[:, -1:, -1] / unit[-1] ** 2, square[:, None] / unit[-1] ** 2))
-    where = [_state(node, cells[at]) for at in range(len(share))]
+    where = [_state(node, cells[cell]) for cell in range(len(share))]
     for titles, observed, expected in pairs:
-        names = [title + where[at] for at in kept for title in titles]
+        names = [title + where[cell] for cell in kept for title in titles]
         both = [(share[kept, None] * side[kept]).ravel() for side in (observed, expected)]
         yield names, both[0], both[1], np.zeros(len(names))
 
@@ -142,8 +142,8 @@ def _moments(node: LinearGaussianNode, summary: Summary) -> Iterator[Part]:
 def _state(node: LinearGaussianNode, codes: NDArray[Any]) -> str:
     """A joint state of the discrete parents, in words."""
     pairs = zip(node.discrete_parents, codes.tolist(), strict=True)
-    said = ", ".join(f"{name}={node.domain[name].states[code]}" for name, code in pairs)
-    return f" | {said}" if said else ""
+    states = ", ".join(f"{name}={node.domain[name].states[code]}" for name, code in pairs)
+    return f" | {states}" if states else ""
 
 
 def _cells(nodes: Sequence[TableNode]) -> Iterator[Part]:
@@ -153,9 +153,9 @@ def _cells(nodes: Sequence[TableNode]) -> Iterator[Part]:
         kept = np.flatnonzero(seen[:, 0] > 0)
         if not len(kept):
             continue
-        told = seen[kept] * node.rows[kept] / weight
-        pull = np.zeros_like(told)
+        expected = seen[kept] * node.rows[kept] / weight
+        pull = np.zeros_like(expected)
         if node.alpha is not None:
             added = node.alpha[kept] - (1.0 if node.estimate == "map" else 0.0)
             pull = (added - added.sum(axis=1, keepdims=True) * node.rows[kept]) / weight
-        yield node.cell_names(kept), (node.counts[kept] / weight).ravel(), told.ravel(), pull.ravel()
+        yield node.cell_names(kept), (node.counts[kept] / weight).ravel(), expected.ravel(), pull.ravel()

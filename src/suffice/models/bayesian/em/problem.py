@@ -232,8 +232,8 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
 
     def _learned(self, statistics: Summary, learners: Mapping[Hashable, Any]) -> Nodes:
         """The objective of a variance has one peak: the best value above a floor is the floor if the peak is below."""
-        found = self.learning.learned(statistics, self.domain, learners, self.given)
-        return {name: self._held(node) if name in self.free else node for name, node in found.items()}
+        nodes = self.learning.learned(statistics, self.domain, learners, self.given)
+        return {name: self._held(node) if name in self.free else node for name, node in nodes.items()}
 
     def _held(self, node: Any) -> Any:
         return node.held(self._least(node))
@@ -256,13 +256,13 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
 
     def at(self, vector: Floats, like: Nodes) -> Nodes:
         """The nodes with these parameters; EstimateError where some are outside their range."""
-        found, begin = dict(like), 0
+        nodes, begin = dict(like), 0
         for name in self.free:
             size = like[name].parameters().size
             part = like[name].in_units(vector[begin : begin + size], self.rows.units, forward=False)
-            found[name] = like[name].with_parameters(part)
+            nodes[name] = like[name].with_parameters(part)
             begin += size
-        return found
+        return nodes
 
     def prepared(self, start: Nodes) -> Nodes:
         """The start as the M-step would write it: a noisy-OR, say, with the trials that its weights have."""
@@ -314,11 +314,11 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     def _finished(self, nodes: Nodes) -> Nodes:
         """The nodes with what learning from the expected statistics says about them besides their parameters."""
         learners = {name: learner.for_em(filled=False) for name, learner in self.learners.items()}
-        found = self._learned(self.expect(nodes).statistics, learners)
+        finished = self._learned(self.expect(nodes).statistics, learners)
         for name in self.free:
-            if not np.isnan(found[name].parameters()).any():
-                found[name] = found[name].with_parameters(nodes[name].parameters())
-        return found
+            if not np.isnan(finished[name].parameters()).any():
+                finished[name] = finished[name].with_parameters(nodes[name].parameters())
+        return finished
 
     def _notes_on_start(self, nodes: Nodes) -> tuple[str, ...]:
         """What to say about the start that was given; nodes without one begin at random, whatever the seed."""
@@ -334,11 +334,11 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         if not self.placeholders:
             return nodes, 0.0
         refuse_impossible(self.rows, {name: self.fixed[name] for name in self.placeholders if name in self.fixed})
-        found = {}
+        shown = {}
         for name in self.placeholders:
             family, learner = self.learning.family(name, self.domain), self.learners[name].of_family()
-            found[name] = self.fixed.get(name) or learner.learn(family, family_summary(self.rows, family, learner))
-        return {**nodes, **found}, difference(self.rows, found, self.placeholders)
+            shown[name] = self.fixed.get(name) or learner.learn(family, family_summary(self.rows, family, learner))
+        return {**nodes, **shown}, difference(self.rows, shown, self.placeholders)
 
     def identity(self) -> Iterable[Any]:
         """Rows, and options that steer the way."""
@@ -389,8 +389,8 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         # was read from a file must say what its fit has said.
         errors = ObservedErrors(copy(self), parameters, gap)
         most = max(fitted.expectations, MOST_ROWS / max(len(self.rows.weights), 1))
-        told = 2 * errors.parts.size <= most and gap <= STOPPED
-        curvature = errors.curvature(fitted.scores) if told else None
+        affordable = 2 * errors.parts.size <= most and gap <= STOPPED
+        curvature = errors.curvature(fitted.scores) if affordable else None
         exists = False if edges else True if keeps_inside(free.values()) else None
         determined = (NOT_COMPUTED,) if curvature is None else curvature.warnings()
         return Judgement(
@@ -426,19 +426,19 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
 
         The slopes of those nodes are added to `slopes`.
         """
-        gap, found = 0.0, [direction for node in free.values() for direction in node.directions]
+        gap, directions = 0.0, [direction for node in free.values() for direction in node.directions]
         for name in [name for name in self.placeholders if name in free]:
             own = family_summary(self.rows, free[name].domain, self.learners[name].of_family())
             gap = max(gap, free[name].gap(own))
             slopes.append(free[name].steepest(own))
-            found += free[name].edges(own)
+            directions += free[name].edges(own)
         alone = {name: node for name, node in free.items() if len(self.learning.group_of(name)) == 1}
         expected = {name: node for name, node in alone.items() if name not in self.placeholders}
-        found += never_shown(self.rows, expected)
+        directions += never_shown(self.rows, expected)
         inner = {parent for parents in self.learning.parents.values() for parent in parents}
         leaves = {name: node for name, node in expected.items() if name not in inner}
-        found += never_in_leaves(self.rows, leaves, {name: self.learners[name].of_family() for name in leaves})
-        return gap, tuple(dict.fromkeys(found))
+        directions += never_in_leaves(self.rows, leaves, {name: self.learners[name].of_family() for name in leaves})
+        return gap, tuple(dict.fromkeys(directions))
 
     def matched(self, fitted: NetworkFitted) -> MatchedStatistics | None:
         """Expected shares of the cells of the tables, and as the parents' counts and the tables make them."""

@@ -69,12 +69,14 @@ def _labels(node: GLMNode, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
     from suffice.models.glm.softmax import softmax
 
     states = range(node.variable.card)
-    order = [at for at in states if at != node.learned.reference] + [node.learned.reference]
+    order = [states_but_last for states_but_last in states if states_but_last != node.learned.reference] + [
+        node.learned.reference
+    ]
     shares = softmax(eta)[:, :-1]
     seen = y[:, None] == np.array(order[:-1], dtype=np.float64)
     information = -shares[:, :, None] * shares[:, None, :]
-    at = np.arange(shares.shape[1])
-    information[:, at, at] += shares
+    states_but_last = np.arange(shares.shape[1])
+    information[:, states_but_last, states_but_last] += shares
     return seen - shares, information
 
 
@@ -99,21 +101,21 @@ def sides_of(node: GLMNode, summary: Summary) -> tuple[Floats, Floats, Floats | 
     columns, weights = rows_of(node.domain, summary)
     eta, y = node._eta(columns, len(weights)), np.asarray(columns[node.name], dtype=np.float64)
     if node.learned.family == "multinomial":
-        classes = [at for at in range(node.variable.card) if at != node.learned.reference]
+        classes = [code for code in range(node.variable.card) if code != node.learned.reference]
         seen = (y[:, None] == np.array(classes)).astype(np.float64)
-        told = seen - _labels(node, eta, y)[0]
+        expected = seen - _labels(node, eta, y)[0]
     else:
         finite = np.isfinite(eta[:, 0])
-        seen, told = sides_of_numbers(node.learned, np.where(finite, eta[:, 0], 1.0), y, ~finite)
+        seen, expected = sides_of_numbers(node.learned, np.where(finite, eta[:, 0], 1.0), y, ~finite)
     table, _ = table_of(node.parents, node._places, columns, len(weights))
-    found = np.zeros((2, *node.learned.beta.shape))
+    sides = np.zeros((2, *node.learned.beta.shape))
     for start in range(0, len(weights), ROWS):
         some = slice(start, start + ROWS)
         design = (node.learned.design.matrix(table.part(some)) * weights[some, None]).T
-        found += design @ seen[some], design @ told[some]
+        sides += design @ seen[some], design @ expected[some]
     total = float(weights.sum())
-    pull = prior_pull(node.model._task().options, node.learned, found[0] - found[1])
-    return found[0] / total, found[1] / total, None if pull is None else pull / total
+    pull = prior_pull(node.model._task().options, node.learned, sides[0] - sides[1])
+    return sides[0] / total, sides[1] / total, None if pull is None else pull / total
 
 
 def _with_prior(node: GLMNode, slope: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
@@ -144,12 +146,12 @@ def slope_gap(node: GLMNode, summary: Summary) -> float:
     Also how far the dispersion is from that of the largest likelihood, relatively, and the slope in the log of the size
     of a negative binomial law, a row.
     """
-    found = slopes_of(node, summary)
-    scale = np.sqrt(found.weight * np.where(found.diagonal > 0, found.diagonal, found.weight))
-    gap = float(np.max(np.abs(found.slope) / np.where(scale > 0, scale, 1.0), initial=0.0))
+    scores = slopes_of(node, summary)
+    scale = np.sqrt(scores.weight * np.where(scores.diagonal > 0, scores.diagonal, scores.weight))
+    gap = float(np.max(np.abs(scores.slope) / np.where(scale > 0, scale, 1.0), initial=0.0))
     slope, information = _slope_of_shape(node, summary)
     # Half the weight is the information of a log dispersion: what is left is its relative distance.
-    return max(gap, abs(slope) / (found.weight if node.model._task().options.free_size else information))
+    return max(gap, abs(slope) / (scores.weight if node.model._task().options.free_size else information))
 
 
 def steepest(node: GLMNode, summary: Summary) -> tuple[float, float]:

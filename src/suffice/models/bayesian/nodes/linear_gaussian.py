@@ -135,8 +135,8 @@ class LinearGaussianNode(Regressions):
 
     def posterior_law(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> RegressionLaw:
         """The posterior of weights and variance at a joint state of the discrete parents; needs a prior."""
-        found = self._posteriors_at(self.positions(self.codes_of(named(where, states))))
-        weights, spread, alpha, beta = (part[0] for part in found)
+        parts = self._posteriors_at(self.positions(self.codes_of(named(where, states))))
+        weights, spread, alpha, beta = (part[0] for part in parts)
         return RegressionLaw(weights, spread, float(alpha), float(beta))
 
     @property
@@ -160,8 +160,8 @@ class LinearGaussianNode(Regressions):
         deviations, which need a posterior shape above 2 and are inf below.
         """
         if self.observed is not None:
-            found = self.observed.of(self.name)[..., -1]
-            return found if self.discrete_parents else float(found)
+            dense = self.observed.of(self.name)[..., -1]
+            return dense if self.discrete_parents else float(dense)
         if self.size is None:
             raise EstimateError(f"{self.name!r} was not learned from rows, so its variance has no standard error.")
         if self.prior is None:
@@ -172,8 +172,8 @@ class LinearGaussianNode(Regressions):
             with np.errstate(invalid="ignore", divide="ignore"):
                 every = np.where(alpha <= 2, np.inf, beta / (alpha - 1) / np.sqrt(np.maximum(alpha - 2, 0)))
             errors, default = every[:-1], float(every[-1])
-        found = self.dense(errors[:, None], np.array([default]))[..., 0]
-        return found if self.discrete_parents else float(found)
+        dense = self.dense(errors[:, None], np.array([default]))[..., 0]
+        return dense if self.discrete_parents else float(dense)
 
     def error_table(self) -> Table:
         """The standard errors of weights and variance by label, laid out as `table_`."""
@@ -256,8 +256,8 @@ class LinearGaussianNode(Regressions):
 
     def point_masses(self, columns: Columns, n: int) -> NDArray[np.bool_]:
         """Where the variance given the parents is 0 (n,)."""
-        at = self.positions(self.parent_codes(columns, n))
-        return np.append(self.variance, self.default_variance)[at] == 0
+        rows = self.positions(self.parent_codes(columns, n))
+        return np.append(self.variance, self.default_variance)[rows] == 0
 
     def held(self, least: float) -> LinearGaussianNode:
         """The node with variances of `least` or more; a variance that shrinks to 0 is an error where `least` is 0."""
@@ -347,8 +347,8 @@ class LinearGaussianNode(Regressions):
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        found = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
-        return {"kind": self.kind, **found, "prior": None if self.prior is None else self.prior.to_plain()}
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
+        return {"kind": self.kind, **values, "prior": None if self.prior is None else self.prior.to_plain()}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> LinearGaussianNode:
@@ -410,7 +410,7 @@ def statistic_of(domain: Domain, pool: tuple[Hashable, ...]) -> Statistic:
 def products_of(domain: Domain, summary: Summary, pool: tuple[Hashable, ...]) -> tuple[Products, Codes]:
     """Sums of products of (real parents, node) for each joint state of the discrete parents seen, and these states."""
     statistic = statistic_of(domain, pool)
-    places = {name: at for at, name in enumerate(statistic.variables)}
+    places = {name: axis for axis, name in enumerate(statistic.variables)}
     axes = [places[v.name] for v in domain.variables if v.kind != "discrete"]
     answer = summary[statistic]
     cells = answer.cells if isinstance(statistic, MomentsBy) else np.zeros((1, 0), dtype=np.int32)

@@ -42,19 +42,19 @@ def learn_together(
 ) -> list[LinearGaussianNode]:
     """The fitted nodes, as each learner alone would fit them."""
 
-    def key(at: int) -> Hashable:
-        learner = learners[at]
-        return None if isinstance(learner.prior, JointPrior) else (learner, *_size(learner.pool, domains[at]))
+    def key(number: int) -> Hashable:
+        learner = learners[number]
+        return None if isinstance(learner.prior, JointPrior) else (learner, *_size(learner.pool, domains[number]))
 
-    found: dict[int, LinearGaussianNode] = {}
+    nodes: dict[int, LinearGaussianNode] = {}
     for alike, chosen in numbers_alike(len(learners), key).items():
-        some = [domains[at] for at in chosen]
+        some = [domains[number] for number in chosen]
         products = None if alike is None else _stacked(some, learners[chosen[0]].pool, summary)
         if products is None:
-            found |= {at: learners[at].learn(domains[at], summary) for at in chosen}
+            nodes |= {number: learners[number].learn(domains[number], summary) for number in chosen}
         else:
-            found |= dict(zip(chosen, _learned(learners[chosen[0]], some, products), strict=True))
-    return [found[at] for at in range(len(learners))]
+            nodes |= dict(zip(chosen, _learned(learners[chosen[0]], some, products), strict=True))
+    return [nodes[number] for number in range(len(learners))]
 
 
 def _learned(learner: LinearGaussianLearner, domains: Sequence[Domain], products: Products) -> list[LinearGaussianNode]:
@@ -140,5 +140,5 @@ def _stacked(domains: Sequence[Domain], pool: tuple[Hashable, ...], summary: Sum
     moments = summary[Moments(pool)]
     if not moments.weight > 0:
         return None
-    place = {name: at for at, name in enumerate(pool)}
-    return Products.of_each(moments, np.array([[place[name] for name in domain.names] for domain in domains]))
+    axis = {name: number for number, name in enumerate(pool)}
+    return Products.of_each(moments, np.array([[axis[name] for name in domain.names] for domain in domains]))

@@ -218,7 +218,9 @@ class NoisyOrNode(UnitFree):
         else:
             trials = self.trials(summary)
             idle = (self.weights == 0) & (trials.seen + trials.absent > 0)
-        never = [f"weight of {self.coefficients[at]!r} in {self.name!r} -> 0" for at in np.flatnonzero(idle).tolist()]
+        never = [
+            f"weight of {self.coefficients[cause]!r} in {self.name!r} -> 0" for cause in np.flatnonzero(idle).tolist()
+        ]
         return (*self.directions, *(f"{text} (never seen to work alone)" for text in never))
 
     def gap(self, summary: Summary) -> float:
@@ -318,8 +320,8 @@ class NoisyOrNode(UnitFree):
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        found = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
-        return {"kind": self.kind, **found}
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
+        return {"kind": self.kind, **values}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> NoisyOrNode:
@@ -344,12 +346,12 @@ class NoisyOrNode(UnitFree):
 
 def places_of(domain: Domain, inactive: tuple[int, ...], leak: bool) -> tuple[NDArray[np.intp], ...]:
     """For each parent the position of the weight of each state, -1 for the inactive one."""
-    found, at = [], int(leak)
+    positions, first = [], int(leak)
     for parent, rest in zip(domain.variables[:-1], inactive, strict=True):
-        places = np.insert(np.arange(at, at + parent.card - 1), rest, -1)
-        found.append(places.astype(np.intp))
-        at += parent.card - 1
-    return tuple(found)
+        places = np.insert(np.arange(first, first + parent.card - 1), rest, -1)
+        positions.append(places.astype(np.intp))
+        first += parent.card - 1
+    return tuple(positions)
 
 
 def labels_of(domain: Domain, inactive: tuple[int, ...], leak: bool) -> tuple[Hashable, ...]:
@@ -378,12 +380,12 @@ def given_noisy_or(
     values = [1.0 - float(leak)]
     causes: Any = labels_of(domain, inactive, leak=False)
     for parent, state in causes:
-        found = inhibitors[parent]
-        if isinstance(found, Mapping) and state not in found:
+        probability = inhibitors[parent]
+        if isinstance(probability, Mapping) and state not in probability:
             raise OptionError(f"The inhibitors of {name!r} lack the state {state!r} of {parent!r}.")
-        if not isinstance(found, Mapping) and domain[parent].card > 2:
+        if not isinstance(probability, Mapping) and domain[parent].card > 2:
             raise OptionError(f"{parent!r} has several active states; give its inhibitors in {name!r} as a dict.")
-        values.append(float(found[state] if isinstance(found, Mapping) else found))
+        values.append(float(probability[state] if isinstance(probability, Mapping) else probability))
     q = np.array(values)
     if not ((q >= 0) & (q <= 1)).all():
         raise OptionError(f"The leak and the inhibitors of {name!r} must be probabilities; found {q.tolist()}.")

@@ -40,11 +40,11 @@ class DirichletTable:
 
     def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> Dirichlet:
         """The law of the row at a joint state of the parents."""
-        place = named(where, states)
+        state = named(where, states)
         parents = self.alpha_.variables[:-1]
-        if set(place) != set(parents):
-            raise OptionError(f"Give a state for each of {listing(parents)}; found {listing(place)}.")
-        return Dirichlet((self.alpha_.at(place) if parents else self.alpha_).values)
+        if set(state) != set(parents):
+            raise OptionError(f"Give a state for each of {listing(parents)}; found {listing(state)}.")
+        return Dirichlet((self.alpha_.at(state) if parents else self.alpha_).values)
 
     def mean(self) -> Table:
         """The mean of each probability: alpha over the sum of its row."""
@@ -103,16 +103,18 @@ class RegressionTable:
 
     def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> RegressionLaw:
         """The law at a joint state of the discrete parents."""
-        place = named(where, states)
-        if set(place) != set(self.domain.names):
-            raise OptionError(f"Give a state for each of {listing(self.domain.names)}; found {listing(place)}.")
-        at = tuple(self.domain[name].index(place[name]) for name in self.domain.names)
-        if np.isnan(self.alpha_[at]):
+        state = named(where, states)
+        if set(state) != set(self.domain.names):
+            raise OptionError(f"Give a state for each of {listing(self.domain.names)}; found {listing(state)}.")
+        index = tuple(self.domain[name].index(state[name]) for name in self.domain.names)
+        if np.isnan(self.alpha_[index]):
             raise EstimateError(
-                f"{place!r} has no rows and a flat prior of the intercept, so there is no posterior. Use "
+                f"{state!r} has no rows and a flat prior of the intercept, so there is no posterior. Use "
                 "LinearGaussianPrior(..., on='all')."
             )
-        return RegressionLaw(self.weights_[at], self.spread_[at], float(self.alpha_[at]), float(self.beta_[at]))
+        return RegressionLaw(
+            self.weights_[index], self.spread_[index], float(self.alpha_[index]), float(self.beta_[index])
+        )
 
     def mean(self) -> dict[str, Floats]:
         """Means of weights (cards..., q) and variances (cards...); inf where alpha is at most 1."""
@@ -143,14 +145,14 @@ class RegressionTable:
     def _places(self) -> list[dict[Hashable, Hashable]]:
         states = [self.domain[name].states for name in self.domain.names]
         return [
-            {name: known[code] for name, known, code in zip(self.domain.names, states, place, strict=True)}
-            for place in np.ndindex(*self.alpha_.shape)
+            {name: known[code] for name, known, code in zip(self.domain.names, states, codes, strict=True)}
+            for codes in np.ndindex(*self.alpha_.shape)
         ]
 
     def sample(self, n: int = 1, random_state: Any = None) -> dict[str, Floats]:
         """`n` draws of weights (n, cards..., q) and variances (n, cards...)."""
         rng = generator(random_state)
-        drawn = [self.at(place).sample(n, rng) for place in self._places()]
+        drawn = [self.at(state).sample(n, rng) for state in self._places()]
         shape = self.alpha_.shape
         return {
             "weights": np.stack([one["weights"] for one in drawn], axis=1).reshape(n, *shape, -1),
@@ -166,7 +168,7 @@ class RegressionTable:
                 f"{self.alpha_.shape}."
             )
         pairs = zip(self._places(), np.ndindex(*self.alpha_.shape), strict=True)
-        return math.fsum(float(self.at(place).log_prob((weights[k], variance[k]))) for place, k in pairs)
+        return math.fsum(float(self.at(state).log_prob((weights[k], variance[k]))) for state, k in pairs)
 
     def predictive(
         self, x: ArrayLike, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable

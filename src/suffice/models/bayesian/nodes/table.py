@@ -101,14 +101,14 @@ class TableNode(UnitFree):
         """A table whose probabilities are given, axes (parents, node); every row must add up to one."""
         name, shape = domain.names[-1], domain.shape(domain.names)
         try:
-            found = np.array(doubles(values))  # A copy: what the caller does to his array later is his.
+            table = np.array(doubles(values))  # A copy: what the caller does to his array later is his.
         except (TypeError, ValueError):
             raise OptionError(
                 f"The table of {name!r} is {values!r}; expected numbers of shape {shape} (parents, node)."
             ) from None
-        if found.shape != shape:
-            raise OptionError(f"The table of {name!r} has shape {found.shape}; expected {shape}.")
-        rows = found.reshape(-1, domain.variables[-1].card)
+        if table.shape != shape:
+            raise OptionError(f"The table of {name!r} has shape {table.shape}; expected {shape}.")
+        rows = table.reshape(-1, domain.variables[-1].card)
         wrong = ~((rows >= 0).all(axis=1) & (np.abs(np.minimum(rows, 2.0).sum(axis=1) - 1) <= 1e-6))
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
@@ -134,24 +134,24 @@ class TableNode(UnitFree):
 
     def unseen(self, most: int = 100) -> list[dict[Hashable, Hashable]]:
         """The first parent configurations without any weight, by label."""
-        found: list[dict[Hashable, Hashable]] = []
+        never: list[dict[Hashable, Hashable]] = []
         seen = {tuple(c) for c in self._kept()[self.counts.sum(axis=1) > 0].tolist()}
         parents = self.domain.variables[:-1]
-        for place in itertools.product(*(range(p.card) for p in parents)):
-            if len(found) == most:
+        for codes in itertools.product(*(range(p.card) for p in parents)):
+            if len(never) == most:
                 break
-            if place not in seen:
-                found.append({p.name: p.states[code] for p, code in zip(parents, place, strict=True)})
-        return found
+            if codes not in seen:
+                never.append({p.name: p.states[code] for p, code in zip(parents, codes, strict=True)})
+        return never
 
     def cell_names(self, kept: NDArray[Any]) -> list[str]:
         """``state | parent=state, ...`` of all cells of some of the kept rows."""
-        found = []
+        names = []
         for codes in self._kept()[kept]:
             states = (f"{v.name}={v.states[code]}" for v, code in zip(self.domain.variables[:-1], codes, strict=True))
             given = " | " + ", ".join(states) if self.parents else ""
-            found += [f"{self.name}={state}{given}" for state in self.domain.variables[-1].states]
-        return found
+            names += [f"{self.name}={state}{given}" for state in self.domain.variables[-1].states]
+        return names
 
     def _kept(self) -> Codes:
         if self.configurations is not None:
@@ -225,8 +225,8 @@ class TableNode(UnitFree):
         """The table itself; of one with too many axes, without the parents that have one state."""
         if len(self.domain) <= MOST_AXES or self.configurations is None:
             return [(self.domain.names, self.table_.values)]
-        several = [at for at, parent in enumerate(self.domain.variables[:-1]) if parent.card > 1]
-        names = [*(self.parents[at] for at in several), self.name]
+        several = [axis for axis, parent in enumerate(self.domain.variables[:-1]) if parent.card > 1]
+        names = [*(self.parents[axis] for axis in several), self.name]
         small = replace(self, domain=self.domain.select(names), configurations=self.configurations[:, several])
         return [(small.domain.names, small.table_.values)]
 
@@ -255,8 +255,8 @@ class TableNode(UnitFree):
             return self.rows[np.ravel_multi_index(tuple(configurations.T), self.domain.shape(self.parents))]
         from suffice.models.bayesian.nodes.lookup import row_positions
 
-        at = row_positions(self.configurations, configurations)
-        return np.where(at[:, None] >= 0, self.rows[np.maximum(at, 0)], self.default)
+        positions = row_positions(self.configurations, configurations)
+        return np.where(positions[:, None] >= 0, self.rows[np.maximum(positions, 0)], self.default)
 
     def gap(self, summary: Summary) -> float:
         """Slope of the objective in the probabilities: (counts + pseudo-counts) - p sum, a row of the data."""
@@ -300,8 +300,8 @@ class TableNode(UnitFree):
         """The counts of the family in a summary."""
         from suffice.statistics import Counts
 
-        found: CountTable = summary[Counts(self.domain.names)]
-        return found
+        counts: CountTable = summary[Counts(self.domain.names)]
+        return counts
 
     def _counts_of(self, table: CountTable) -> Floats:
         """Weights (k, card) of rows of the data, by the parent configurations that have a row."""

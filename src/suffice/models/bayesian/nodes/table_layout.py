@@ -71,14 +71,14 @@ class TableLayout:
 
     def flat(self, arrays: Sequence[NDArray[Any]]) -> Floats:
         """The cells of tables (..., card), given by number, as they lie."""
-        return np.concatenate([arrays[at] for at in self.order], axis=None)
+        return np.concatenate([arrays[number] for number in self.order], axis=None)
 
     def sums(self, flat: Floats) -> Floats:
         """The sum of each row (rows,), from all cells."""
-        found = np.empty(self.groups[-1].rows.stop)
+        sums = np.empty(self.groups[-1].rows.stop)
         for group in self.groups:
-            np.add.reduce(group.matrix(flat), axis=1, out=found[group.rows])
-        return found
+            np.add.reduce(group.matrix(flat), axis=1, out=sums[group.rows])
+        return sums
 
     def sums_at(self, flat: Floats) -> Floats:
         """The sum of the row of each cell (cells,)."""
@@ -92,24 +92,24 @@ def layout_of(shapes: tuple[tuple[int, ...], ...]) -> TableLayout:
     groups: list[TableGroup] = []
     order: list[int] = []
     cell = row = 0
-    for chosen in numbers_alike(len(shapes), lambda at: shapes[at][-1]).values():
+    for chosen in numbers_alike(len(shapes), lambda number: shapes[number][-1]).values():
         card = shapes[chosen[0]][-1]
-        places = [slice(*pair) for pair in pairwise(accumulate((lengths[at] for at in chosen), initial=0))]
+        places = [slice(*pair) for pair in pairwise(accumulate((lengths[number] for number in chosen), initial=0))]
         size = places[-1].stop
         members = tuple(zip(chosen, places, strict=True))
         groups.append(TableGroup(card, slice(cell, cell + card * size), slice(row, row + size), members))
         order += chosen
         cell, row = cell + card * size, row + size
     cards = np.repeat([group.card for group in groups], [group.rows.stop - group.rows.start for group in groups])
-    rows = np.array([lengths[at] for at in order])
-    cells = np.array([lengths[at] * shapes[at][-1] for at in order])
+    rows = np.array([lengths[number] for number in order])
+    cells = np.array([lengths[number] * shapes[number][-1] for number in order])
     begins = list(accumulate(map(math.prod, shapes), initial=0))
     return TableLayout(
         shapes=shapes,
         groups=tuple(groups),
         order=tuple(order),
         sizes=cells,
-        taken=np.concatenate([np.arange(begins[at], begins[at + 1]) for at in order]),
+        taken=np.concatenate([np.arange(begins[number], begins[number + 1]) for number in order]),
         row_of=np.repeat(np.arange(row), cards),
         first_rows=np.cumsum(rows) - rows,
         first_cells=np.cumsum(cells) - cells,

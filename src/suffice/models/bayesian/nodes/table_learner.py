@@ -124,19 +124,19 @@ def learn_tables(learners: Sequence[TableLearner], domains: Sequence[Domain], su
     if len(alike) == 1 and _stackable(learners[0]) and (laid := counts_laid_out(domains, summary)) is not None:
         return _learned(learners, domains, *laid)
     tables = [summary[Counts(domain.names)] for domain in domains]
-    found: list[Any] = [None] * len(learners)
+    learned: list[Any] = [None] * len(learners)
     groups: dict[Hashable, list[int]] = {}
-    for at, (one, table) in enumerate(zip(learners, tables, strict=True)):
+    for number, (one, table) in enumerate(zip(learners, tables, strict=True)):
         if _stackable(one) and keeps_all(table) and table.size <= FEW_CELLS:
-            groups.setdefault((one.prior is None, one.unseen), []).append(at)
+            groups.setdefault((one.prior is None, one.unseen), []).append(number)
         else:
-            found[at] = one.learn_from(domains[at], table)
+            learned[number] = one.learn_from(domains[number], table)
     for chosen in groups.values():
-        some, families = [learners[at] for at in chosen], [domains[at] for at in chosen]
-        nodes = _learned(some, families, *lay_out([tables[at].dense() for at in chosen]))
-        for at, node in zip(chosen, nodes, strict=True):
-            found[at] = node
-    return found
+        some, families = [learners[number] for number in chosen], [domains[number] for number in chosen]
+        nodes = _learned(some, families, *lay_out([tables[number].dense() for number in chosen]))
+        for number, node in zip(chosen, nodes, strict=True):
+            learned[number] = node
+    return learned
 
 
 def _stackable(learner: TableLearner) -> bool:
@@ -148,25 +148,25 @@ def _learned(
     learners: Sequence[TableLearner], domains: Sequence[Domain], layout: TableLayout, counts: Floats
 ) -> list[TableNode]:
     """The nodes of tables of counts, all with a prior or all without."""
-    found: list[Any] = [None] * len(domains)
+    nodes: list[Any] = [None] * len(domains)
     if learners[0].prior is not None:
         alpha = _pseudo_counts(learners, layout)
         both = counts + alpha
         rows = both / layout.sums_at(both)
         for group in layout.groups:
             mine, seen, prior, default = *map(group.matrix, (rows, counts, alpha)), _uniform(group.card)
-            for at, place in group.members:
-                found[at] = TableNode(domains[at], mine[place], seen[place], default, None, prior[place], "mean")
-        return found
+            for number, own in group.members:
+                nodes[number] = TableNode(domains[number], mine[own], seen[own], default, None, prior[own], "mean")
+        return nodes
     undefined = learners[0].unseen == "nan"
     total = layout.sums_at(counts)
     rows = np.full(len(counts), np.nan) if undefined else layout.uniform.copy()
     np.divide(counts, total, out=rows, where=total > 0)
     for group in layout.groups:
         mine, seen, default = group.matrix(rows), group.matrix(counts), _uniform(group.card, undefined)
-        for at, place in group.members:
-            found[at] = TableNode(domains[at], mine[place], seen[place], default)
-    return found
+        for number, own in group.members:
+            nodes[number] = TableNode(domains[number], mine[own], seen[own], default)
+    return nodes
 
 
 @lru_cache(maxsize=64)
@@ -181,5 +181,5 @@ def _pseudo_counts(learners: Sequence[TableLearner], layout: TableLayout) -> Flo
     """The pseudo-counts of all cells as they lie; those with one number a table are written together."""
     alphas = [learner.prior.alpha for learner in learners if learner.prior is not None]
     if not any(alpha.ndim for alpha in alphas):
-        return np.repeat(np.array([alphas[at] for at in layout.order], dtype=np.float64), layout.sizes)
+        return np.repeat(np.array([alphas[number] for number in layout.order], dtype=np.float64), layout.sizes)
     return layout.flat([np.broadcast_to(alpha, shape) for alpha, shape in zip(alphas, layout.shapes, strict=True)])
