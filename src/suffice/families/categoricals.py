@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.families import simplex
 from suffice.families.simplex import relative_entropy
 
 Floats = NDArray[np.float64]
@@ -97,3 +98,57 @@ class Categoricals:
         cells = self.probabilities.reshape(-1, self.probabilities.shape[-1])
         drawn = [random.choice(cells.shape[1], size=n, p=row) for row in cells]
         return np.stack(drawn, axis=-1).reshape(n, *self.probabilities.shape[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Dirichlets:
+    """Dirichlet distributions of rows of probabilities, one for each cell: alpha (..., K).
+
+    They are conjugate to `Categoricals`: after counts (..., K) alpha has become alpha + counts.
+    """
+
+    alpha: Floats
+
+    def mean(self) -> Floats:
+        """Alpha over its sum (..., K), which is also the probability of the next row."""
+        return np.asarray(self.alpha / self.alpha.sum(axis=-1, keepdims=True))
+
+    def mode(self) -> Floats | None:
+        """(alpha - 1) / sum(alpha - 1) (..., K); None where some cell has no single mode.
+
+        It has none where an alpha is below one, as the density has no bound there, or where all are one.
+        """
+        excess = self.alpha - 1
+        total = excess.sum(axis=-1, keepdims=True)
+        return None if (excess < 0).any() or not (total > 0).all() else np.asarray(excess / total)
+
+    def variance(self) -> Floats:
+        """Of each probability (..., K)."""
+        mean = self.mean()
+        return np.asarray(mean * (1 - mean) / (self.alpha.sum(axis=-1, keepdims=True) + 1))
+
+    def quantiles(self, share: float) -> Floats:
+        """Of each probability (..., K), which has a beta distribution."""
+        from scipy.special import betaincinv
+
+        rest = np.apply_along_axis(simplex.others, -1, self.alpha)
+        return np.asarray(betaincinv(self.alpha, rest, share), dtype=np.float64)
+
+    def log_evidence(self, counts: Floats) -> Floats:
+        """Log probability of rows with these counts, in their order: log B(alpha + counts) - log B(alpha) (...)."""
+        from scipy.special import gammaln
+
+        after = self.alpha + counts
+        totals = gammaln(self.alpha.sum(axis=-1)) - gammaln(after.sum(axis=-1))
+        return np.asarray(totals + (gammaln(after) - gammaln(self.alpha)).sum(axis=-1))
+
+    def log_prob(self, points: Floats) -> Floats:
+        """Log density at probabilities (..., K), cell by cell (...)."""
+        cells = zip(self.alpha.reshape(-1, self.alpha.shape[-1]), points.reshape(-1, points.shape[-1]), strict=True)
+        logs = [float(simplex.log_density(alpha, point)) for alpha, point in cells]
+        return np.array(logs).reshape(self.alpha.shape[:-1])
+
+    def sample(self, n: int, random: np.random.Generator) -> Floats:
+        """`n` draws in each cell (n, ..., K)."""
+        cells = [random.dirichlet(alpha, size=n) for alpha in self.alpha.reshape(-1, self.alpha.shape[-1])]
+        return np.stack(cells, axis=1).reshape(n, *self.alpha.shape)

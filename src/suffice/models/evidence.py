@@ -50,29 +50,29 @@ def read_evidence(domain: Domain, given: Mapping[Any, Any] | None) -> Evidence:
             f"given is a {type(given).__name__}; expected a dict of states and values by node. For many rows of "
             "evidence use query_rows."
         )
-    found = Evidence({}, {}, {})
+    evidence = Evidence({}, {}, {})
     for name, value in (given or {}).items():
         variable = domain[name]
         soft = isinstance(value, Mapping | np.ndarray | list)
         if variable.kind != "discrete":
-            found.values[name] = _number(variable, value)
+            evidence.values[name] = _number(variable, value)
         elif soft:
-            found.likelihoods[name] = _likelihoods(variable, value)
+            evidence.likelihoods[name] = _likelihoods(variable, value)
         else:
-            found.states[name] = variable.index(value)
-    return found
+            evidence.states[name] = variable.index(value)
+    return evidence
 
 
 def _number(variable: Variable, value: Any) -> float:
     if isinstance(value, Mapping | np.ndarray | list):
         raise OptionError(f"Soft evidence is for discrete nodes; {variable.name!r} holds numbers. Give one number.")
     try:
-        found = float(value)
+        number = float(value)
     except (TypeError, ValueError):
-        found = np.nan
-    if not np.isfinite(found):
+        number = np.nan
+    if not np.isfinite(number):
         raise DataError(f"The evidence gives {variable.name!r} the value {value!r}; expected a finite number.")
-    return found
+    return number
 
 
 def _likelihoods(variable: Variable, value: Any) -> Floats:
@@ -98,13 +98,13 @@ def _likelihoods(variable: Variable, value: Any) -> Floats:
 
 def known_columns(domain: Domain, columns: Sequence[Hashable]) -> list[Variable]:
     """The variables of the domain that the data have a column of; data without any are an error."""
-    found = [variable for variable in domain.variables if variable.name in columns]
-    if not found:
+    known = [variable for variable in domain.variables if variable.name in columns]
+    if not known:
         raise MissingColumnError(
             f"No column of the data is a node: the columns are {listing(columns)}, and the nodes are "
             f"{listing(domain.names)}. Rename the columns, or name those of an array with columns=."
         )
-    return found
+    return known
 
 
 def check_possible(possible: NDArray[np.bool_]) -> None:

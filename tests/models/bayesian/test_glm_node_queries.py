@@ -233,7 +233,7 @@ def test_em_without_gaps_in_its_family_equals_the_model_alone() -> None:
     np.testing.assert_allclose(net.report_.log_likelihood, plain.report_.log_likelihood + more, rtol=1e-9)
     np.testing.assert_allclose(net.history_[-1], net.report_.log_likelihood, rtol=1e-9)
     np.testing.assert_allclose(net.predict_proba(rows, "h"), plain.predict_proba(rows, "h"), atol=1e-5)
-    assert net.report_.certificate.moment_gap < 1e-5
+    assert net.report_.certificate.moment_gap < 1e-5 * math.sqrt(300)  # In standard errors of the 300 rows.
 
 
 def test_gaps_in_the_family_of_a_count_say_what_to_do() -> None:

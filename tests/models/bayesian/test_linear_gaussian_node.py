@@ -20,7 +20,7 @@ from suffice.domain import Domain, Variable
 from suffice.families.regression import EXACT_COLUMNS
 from suffice.kernels.moments import FEW
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
-from suffice.models.bayesian.nodes.linear_gaussian_batch import gaps_of, learn_together, log_likelihoods_of
+from suffice.models.bayesian.nodes.linear_gaussian_batch import RegressionFigures, learn_together
 from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussianLearner
 from suffice.sources import open_source, summarize_source
 from suffice.statistics import Moments, MomentsBy
@@ -209,7 +209,8 @@ def test_nodes_learned_together_are_those_learned_alone(prior: Any) -> None:
     source = open_source(frame)
     summary = summarize_source(source, source.infer(), list(asked))
     nodes = learn_together(learners, domains, summary)
-    logs, gaps = log_likelihoods_of(nodes, summary), gaps_of(nodes, summary)
+    figures = RegressionFigures(nodes, summary)
+    logs, gaps = figures.log_likelihoods(), figures.gaps()
     for learner, domain, node, log, gap in zip(learners, domains, nodes, logs, gaps, strict=True):
         alone = learner.learn(domain, summary)
         assert node.weights.tolist() == alone.weights.tolist()

@@ -322,7 +322,7 @@ def test_tables_under_a_prior_are_exact_and_tampering_shows(estimate: str) -> No
     found = net.report_.certificate
     assert (found.exists, found.bound) == (True, True)
     assert found.value_gap == pytest.approx(0.0, abs=1e-14)
-    assert ("posterior mean" in found.scale) == (estimate == "mean")
+    assert ("posterior mean" in found.slope_unit) == (estimate == "mean")
     node = net.fitted_.nodes["b"]
     moved = node.rows + np.array([[0.02, -0.02], [0.0, 0.0], [-0.1, 0.1]])
     there = replaced(node, rows=moved)

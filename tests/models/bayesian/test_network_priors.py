@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 import suffice as sf
-from suffice.models.bayesian.nodes import table as table_node
+from suffice.models.bayesian.nodes import table_layout
 
 ROWS = {"a": [0, 0, 1, 1, 2], "b": ["x", "y", "x", "x", "y"]}
 REALS = {"x": [1.0, 2.0, 3.0, 5.0], "y": [2.0, 3.0, 5.0, 9.0]}
@@ -236,7 +236,7 @@ def test_parameters_beyond_the_range_of_floats() -> None:
 
 
 def test_columns_that_number_the_rows_are_refused_before_any_allocation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_node, "default_limit", lambda: 10**8)
+    monkeypatch.setattr(table_layout, "default_limit", lambda: 10**8)
     rows = {"a": np.arange(3000), "b": np.arange(3000)}
     with pytest.raises(sf.SizeError, match=r"'b' given 'a' would keep 3,000 rows of 3,000 states.*the limit is 100"):
         sf.BayesianNetwork([("a", "b")]).fit(rows)

@@ -197,3 +197,52 @@ def test_what_least_squares_leaves_is_certified() -> None:
         moved = replace(node, weights=node.weights * (1 + 1e-7))
         loss = node.log_likelihood(net.statistics_) - moved.log_likelihood(net.statistics_)
         assert certificate_at(net, **{name: moved}).value_gap == pytest.approx(loss / 200, rel=1e-6)
+
+
+# -- one unit of gaps --------------------------------------------------------------------------------------------------
+
+
+def test_gaps_of_tables_are_binomial_standard_errors() -> None:
+    """n of N rows have a state: |n - N p| / sqrt(N p (1 - p)), the prior's pseudo-counts among both."""
+    rows = {"a": [0] * 40 + [1] * 60, "b": [0] * 10 + [1] * 30 + [0] * 45 + [1] * 15}
+    for prior in (None, 2.0):
+        net = sf.BayesianNetwork([("a", "b")], prior=prior).fit(rows)
+        assert net.report_.certificate.moment_gap == 0.0 == net.report_.certificate.slope
+        moved = np.array([[0.3, 0.7], net.node("b").rows[1]])
+        certificate = certificate_at(net, b=replace(net.node("b"), rows=moved))
+        n, total = 10 + (prior or 0.0), 40 + 2 * (prior or 0.0)
+        assert certificate.slope == pytest.approx(total * 0.3 - n, rel=1e-12)
+        assert certificate.moment_gap == pytest.approx((total * 0.3 - n) / math.sqrt(total * 0.3 * 0.7), rel=1e-12)
+
+
+def test_gaps_of_regressions_are_scores_over_their_information() -> None:
+    """By hand: the score of each coefficient of (1, x - mean) and of log v, over the root of its information."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(2.0, 3.0, 200)
+    y = 1.0 + 0.5 * x + rng.normal(0.0, 0.7, 200)
+    net = sf.BayesianNetwork([("x", "y")]).fit({"x": x, "y": y})
+    assert net.report_.certificate.moment_gap < 1e-12
+    node = net.node("y")
+    for weights, variance in (([1.1, 0.5], 0.5), ([1.0, 0.45], 0.5), (node.weights[0], 0.6)):
+        moved = replace(node, weights=np.array([weights]), variance=np.array([variance]))
+        certificate = certificate_at(net, y=moved)
+        away = y - weights[0] - weights[1] * x
+        design = np.stack([np.ones(200), x - x.mean()])
+        scores = np.array([*(design @ away / variance), 0.5 * (away @ away / variance - 200)])
+        information = np.array([*((design**2).sum(axis=1) / variance), 100.0])
+        assert certificate.slope == pytest.approx(np.abs(scores).max(), rel=1e-9)
+        assert certificate.moment_gap == pytest.approx((np.abs(scores) / np.sqrt(information)).max(), rel=1e-9)
+
+
+def test_gaps_of_noisy_or_are_those_of_the_trials_of_each_cause() -> None:
+    """By the logit of the probability q that a cause fails, its n trials have the variance n q (1 - q)."""
+    rows = caused_rows()
+    net = noisy_or().fit(rows)
+    assert net.report_.certificate.moment_gap < 1e-9
+    weights = np.array([0.3, 0.9, 0.6, 0.2])
+    certificate = certificate_at(net, y=replace(net.node("y"), weights=weights))
+    tried = np.array([300.0, *(np.sum(rows[name]) for name in ("x0", "x1", "x2"))])
+    q = np.exp(-weights)
+    scores = np.abs(slopes_by_hand(rows, weights)) * (1 - q)
+    assert certificate.slope == pytest.approx(scores.max(), rel=1e-9)
+    assert certificate.moment_gap == pytest.approx((scores / np.sqrt(tried * q * (1 - q))).max(), rel=1e-9)

@@ -15,8 +15,9 @@ from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError
 from suffice.models.bayesian.node_scores import NodeScores
 from suffice.models.bayesian.nodes.table import TableNode
+from suffice.models.bayesian.nodes.table_figures import TableFigures
 from suffice.models.bayesian.nodes.table_learner import DirichletRows, TableLearner, learn_tables
-from suffice.models.bayesian.nodes.table_scores import TableScores, times_log
+from suffice.models.bayesian.nodes.table_objective import times_log
 from suffice.statistics import Counts, Summary
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4, "e": 3, "f": 2}
@@ -74,7 +75,7 @@ def test_the_mode_is_learned_and_judged_as_alone() -> None:
         assert learner.prior is not None
         excess = summary[Counts(domain.names)].dense() + learner.prior.alpha - 1
         np.testing.assert_allclose(node.table_.values, excess / excess.sum(axis=-1, keepdims=True), rtol=1e-14)
-    assert max(TableScores(nodes, summary).gaps()) < 1e-15
+    assert max(TableFigures(nodes, summary).gaps()) < 1e-15
 
 
 def test_an_undefined_row_is_refused_by_name() -> None:

@@ -1,5 +1,6 @@
 """Standard errors of EM under priors and ties, its certificate and its report: numerical Hessians judge."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -129,7 +130,9 @@ def test_the_certificate_is_one_more_step_by_hand() -> None:
     node = net.fitted_.nodes["b"]
     moved = certificate_at(net, b=replace(node, rows=np.array([[0.5, 0.5], node.rows[1]])))
     # The first row has 3 zeros, 1 one and 2 gaps, which are expected to be half and half.
-    assert moved.moment_gap == pytest.approx((3 + 2 * 0.5) / 6 - 0.5, rel=1e-9)
+    errors = math.sqrt(0.5 * (1 - 0.5) / 6)
+    assert moved.moment_gap == pytest.approx(((3 + 2 * 0.5) / 6 - 0.5) / errors, rel=1e-9)
+    assert moved.slope == pytest.approx((3 + 2 * 0.5) - 6 * 0.5, rel=1e-9)
 
 
 def test_the_certificate_does_not_trust_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +148,8 @@ def test_the_certificate_does_not_trust_the_steps(monkeypatch: pytest.MonkeyPatc
         net = sf.BayesianNetwork([("a", "b")], tolerance=1e-12).fit({"a": A, "b": B})
     assert not net.report_.converged
     assert net.table("b").values[0, 0] == pytest.approx(4 / 6, rel=1e-12)
-    assert net.report_.certificate.moment_gap == pytest.approx((3 + 2 * 4 / 6) / 6 - 4 / 6, rel=1e-9)
+    errors = math.sqrt(4 / 6 * (1 - 4 / 6) / 6)
+    assert net.report_.certificate.moment_gap == pytest.approx(abs((3 + 2 * 4 / 6) / 6 - 4 / 6) / errors, rel=1e-9)
 
 
 # -- starts in which states are alike --------------------------------------------------------------------------------

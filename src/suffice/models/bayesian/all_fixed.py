@@ -26,14 +26,14 @@ def all_fixed(learning: NodeLearning, declared: Mapping[Hashable, Variable]) -> 
             f"This BayesianNetwork has not learned {listing(free)} yet. Call fit first, or give all nodes in fixed=."
         )
     known = {**declared, **learning.hidden}
-    found = {name: known.get(name) or _own(name, fixed[name], learning.chosen_kind(name)) for name in nodes}
-    unknown = [name for name, variable in found.items() if variable is None]
+    variables = {name: known.get(name) or _own(name, fixed[name], learning.chosen_kind(name)) for name in nodes}
+    unknown = [name for name, variable in variables.items() if variable is None]
     if unknown:
         raise NotFittedError(
             f"All nodes are fixed, and the states of {listing(unknown)} are not known. Declare them, states={{...}} "
             "(or 'real'), or call fit with rows that show them."
         )
-    given = learning.given_nodes(Domain(variable for variable in found.values() if variable is not None))
+    given = learning.given_nodes(Domain(variable for variable in variables.values() if variable is not None))
     return NetworkFitted({name: given[name] for name in nodes}, tuple(learning.hidden), learning.leading)
 
 

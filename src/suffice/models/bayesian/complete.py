@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.contract import Found, Judgement
@@ -21,7 +19,7 @@ from suffice.statistics import Summary
 # What judges a closed form is loaded when someone looks at its report.
 if TYPE_CHECKING:
     from suffice.fitting.control import Control
-    from suffice.fitting.report import Certificate, MatchedStatistics
+    from suffice.fitting.report import MatchedStatistics
 
 #: How a report names the estimates of nodes.
 ESTIMATES = {"mle": "maximum likelihood", "mean": "posterior mean", "map": "MAP", "given": "given"}
@@ -29,9 +27,6 @@ ESTIMATES = {"mle": "maximum likelihood", "mean": "posterior mean", "map": "MAP"
 CLOSED = "closed form: each row of each table by itself"
 #: Of networks without tables.
 CLOSED_REAL = "closed form: least squares of each node by itself"
-#: Of tables it is the mode under pseudo-counts + 1, of regressions that under another power of the variance.
-MEANS = "whose maximum is the posterior mean, "
-EPSILON = float(np.finfo(np.float64).eps)
 #: What a report says where `start` was given to no purpose.
 START_UNUSED = "start= was not used: nothing is hidden or missing, so the estimate has a closed form"
 
@@ -58,13 +53,13 @@ def prepare(learning: NodeLearning, domain: Domain, weight: float) -> tuple[dict
 
 def notes_on_nodes(learning: NodeLearning, leading: Sequence[Any]) -> tuple[str, ...]:
     """What a report says about the nodes that were learned."""
-    from suffice.models.bayesian.nodes.table_scores import n_unseen_of
+    from suffice.models.bayesian.nodes.table_figures import n_unseen_of
 
     # Regressions say in their own notes what joint states without rows get.
     unseen = n_unseen_of([node for node in leading if node.kind == TableNode.kind])
     filled = learning.options["unseen"] if learning.options["prior"] is None else "those of the prior"
-    told = (f"{unseen} parent configurations never occur; their rows are {filled}",) if unseen else ()
-    return (*told, *(note for node in leading for note in node.notes))
+    never = (f"{unseen} parent configurations never occur; their rows are {filled}",) if unseen else ()
+    return (*never, *(note for node in leading for note in node.notes))
 
 
 def estimate_in_words(names: Mapping[str, str], leading: Sequence[Any]) -> str:
@@ -113,7 +108,11 @@ class CompleteProblem:
     def judge(self, fitted: NetworkFitted) -> Judgement:
         """Slope, bound and existence of each node by itself."""
         options, leading = self.learning.options, self._leading(fitted)
+        from suffice.models.bayesian.certificate import closed_form_certificate
+
         log_likelihood = fitted.log_likelihood(self.summary)
+        pairs = list(zip(leading, self._own_statistics, strict=True))
+        gap, certificate = closed_form_certificate(pairs, self.summary.weight)
         evidence = [node.log_evidence() for node in leading]
         complete = options["prior"] is not None and not options["fixed"] and None not in evidence
         stopped = [node.stopped for node in leading if node.stopped]
@@ -121,35 +120,14 @@ class CompleteProblem:
             stopped.append("columns nearly dependent")
         return Judgement(
             log_likelihood,
-            log_likelihood + _log_prior(leading),
-            self._certificate(leading),
+            log_likelihood + float(sum([node.log_prior() for node in leading])),
+            certificate,
+            gap,
             matched=partial(self.matched, fitted),
             log_evidence=float(sum(evidence)) if complete else None,
             verdict=stopped[0] if stopped else "",
             notes=notes_on_nodes(self.learning, leading),
         )
-
-    def _certificate(self, leading: Sequence[Any]) -> Certificate:
-        from suffice.fitting.report import Certificate
-        from suffice.models.bayesian.node_scores import NodeScores
-
-        scores = NodeScores(list(zip(leading, self._own_statistics, strict=True)))
-        # Maxima of NumPy, which are NaN where a figure is: what cannot be judged is not certified.
-        gap = float(np.max(scores.gaps(), initial=0.0))
-        value = float(sum(scores.log_likelihoods()))
-        means = any(node.estimate == "mean" for node in leading)
-        scale = f"slope of the objective of each node, {MEANS if means else ''}a row"
-        if np.isnan(gap) or np.isnan(value):
-            return Certificate(np.nan, scale=scale)
-        edges = tuple(direction for some in scores.edges() for direction in some)
-        bounds, loss, weight = scores.loss_bounds(), None, self.summary.weight
-        losses = [bound for bound in bounds if bound is not None]
-        if len(losses) == len(bounds) and weight > 0:
-            # Sums of logarithms are known to rounding: so much of them, and of one for each node and row.
-            rounding = EPSILON * (abs(value + _log_prior(leading)) / weight + len(leading))
-            loss = float(sum(losses)) / weight + rounding
-        exists = False if edges else None if any(node.undecided for node in leading) else True
-        return Certificate(gap, loss, bound=loss is not None, exists=exists, directions=edges, scale=scale)
 
     def matched(self, fitted: NetworkFitted) -> MatchedStatistics | None:
         """Both sides of what each node makes equal."""
@@ -161,8 +139,3 @@ class CompleteProblem:
     def identity(self) -> Iterable[Any]:
         """The structure: a closed form is not gone on with."""
         return "BayesianNetwork", repr(self.learning.parents)
-
-
-def _log_prior(leading: Sequence[Any]) -> float:
-    """Log prior density of all parameters, up to a constant."""
-    return float(sum([node.log_prior() for node in leading]))

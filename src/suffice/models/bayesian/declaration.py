@@ -121,10 +121,10 @@ class BayesianNetwork(SummaryEstimator):
         super().__init__(**options)
         check_mappings(options)
         opened = open_structure(structure)
-        said = dict(opened._declared) if isinstance(opened, BayesianNetwork) else {}
+        declared = dict(opened._declared) if isinstance(opened, BayesianNetwork) else {}
         self._learning = NodeLearning(read_structure(opened, extra=states or ()), options)
-        self._declared: dict[Hashable, Any] = said | dict(states or {})
-        self._variables = {name: declare(name, value) for name, value in said.items()}
+        self._declared: dict[Hashable, Any] = declared | dict(states or {})
+        self._variables = {name: declare(name, value) for name, value in declared.items()}
         self._variables |= check_options(options, self.nodes)
         self._all_fixed: NetworkFitted | None = None
         self._learning.groups  # noqa: B018  Groups that are none are refused here, as is a start.
@@ -188,8 +188,8 @@ class BayesianNetwork(SummaryEstimator):
     def fitted_(self) -> NetworkFitted:
         """The fitted nodes: a frozen value. Nodes that are all fixed need no fit, once their states are known."""
         if self._fit is not None:
-            found: NetworkFitted = self._fit.fitted
-            return found
+            fitted: NetworkFitted = self._fit.fitted
+            return fitted
         if self._all_fixed is None:
             from suffice.models.bayesian.all_fixed import all_fixed
 

@@ -83,8 +83,8 @@ class NetworkFitted:
 
     def table(self, node: Hashable) -> Table:
         """P(node | parents) with axes (parents in declared order, node)."""
-        found: Table = self.nodes[node].table_
-        return found
+        table: Table = self.nodes[node].table_
+        return table
 
     @cached_property
     def inference(self) -> Any:
@@ -161,10 +161,10 @@ class NetworkFitted:
             real = [v.name for v in infer.domain.variables if v.kind != "discrete"]
             raise OptionError(f"{listing(real)} are real, so there is no joint table. See joint_gaussian and query.")
         _check_cells(infer.domain, "The joint table")
-        found = Table(Domain(), np.ones(()))
+        joint = Table(Domain(), np.ones(()))
         for node in self.nodes.values():
-            found = found * node.table_
-        return found.transpose(infer.domain.names)
+            joint = joint * node.table_
+        return joint.transpose(infer.domain.names)
 
     # -- many rows ---------------------------------------------------------------------------------------------------
 
@@ -188,8 +188,8 @@ class NetworkFitted:
         infer = self.inference
         seen = Domain(variable for variable in infer.domain.variables if variable.name not in self.hidden)
 
-        def work(found: Columns, n: int) -> RowLaws:
-            return infer.log_likelihood(found, n, threads=threads), np.ones(n, dtype=bool)
+        def work(codes: Columns, n: int) -> RowLaws:
+            return infer.log_likelihood(codes, n, threads=threads), np.ones(n, dtype=bool)
 
         return _over_batches(work, rows, seen, columns, ())
 
@@ -203,8 +203,8 @@ class NetworkFitted:
         infer = self.inference
         others = Domain(variable for variable in infer.domain.variables if variable.name != target)
 
-        def work(found: Columns, n: int) -> RowLaws:
-            laws: RowLaws = infer.predict_rows(found, n, target, threads=threads)
+        def work(codes: Columns, n: int) -> RowLaws:
+            laws: RowLaws = infer.predict_rows(codes, n, target, threads=threads)
             return laws
 
         variable = infer.domain[target]
@@ -213,10 +213,10 @@ class NetworkFitted:
 
     def predict(self, data: Any, target: Hashable, *, columns: Any = None, threads: int | None = None) -> NDArray[Any]:
         """The most probable state of the target given the other columns, or the mean of a real one, for each row."""
-        found = self._predicted(data, target, columns, threads)
+        predicted = self._predicted(data, target, columns, threads)
         if self.inference.domain[target].kind != "discrete":
-            return found
-        return self._labels(target, found.argmax(axis=1))
+            return predicted
+        return self._labels(target, predicted.argmax(axis=1))
 
     def query_rows(self, variables: Any, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
         """P(variables | row) for each row of evidence (n, cards...), axes in the order asked.
@@ -229,8 +229,8 @@ class NetworkFitted:
         if real:
             raise OptionError(f"{listing(real)} is real and has no table of probabilities; predict gives its mean.")
 
-        def work(found: Columns, n: int) -> RowLaws:
-            laws: RowLaws = infer.laws_of_rows(found, n, names, threads=threads)
+        def work(codes: Columns, n: int) -> RowLaws:
+            laws: RowLaws = infer.laws_of_rows(codes, n, names, threads=threads)
             return laws
 
         return _over_batches(work, data, infer.domain, columns, infer.domain.shape(names))
@@ -256,8 +256,8 @@ class NetworkFitted:
             columns = {}
             for name in topological_order(self.parents):
                 columns[name] = self.nodes[name].sample(columns, rng, n)
-        found = {name: self._labels(name, columns[name]) for name in self.nodes}
-        return found if rates is None else with_missing(found, rates, self.domain, rng)
+        labels = {name: self._labels(name, columns[name]) for name in self.nodes}
+        return labels if rates is None else with_missing(labels, rates, self.domain, rng)
 
     def _labels(self, name: Hashable, codes: NDArray[Any]) -> NDArray[Any]:
         """States by their labels, counts as whole numbers, other numbers as they are."""
@@ -293,14 +293,14 @@ class NetworkFitted:
         if unknown:
             raise FileFormatError(f"The file holds nodes of the kinds {listing(unknown)}; known: {listing(NODES)}.")
         read: list[Any] = [NODES[each["kind"]].from_plain(each) for each in plain["nodes"]]
-        found = cls({node.name: node for node in read}, tuple(learning.hidden), learning.leading)
-        if found.parents != learning.parents:
+        fitted = cls({node.name: node for node in read}, tuple(learning.hidden), learning.leading)
+        if fitted.parents != learning.parents:
             raise FileFormatError("The tables do not belong to the structure of the network.")
         for first, *others in learning.groups:
-            shared = found.nodes[first].parameters()
-            if not all(np.array_equal(shared, found.nodes[n].parameters(), equal_nan=True) for n in others):
+            shared = fitted.nodes[first].parameters()
+            if not all(np.array_equal(shared, fitted.nodes[n].parameters(), equal_nan=True) for n in others):
                 raise FileFormatError(f"{listing([first, *others])} are tied, and their parameters differ.")
-        return found
+        return fitted
 
 
 def _over_batches(
@@ -316,7 +316,7 @@ def _over_batches(
     from suffice.models.bayesian.queries.tables import coded_columns
 
     with _offering_samples():
-        parts = [work(found, n) for found, n in coded_columns(data, domain, columns, nodes)]
+        parts = [work(batch, n) for batch, n in coded_columns(data, domain, columns, nodes)]
     if not parts:
         return np.empty((0, *shape))
     check_possible(np.concatenate([possible for _, possible in parts]))

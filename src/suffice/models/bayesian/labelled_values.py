@@ -90,7 +90,7 @@ def _from_pandas(values: Any, family: Domain, what: str) -> NDArray[np.float64]:
 
 
 def _levels(index: Any) -> list[Level]:
-    return [(name, index.get_level_values(at).tolist()) for at, name in enumerate(index.names)]
+    return [(name, index.get_level_values(level).tolist()) for level, name in enumerate(index.names)]
 
 
 def _named(levels: Sequence[Level], wanted: Sequence[Hashable], family: Domain, what: str) -> list[Level]:
@@ -110,21 +110,21 @@ def _placed(levels: Sequence[Level], numbers: Any, family: Domain, what: str) ->
     """The numbers in their cells; every cell must be given exactly once."""
     codes = {name: _codes(family[name], labels, what) for name, labels in levels}
     shape = family.shape(family.names)
-    at = np.ravel_multi_index(tuple(codes[name] for name in family.names), shape)
-    times = np.bincount(at, minlength=int(np.prod(shape)))
+    cells = np.ravel_multi_index(tuple(codes[name] for name in family.names), shape)
+    times = np.bincount(cells, minlength=int(np.prod(shape)))
     if (times != 1).any():
-        place = np.unravel_index(int(np.flatnonzero(times != 1)[0]), shape)
-        cell = {v.name: v.states[int(code)] for v, code in zip(family.variables, place, strict=True)}
-        count = "twice" if times.max() > 1 and times[np.ravel_multi_index(place, shape)] > 1 else "not at all"
+        index = np.unravel_index(int(np.flatnonzero(times != 1)[0]), shape)
+        cell = {v.name: v.states[int(code)] for v, code in zip(family.variables, index, strict=True)}
+        count = "twice" if times.max() > 1 and times[np.ravel_multi_index(index, shape)] > 1 else "not at all"
         raise OptionError(
             f"The {what} of {family.names[-1]!r} gives {cell!r} {count}; expected one number for each joint state."
         )
-    found = np.empty(at.size)
+    values = np.empty(cells.size)
     try:
-        found[at] = doubles(numbers)
+        values[cells] = doubles(numbers)
     except (TypeError, ValueError):
         raise OptionError(f"The {what} of {family.names[-1]!r} holds {listing(numbers)}; expected numbers.") from None
-    return found.reshape(shape)
+    return values.reshape(shape)
 
 
 def _codes(variable: Variable, labels: Sequence[Hashable], what: str) -> NDArray[np.intp]:

@@ -95,10 +95,10 @@ class NodeLearning:
 
     def chosen_kind(self, node: Hashable) -> Any:
         """What nodes= says about a node, or about another one of its group."""
-        said = self.options["nodes"]
-        if not said:
+        kinds = self.options["nodes"]
+        if not kinds:
             return None
-        return next((said[name] for name in (node, *self.group_of(node)) if name in said), None)
+        return next((kinds[name] for name in (node, *self.group_of(node)) if name in kinds), None)
 
     def _tables_only(self, domain: Domain) -> bool:
         """Whether every node has a table: all columns hold states, and nobody names another kind."""
@@ -134,10 +134,10 @@ class NodeLearning:
         """How each node is learned, tied nodes from the statistics of their group."""
         if not self.groups and self._tables_only(domain):
             return self._table_learners(domain)
-        found: dict[Hashable, NodeLearner] = {node: self.learner(node, domain) for node in self.parents}
+        learners: dict[Hashable, NodeLearner] = {node: self.learner(node, domain) for node in self.parents}
         for group in self.groups:
-            found |= dict.fromkeys(group, self._tied_learner(group, domain))
-        return found
+            learners |= dict.fromkeys(group, self._tied_learner(group, domain))
+        return learners
 
     def _table_learners(self, domain: Domain) -> dict[Hashable, NodeLearner]:
         """The same for tables that are not tied.
@@ -173,12 +173,12 @@ class NodeLearning:
     ) -> dict[Hashable, Any]:
         """All nodes, those with learners of one class together."""
         families = {n: domain.select((*above, n)) for n, above in self.parents.items() if n not in given}
-        found: dict[Hashable, Any] = dict(given)
+        nodes_by_name: dict[Hashable, Any] = dict(given)
         for kind in dict.fromkeys([type(learners[node]) for node in families]):
             some = [node for node in families if type(learners[node]) is kind]
             nodes = kind.learn_many([learners[n] for n in some], [families[n] for n in some], summary)
-            found |= dict(zip(some, nodes, strict=True))
-        return {node: found[node] for node in self.parents}
+            nodes_by_name |= dict(zip(some, nodes, strict=True))
+        return {node: nodes_by_name[node] for node in self.parents}
 
     def statistics_of(self, node: Hashable, summary: Summary) -> Summary:
         """The statistics that the parameters of a node were learned from: those of its whole group."""

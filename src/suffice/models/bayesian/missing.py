@@ -36,14 +36,14 @@ def with_missing(
     Every node takes its uniform numbers whatever its rate is, so the gaps of one do not depend on the rate of another,
     and a higher rate keeps the gaps of a lower one.
     """
-    found: dict[Hashable, Column] = {}
+    thinned: dict[Hashable, Column] = {}
     for name, values in columns.items():
         gone = rng.random(len(values)) < rates[name]
         if rates[name] == 0:
-            found[name] = values
+            thinned[name] = values
         elif domain[name].kind == "discrete":
-            found[name] = values.astype(object)
-            found[name][gone] = None
+            thinned[name] = values.astype(object)
+            thinned[name][gone] = None
         else:
-            found[name] = np.where(gone, np.nan, values)
-    return found
+            thinned[name] = np.where(gone, np.nan, values)
+    return thinned

@@ -3,81 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.report import MatchedStatistics
+from suffice.models.bayesian.nodes.contract import Figures, largest
 from suffice.models.bayesian.nodes.glm import GLMNode
 from suffice.models.bayesian.nodes.glm_slopes import sides_of
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
-from suffice.models.bayesian.nodes.linear_gaussian_batch import gaps_of, log_likelihoods_of, loss_bounds_of
+from suffice.models.bayesian.nodes.linear_gaussian_batch import RegressionFigures
 from suffice.models.bayesian.nodes.table import TableNode
-from suffice.models.bayesian.nodes.table_scores import TableScores
+from suffice.models.bayesian.nodes.table_figures import TableFigures
 from suffice.statistics import Summary
+
+T = TypeVar("T")
+
+
+#: The classes of nodes that gain from being judged together.
+TOGETHER: dict[type, type[Figures]] = {TableNode: TableFigures, LinearGaussianNode: RegressionFigures}
 
 
 class NodeScores:
     """Figures of nodes, each with the statistics it is judged by."""
 
     def __init__(self, nodes: Sequence[tuple[Any, Summary]]) -> None:
-        """Take pairs of a fitted node and a summary."""
-        self._pairs = list(nodes)
+        """Take pairs of a fitted node and a summary: nodes of one class with one summary are judged together."""
+        groups: dict[tuple[type, int], list[int]] = {}
+        for number, (node, summary) in enumerate(nodes):
+            groups.setdefault((type(node), id(summary)), []).append(number)
+        self._groups = [
+            (chosen, TOGETHER.get(kind, Figures)([nodes[number][0] for number in chosen], nodes[chosen[0]][1]))
+            for (kind, _), chosen in groups.items()
+        ]
 
-    @cached_property
-    def _groups(self) -> list[tuple[type, Summary, list[int]]]:
-        """Nodes of one class with one summary."""
-        found: dict[tuple[type, int], tuple[type, Summary, list[int]]] = {}
-        for at, (node, summary) in enumerate(self._pairs):
-            found.setdefault((type(node), id(summary)), (type(node), summary, []))[2].append(at)
-        return list(found.values())
-
-    @cached_property
-    def _tables(self) -> dict[int, TableScores]:
-        """The figures of the tables, by the number of their group: rows are stacked once for all figures."""
-        return {
-            number: TableScores([self._pairs[at][0] for at in chosen], summary)
-            for number, (kind, summary, chosen) in enumerate(self._groups)
-            if kind is TableNode
-        }
-
-    def _each(
-        self,
-        alone: Callable[[Any, Summary], Any],
-        tables: Callable[[TableScores], list[Any]],
-        regressions: Callable[[Sequence[Any], Summary], list[Any]] | None = None,
-    ) -> list[Any]:
-        found: dict[int, Any] = {}
-        for number, (kind, summary, chosen) in enumerate(self._groups):
-            some = [self._pairs[at][0] for at in chosen]
-            if number in self._tables:
-                values = tables(self._tables[number])
-            elif kind is LinearGaussianNode and regressions is not None:
-                values = regressions(some, summary)
-            else:
-                values = [alone(node, summary) for node in some]
-            found |= dict(zip(chosen, values, strict=True))
-        return [found[at] for at in range(len(self._pairs))]
+    def _each(self, figures_of: Callable[[Figures], list[T]]) -> list[T]:
+        """Figures in the order of the nodes."""
+        figures = {n: one for chosen, some in self._groups for n, one in zip(chosen, figures_of(some), strict=True)}
+        return [figures[number] for number in range(len(figures))]
 
     def log_likelihoods(self) -> list[float]:
         """``node.log_likelihood(summary)`` of each pair."""
-        return self._each(
-            lambda node, summary: node.log_likelihood(summary), TableScores.log_likelihoods, log_likelihoods_of
-        )
+        return self._each(lambda some: some.log_likelihoods())
 
     def gaps(self) -> list[float]:
         """``node.gap(summary)`` of each pair."""
-        return self._each(lambda node, summary: node.gap(summary), TableScores.gaps, gaps_of)
+        return self._each(lambda some: some.gaps())
+
+    def steepest(self) -> tuple[float, float]:
+        """The largest of ``node.steepest(summary)``."""
+        return largest([some.steepest() for _, some in self._groups])
 
     def loss_bounds(self) -> list[float | None]:
         """``node.loss_bound(summary)`` of each pair."""
-        return self._each(lambda node, summary: node.loss_bound(summary), TableScores.loss_bounds, loss_bounds_of)
+        return self._each(lambda some: some.loss_bounds())
 
     def edges(self) -> list[tuple[str, ...]]:
         """``node.edges(summary)`` of each pair."""
-        return self._each(lambda node, summary: node.edges(summary), TableScores.edges)
+        return self._each(lambda some: some.edges())
 
 
 def matched_statistics_of(nodes: Sequence[tuple[Any, Summary | None]]) -> MatchedStatistics | None:
@@ -102,13 +86,13 @@ def matched_statistics_of(nodes: Sequence[tuple[Any, Summary | None]]) -> Matche
     cells = "Shares of the rows in each cell of the tables, and as the parents' counts and the tables make them."
     moments = "Of real nodes: means of y, x y and y², standardised, and as weights and variance imply them."
     scores = "Of GLM nodes: both sides of their score equations."
-    told = ((cells, bool(tables)), (moments, LinearGaussianNode in kinds), (scores, GLMNode in kinds))
+    texts = ((cells, bool(tables)), (moments, LinearGaussianNode in kinds), (scores, GLMNode in kinds))
     return MatchedStatistics(
         tuple(name for some in names for name in some),
         np.concatenate(observed),
         np.concatenate(expected),
         pull if pull.any() else None,
-        about=" ".join(text for text, known in told if known),
+        about=" ".join(text for text, known in texts if known),
     )
 
 
@@ -122,7 +106,7 @@ def _scores(node: GLMNode, summary: Summary) -> Iterator[Part]:
         return
     observed, expected, pull = sides_of(node, summary)
     coefficients = node.learned.design.names
-    labels = [f" ({at})" for at in range(observed.shape[1])] if observed.shape[1] > 1 else [""]
+    labels = [f" ({output})" for output in range(observed.shape[1])] if observed.shape[1] > 1 else [""]
     names = [f"{node.name}: {name}{label}" for label in labels for name in coefficients]
     added = np.zeros_like(observed) if pull is None else pull
     yield names, observed.T.ravel(), expected.T.ravel(), added.T.ravel()
@@ -148,9 +132,9 @@ def _moments(node: LinearGaussianNode, summary: Summary) -> Iterator[Part]:
     pairs.append((named, about[:, :-1, -1] / unit[:-1] / unit[-1], cross / unit[:-1] / unit[-1]))
     square = (slopes * cross).sum(axis=1) + variance
     pairs.append(([f"{y}²"], about[:, -1:, -1] / unit[-1] ** 2, square[:, None] / unit[-1] ** 2))
-    where = [_state(node, cells[at]) for at in range(len(share))]
+    where = [_state(node, cells[cell]) for cell in range(len(share))]
     for titles, observed, expected in pairs:
-        names = [title + where[at] for at in kept for title in titles]
+        names = [title + where[cell] for cell in kept for title in titles]
         both = [(share[kept, None] * side[kept]).ravel() for side in (observed, expected)]
         yield names, both[0], both[1], np.zeros(len(names))
 
@@ -158,8 +142,8 @@ def _moments(node: LinearGaussianNode, summary: Summary) -> Iterator[Part]:
 def _state(node: LinearGaussianNode, codes: NDArray[Any]) -> str:
     """A joint state of the discrete parents, in words."""
     pairs = zip(node.discrete_parents, codes.tolist(), strict=True)
-    said = ", ".join(f"{name}={node.domain[name].states[code]}" for name, code in pairs)
-    return f" | {said}" if said else ""
+    states = ", ".join(f"{name}={node.domain[name].states[code]}" for name, code in pairs)
+    return f" | {states}" if states else ""
 
 
 def _cells(nodes: Sequence[TableNode]) -> Iterator[Part]:
@@ -169,9 +153,9 @@ def _cells(nodes: Sequence[TableNode]) -> Iterator[Part]:
         kept = np.flatnonzero(seen[:, 0] > 0)
         if not len(kept):
             continue
-        told = seen[kept] * node.rows[kept] / weight
-        pull = np.zeros_like(told)
+        expected = seen[kept] * node.rows[kept] / weight
+        pull = np.zeros_like(expected)
         if node.alpha is not None:
             added = node.alpha[kept] - (1.0 if node.estimate == "map" else 0.0)
             pull = (added - added.sum(axis=1, keepdims=True) * node.rows[kept]) / weight
-        yield node.cell_names(kept), (node.counts[kept] / weight).ravel(), told.ravel(), pull.ravel()
+        yield node.cell_names(kept), (node.counts[kept] / weight).ravel(), expected.ravel(), pull.ravel()

@@ -103,7 +103,7 @@ def _grid(fitted: NetworkFitted, name: Hashable) -> Grid | None:
         return table_grid(table, _heading(fitted, name), "share")
     grid = table_grid(table, f"{name}: coefficients", "signed")
     # Intercepts and variances are in other units than the effects of parents.
-    return replace(grid, plain=tuple(at for at, name in enumerate(grid.head) if name.startswith("(")))
+    return replace(grid, plain=tuple(column for column, name in enumerate(grid.head) if name.startswith("(")))
 
 
 def _heading(fitted: NetworkFitted, node: Hashable) -> str:
@@ -142,15 +142,15 @@ def _estimates(network: BayesianNetwork, level: float = 0.95, node: Hashable = N
     return Estimates(tuple(intervals), _note(intervals) if network.get_params(deep=False)["prior"] is not None else "")
 
 
-def _note(found: list[Interval]) -> str:
-    if not found:
+def _note(intervals: list[Interval]) -> str:
+    if not intervals:
         return "The posterior of this network has no closed form: its parameters are those of EM, without intervals."
-    if all(one.mle is None for one in found):
+    if all(one.mle is None for one in intervals):
         return (
             "Rows have gaps or variables are hidden: the estimate is that of EM, with intervals of two standard errors "
             "from the observed information. Maximum likelihood needs a fit of its own, with prior=None."
         )
-    if any(one.map is None and "=" in one.name.partition(":")[0] for one in found):
+    if any(one.map is None and "=" in one.name.partition(":")[0] for one in intervals):
         return "A row of a table has a mode, the MAP, only where each count and its pseudo-count make at least 1."
     return ""
 
@@ -190,9 +190,9 @@ def _of_real_node(
         return
     mean, free = node.table_, without_prior()
     likelihood = None if free is None else free.node(node.name).table_.values.ravel()
-    for at, (where, value) in enumerate(mean.items()):
-        low, high = (float(end.values.ravel()[at]) for end in ends)
+    for number, (where, value) in enumerate(mean.items()):
+        low, high = (float(end.values.ravel()[number]) for end in ends)
         given = " | " + ", ".join(map(str, where[:-1])) if node.discrete_parents else ""
-        mle = None if likelihood is None else finite(likelihood[at])
+        mle = None if likelihood is None else finite(likelihood[number])
         if math.isfinite(low) and math.isfinite(high):
             yield Interval(f"{node.name}: {where[-1]}{given}", low, high, mle, None, finite(value))

@@ -81,14 +81,14 @@ def log_predictive(
         raise EstimateError(f"{listing(without)} have no posterior in closed form. Give every node a prior=.")
     tied = {name for group in learning.groups for name in group}
     parts = []
-    for found, n in coded_columns(data, fitted.domain, columns):
-        check_complete(found, fitted.domain)
+    for codes, n in coded_columns(data, fitted.domain, columns):
+        check_complete(codes, fitted.domain)
         total = np.zeros(n)
         for name, node in nodes.items():
             if name not in tied:
-                total += node.log_prob(found) if name in fixed else node.predictive_log_prob(found)
+                total += node.log_prob(codes) if name in fixed else node.predictive_log_prob(codes)
         for group in learning.groups:
-            total += OF_GROUP[nodes[group[0]].kind]([nodes[name] for name in group], found)
+            total += OF_GROUP[nodes[group[0]].kind]([nodes[name] for name in group], codes)
         parts.append(total)
     return np.concatenate(parts) if parts else np.empty(0)
 
@@ -101,21 +101,21 @@ class ByNode(dict[Hashable, Any]):
     @classmethod
     def of(cls, what: str, nodes: Sequence[Any], result: Callable[[Any], Any]) -> Self:
         """The results of some nodes, and a warning that names those without."""
-        found = cls()
-        found.refused = {}
+        results = cls()
+        results.refused = {}
         for node in nodes:
             try:
-                found[node.name] = result(node)
+                results[node.name] = result(node)
             except SizeError as error:
-                found.refused[node.name] = error
-        if found.refused:
+                results.refused[node.name] = error
+        if results.refused:
             warnings.warn(
-                f"There is no room for the {what} of {listing(found.refused)}: left out. Read by name, each raises an "
-                "error that gives its size.",
+                f"There is no room for the {what} of {listing(results.refused)}: left out. Read by name, each raises "
+                "an error that gives its size.",
                 SufficeWarning,
                 stacklevel=3,
             )
-        return found
+        return results
 
     def __missing__(self, name: Hashable) -> Any:
         """The reason why a node has no result."""
@@ -139,10 +139,10 @@ def predictive_of_tables(nodes: Sequence[Any], columns: Columns) -> Floats:
     """
     cells = [np.stack([columns[name] for name in node.domain.names], axis=1) for node in nodes]
     total = np.zeros(len(cells[0]))
-    for at, (node, mine) in enumerate(zip(nodes, cells, strict=True)):
+    for number, (node, mine) in enumerate(zip(nodes, cells, strict=True)):
         weight = node.posterior_weights(mine[:, :-1])
-        above = [(other[:, :-1] == mine[:, :-1]).all(axis=1) for other in cells[:at]]
-        same = [rows & (other[:, -1] == mine[:, -1]) for rows, other in zip(above, cells[:at], strict=True)]
+        above = [(other[:, :-1] == mine[:, :-1]).all(axis=1) for other in cells[:number]]
+        same = [rows & (other[:, -1] == mine[:, -1]) for rows, other in zip(above, cells[:number], strict=True)]
         top = weight[np.arange(len(mine)), mine[:, -1]] + np.sum(same, axis=0, initial=0.0)
         total += np.log(top / (weight.sum(axis=1) + np.sum(above, axis=0, initial=0.0)))
     return total
@@ -153,11 +153,11 @@ def predictive_of_regressions(nodes: Sequence[Any], columns: Columns) -> Floats:
     designs = [node.design(columns) for node in nodes]
     codes = [node.parent_codes(columns, len(designs[0][1])) for node in nodes]
     total = np.zeros(len(designs[0][1]))
-    for at, (node, mine) in enumerate(zip(nodes, codes, strict=True)):
+    for number, (node, mine) in enumerate(zip(nodes, codes, strict=True)):
         laws = node.laws_of_rows(columns)
-        for earlier in range(at):
+        for earlier in range(number):
             laws = laws.after(*designs[earlier], (codes[earlier] == mine).all(axis=1))
-        total += laws.log_density(*designs[at])
+        total += laws.log_density(*designs[number])
     return total
 
 

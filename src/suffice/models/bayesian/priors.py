@@ -135,8 +135,8 @@ def _from_network(prior: Any, domain: Domain, sample_size: float) -> Any:
         )
     alpha = sample_size * labelled(prior.joint_marginal(domain.names), domain, "prior")
     if not (alpha > 0).all():
-        place = np.argwhere(~(alpha > 0))[0]
-        cell = {v.name: v.states[int(code)] for v, code in zip(domain.variables, place, strict=True)}
+        index = np.argwhere(~(alpha > 0))[0]
+        cell = {v.name: v.states[int(code)] for v, code in zip(domain.variables, index, strict=True)}
         raise OptionError(
             f"The prior network gives {domain.names[-1]!r} no pseudo-counts at {cell!r}, which has probability 0 "
             "there; a Dirichlet prior needs each above 0. Learn the prior network with a prior= of its own, or give "
@@ -189,11 +189,11 @@ def noisy_or_prior(prior: Any, domain: Domain) -> float | None:
 def _checked(alpha: Any, of: str) -> Any:
     wrong = ~(np.isfinite(alpha) & (alpha >= SMALLEST_NORMAL) & (alpha <= MOST_COUNTS))
     if wrong.any():
-        found = float(np.asarray(alpha)[wrong].ravel()[0])
-        if not found > 0:
-            raise OptionError(f"The prior of {of} holds {found!r}, which is not positive; expected numbers above 0.")
+        value = float(np.asarray(alpha)[wrong].ravel()[0])
+        if not value > 0:
+            raise OptionError(f"The prior of {of} holds {value!r}, which is not positive; expected numbers above 0.")
         raise OptionError(
-            f"The prior of {of} holds {found!r}; expected pseudo-counts from {SMALLEST_NORMAL:.3g} to {MOST_COUNTS:g}, "
+            f"The prior of {of} holds {value!r}; expected pseudo-counts from {SMALLEST_NORMAL:.3g} to {MOST_COUNTS:g}, "
             "whose sums are numbers of float64."
         )
     return alpha

@@ -152,8 +152,8 @@ def size_report(
 def _chosen(learning: NodeLearning) -> dict[Hashable, NodeKind]:
     """The kinds of the nodes that are not stored by joint states of their parents, as nodes= names them."""
     kinds = {name: learning.chosen_kind(name) for name in learning.parents}
-    found = {name: read_kind(name, kind) for name, kind in kinds.items() if kind is not None}
-    return {name: kind for name, kind in found.items() if kind.kind not in KINDS}
+    chosen = {name: read_kind(name, kind) for name, kind in kinds.items() if kind is not None}
+    return {name: kind for name, kind in chosen.items() if kind.kind not in KINDS}
 
 
 def _size(domain: Domain, parents: Sequence[Hashable], name: Hashable) -> tuple[str, int, int]:
@@ -191,9 +191,9 @@ def _observed(learning: NodeLearning, data: Any, columns: Any, domain: Domain) -
     above = {n: tuple(p for p in all_ if domain[p].kind == "discrete") for n, all_ in learning.parents.items()}
     families = {parents for parents in above.values() if not set(parents) & set(learning.hidden)}
     seen: dict[tuple[Hashable, ...], NDArray[np.int32]] = {}
-    for found, n in coded_columns(data, Domain(v for v in domain.variables if v.name not in learning.hidden), columns):
+    for batch, n in coded_columns(data, Domain(v for v in domain.variables if v.name not in learning.hidden), columns):
         for parents in families:
-            codes = np.stack([found[p] for p in parents], axis=1) if parents else np.zeros((n, 0), np.int32)
+            codes = np.stack([batch[p] for p in parents], axis=1) if parents else np.zeros((n, 0), np.int32)
             rows = np.concatenate([seen.get(parents, codes[:0]), codes[(codes >= 0).all(axis=1)]])
             seen[parents] = rows[distinct_rows(rows, domain.shape(parents))[0]]
     return {n: len(seen[parents]) for n, parents in above.items() if parents in seen}

@@ -44,23 +44,23 @@ def read_structure(structure: Any, extra: Iterable[Hashable] = ()) -> Parents:
         extra: further nodes, which have no edge.
     """
     if isinstance(structure, Mapping):
-        found = _from_mapping(structure)
+        parents = _from_mapping(structure)
     elif hasattr(structure, "is_directed") and hasattr(structure, "edges"):
-        found = _from_networkx(structure)
+        parents = _from_networkx(structure)
     elif _is_network(structure):
-        found = {node: tuple(structure.parents(node)) for node in structure.nodes}
+        parents = {node: tuple(structure.parents(node)) for node in structure.nodes}
     elif hasattr(structure, "get_params"):
         raise OptionError(f"The structure is a {type(structure).__name__}, which has no directed edges; {EXPECTED}.")
     elif isinstance(structure, bytes) or not isinstance(structure, Iterable):
         raise OptionError(f"The structure is {structure!r}; {EXPECTED}.")
     else:
-        found = parents_of([_hashable(tuple(edge) if isinstance(edge, list) else edge) for edge in structure])
+        parents = parents_of([_hashable(tuple(edge) if isinstance(edge, list) else edge) for edge in structure])
     for node in extra:
-        found.setdefault(node, ())
-    if not found:
+        parents.setdefault(node, ())
+    if not parents:
         raise OptionError("The structure has no nodes. Give edges, or a dict {node: parents} for nodes without edges.")
-    _check(tuple(found.items()))
-    return found
+    _check(tuple(parents.items()))
+    return parents
 
 
 @lru_cache(maxsize=64)
@@ -87,29 +87,29 @@ def _is_network(structure: Any) -> bool:
 
 
 def _from_mapping(structure: Mapping[Hashable, Any]) -> Parents:
-    found: Parents = {}
+    read: Parents = {}
     for child, parents in structure.items():
         if type(parents) is not list and (isinstance(parents, str) or not isinstance(parents, Iterable)):
             raise OptionError(
                 f"The parents of {child!r} are {parents!r}; expected a list of names, such as [{parents!r}]."
             )
-        found[child] = tuple(parents)
+        read[child] = tuple(parents)
     try:
-        complete = found.keys() >= set().union(*found.values())
+        complete = read.keys() >= set().union(*read.values())
     except TypeError:
-        for names in found.values():
+        for names in read.values():
             _hashable(names)
         raise
     if not complete:
-        for parent in [name for parents in found.values() for name in parents]:
-            found.setdefault(parent, ())
-    return found
+        for parent in [name for parents in read.values() for name in parents]:
+            read.setdefault(parent, ())
+    return read
 
 
 def _from_networkx(graph: Any) -> Parents:
     if not graph.is_directed():
         raise OptionError("The graph has no directions; a Bayesian network needs a directed graph (networkx.DiGraph).")
-    found: dict[Hashable, list[Hashable]] = {node: [] for node in graph.nodes}
+    read: dict[Hashable, list[Hashable]] = {node: [] for node in graph.nodes}
     for parent, child in graph.edges():  # Of a multigraph too: an edge given twice is then a parent twice.
-        found[child].append(parent)
-    return {node: tuple(parents) for node, parents in found.items()}
+        read[child].append(parent)
+    return {node: tuple(parents) for node, parents in read.items()}

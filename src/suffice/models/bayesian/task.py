@@ -69,10 +69,10 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         """
         if purpose == "compare" and known is not None:
             return {v.name: replace(v, origin="declared") for v in known_columns(known.observed_domain, columns)}
-        found = required_columns(self.learning, self.variables)
+        required = required_columns(self.learning, self.variables)
         if purpose == "fit" or known is None:
-            return found
-        return {n: Variable(n, known.variable(n).kind) if v is None else v for n, v in found.items()}
+            return required
+        return {n: Variable(n, known.variable(n).kind) if v is None else v for n, v in required.items()}
 
     def asked(self, domain: Domain, known: NetworkFitted | None, purpose: Purpose) -> tuple[Statistic, ...]:
         """What the learners of the nodes read, or the distinct rows.
@@ -123,17 +123,17 @@ class NetworkTask(SummaryTask[NetworkFitted]):
             return summary
         from suffice.sources.tally import tally
 
-        found = tally(batch_of(rows, rows.columns), learning.statistics(summary.domain), "available")
-        return Summary(found.domain, found.answers, summary.rows, summary.weight)
+        counted = tally(batch_of(rows, rows.columns), learning.statistics(summary.domain), "available")
+        return Summary(counted.domain, counted.answers, summary.rows, summary.weight)
 
 
 def required_columns(learning: NodeLearning, variables: Mapping[Hashable, Variable]) -> dict[Hashable, Variable | None]:
     """The columns that a network reads, as declared or as the kinds of its nodes say; None leaves it to the column."""
     hidden = learning.hidden
-    found = {n: variables.get(n) for n in learning.parents if n not in hidden}
+    required = {n: variables.get(n) for n in learning.parents if n not in hidden}
     if not learning.options["nodes"]:
-        return found
+        return required
     from suffice.models.bayesian.nodes.kinds import required_column
 
-    kinds = {n: learning.chosen_kind(n) for n in found}
-    return {n: v if kinds[n] is None else required_column(n, kinds[n], v) for n, v in found.items()}
+    kinds = {n: learning.chosen_kind(n) for n in required}
+    return {n: v if kinds[n] is None else required_column(n, kinds[n], v) for n, v in required.items()}

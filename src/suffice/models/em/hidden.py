@@ -13,7 +13,7 @@ from suffice.errors import OptionError
 
 def hidden_variables(hidden: Mapping[Any, Any] | None) -> dict[Hashable, Variable]:
     """The hidden variables by name: a number of states, a list of them, or "real" each."""
-    found: dict[Hashable, Variable] = {}
+    variables: dict[Hashable, Variable] = {}
     for name, value in (hidden or {}).items():
         number = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if number and value < 1:
@@ -23,7 +23,7 @@ def hidden_variables(hidden: Mapping[Any, Any] | None) -> dict[Hashable, Variabl
             raise OptionError(
                 f"hidden[{name!r}] is {value!r}; expected a whole number of states, a list of states, or 'real'."
             )
-        found[name] = declare(name, range(value) if number else value)
-        if found[name].kind == "discrete" and not found[name].states:
+        variables[name] = declare(name, range(value) if number else value)
+        if variables[name].kind == "discrete" and not variables[name].states:
             raise OptionError(f"hidden[{name!r}] lists no states; expected at least one.")
-    return found
+    return variables

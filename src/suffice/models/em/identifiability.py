@@ -118,11 +118,20 @@ def same_maximum(scores: Sequence[float]) -> tuple[int, int]:
     return sum(1 for score in scores if score >= best - slack), len(scores)
 
 
-def curvature(found: Spectrum, called: Sequence[str], scores: Sequence[float]) -> Curvature:
+def curvature(eigenvalues: Spectrum, called: Sequence[str], scores: Sequence[float]) -> Curvature:
     """For the report: rank, kind of point, flat directions by name, and the starts that reached the best objective."""
     reached, runs = same_maximum(scores)
-    least = float(found.values[0]) if found.size else 1.0
-    return Curvature(found.rank, found.size, least, found.threshold, found.point, found.names(called), reached, runs)
+    least = float(eigenvalues.values[0]) if eigenvalues.size else 1.0
+    return Curvature(
+        eigenvalues.rank,
+        eigenvalues.size,
+        least,
+        eigenvalues.threshold,
+        eigenvalues.point,
+        eigenvalues.names(called),
+        reached,
+        runs,
+    )
 
 
 def _reduced(basis: Floats) -> Floats:
@@ -131,19 +140,19 @@ def _reduced(basis: Floats) -> Floats:
     Gauss-Jordan with the largest entry as pivot; columns then have length 1, and their own coordinate is positive.
     """
     columns = basis.copy()
-    for at in range(columns.shape[1]):
-        rest = np.abs(columns[:, at:])
+    for number in range(columns.shape[1]):
+        rest = np.abs(columns[:, number:])
         row, column = divmod(int(np.argmax(rest)), rest.shape[1])
-        columns[:, [at, at + column]] = columns[:, [at + column, at]]
-        columns[:, at] /= columns[row, at]
-        others = np.arange(columns.shape[1]) != at
-        columns[:, others] -= np.outer(columns[:, at], columns[row, others])
+        columns[:, [number, number + column]] = columns[:, [number + column, number]]
+        columns[:, number] /= columns[row, number]
+        others = np.arange(columns.shape[1]) != number
+        columns[:, others] -= np.outer(columns[:, number], columns[row, others])
     return np.asarray(columns / np.linalg.norm(columns, axis=0, keepdims=True))
 
 
 def _in_words(direction: Floats, called: Sequence[str], most: int) -> str:
     """Such as "transition a -> b (+), symbol x in a (-), and 2 more"."""
     order = np.argsort(-np.abs(direction), kind="stable")
-    parts = [at for at in order if abs(direction[at]) > max(PART, 0.05 * abs(direction[order[0]]))]
-    shown = ", ".join(f"{called[at]} ({'+' if direction[at] > 0 else '-'})" for at in parts[:most])
+    parts = [part for part in order if abs(direction[part]) > max(PART, 0.05 * abs(direction[order[0]]))]
+    shown = ", ".join(f"{called[part]} ({'+' if direction[part] > 0 else '-'})" for part in parts[:most])
     return shown + (f", and {len(parts) - most} more" if len(parts) > most else "")

@@ -47,17 +47,17 @@ class Information:
 
     def curvature(self, step: float, scores: Sequence[float]) -> Curvature:
         """For the certificate: rank and kind of point of the objective; scores: the objectives of all runs."""
-        found = spectrum(self.objective, complete=self.complete_objective, step=step)
-        return curvature(found, self.names, scores)
+        eigenvalues = spectrum(self.objective, complete=self.complete_objective, step=step)
+        return curvature(eigenvalues, self.names, scores)
 
 
 def score_differences(score: Callable[[Floats], Floats], size: int) -> Floats:
     """Minus the derivative (size, size) of a score at 0, by central differences."""
     information = np.empty((size, size))
-    for at in range(size):
+    for number in range(size):
         delta = np.zeros(size)
-        delta[at] = STEP
-        information[:, at] = (score(-delta) - score(delta)) / (2 * STEP)
+        delta[number] = STEP
+        information[:, number] = (score(-delta) - score(delta)) / (2 * STEP)
     return (information + information.T) / 2
 
 

@@ -207,5 +207,9 @@ class LatentProblem(ABC, Generic[P, S, F]):
 
     def stationarity(self, parameters: P) -> float:
         """The largest change of a parameter by one more step whose expectations are computed by other code."""
-        moved = self.maximise(self.expect_again(parameters).statistics, parameters)
+        return self.change(parameters, self.expect_again(parameters))
+
+    def change(self, parameters: P, expected: Expected[S]) -> float:
+        """The largest change of a parameter by the M-step at these expectations."""
+        moved = self.maximise(expected.statistics, parameters)
         return largest_change(self.vector(parameters), self.vector(moved))

@@ -34,7 +34,7 @@ class Rows:
     @cached_property
     def units(self) -> dict[Hashable, tuple[float, float]]:
         """Mean and standard deviation of the values seen of each real variable; 0 and 1 where there is no spread."""
-        found: dict[Hashable, tuple[float, float]] = {}
+        units: dict[Hashable, tuple[float, float]] = {}
         for variable in self.domain.variables:
             if variable.kind != "discrete":
                 values = self.columns.get(variable.name, np.empty(0))
@@ -42,13 +42,13 @@ class Rows:
                 weights, values = self.weights[seen] if len(values) else self.weights[:0], values[seen]
                 mean = float(weights @ values / weights.sum()) if weights.sum() > 0 else 0.0
                 spread = math.sqrt(float(weights @ (values - mean) ** 2 / weights.sum())) if weights.sum() > 0 else 0.0
-                found[variable.name] = mean, spread if spread > 1e-12 * abs(mean) else 1.0
-        return found
+                units[variable.name] = mean, spread if spread > 1e-12 * abs(mean) else 1.0
+        return units
 
     def show(self, names: Iterable[Hashable]) -> bool:
         """Whether every row shows all of these variables."""
-        found = (self.columns.get(name) for name in names)
-        return all(v is not None and not (v < 0 if v.dtype.kind == "i" else np.isnan(v)).any() for v in found)
+        columns = (self.columns.get(name) for name in names)
+        return all(v is not None and not (v < 0 if v.dtype.kind == "i" else np.isnan(v)).any() for v in columns)
 
     def scores(self, names: Sequence[Hashable]) -> Floats:
         """Standard scores (n, p) of real variables; a gap is a score of 0."""
@@ -83,8 +83,8 @@ def batch_of(rows: Rows, columns: Columns) -> Batch:
     discrete, real = by_kind(rows.domain)
     n = len(rows.weights)
     codes = np.empty((len(discrete), n), np.uint32)
-    for at, name in enumerate(discrete):
-        found = columns.get(name, np.full(n, -1))
-        codes[at] = np.where(found < 0, rows.domain[name].card, found)
+    for number, name in enumerate(discrete):
+        column = columns.get(name, np.full(n, -1))
+        codes[number] = np.where(column < 0, rows.domain[name].card, column)
     reals = np.stack([columns.get(name, np.full(n, np.nan)) for name in real]) if real else np.empty((0, n))
     return Batch(rows.domain, discrete, codes, real, np.ascontiguousarray(reals), rows.weights, n)

@@ -59,12 +59,12 @@ def run_all(
     checkpoint, finished runs are kept beside it until all are done.
     """
     began, stopped = time.monotonic(), ""
-    found: list[tuple[T, Outcome] | EstimateError] = []
+    ended: list[tuple[T, Outcome] | EstimateError] = []
     finished = _Finished.open(control.checkpoint, fingerprint) if len(starts) > 1 else None
     for number, start in enumerate(starts):
         if finished is not None and number < len(finished.outcomes):
             done = finished.outcomes[number]
-            found.append(EstimateError(done) if isinstance(done, str) else problem.resumed(start(), done))
+            ended.append(EstimateError(done) if isinstance(done, str) else problem.resumed(start(), done))
             continue
         limit = control.max_seconds
         left = None if limit is None else max(limit - (time.monotonic() - began), 1e-9)
@@ -72,16 +72,16 @@ def run_all(
         try:
             run = problem.run(start(), mine, acceleration=acceleration, fingerprint=f"{fingerprint}/{number}")
         except EstimateError as error:
-            found.append(error)
+            ended.append(error)
         else:
-            found.append(run)
+            ended.append(run)
             stopped = run[1].stop_reason
             if stopped in ("interrupted", "callback", "max_seconds") and number + 1 < len(starts):
                 break
         if finished is not None:
-            last = found[-1]
+            last = ended[-1]
             finished.add(str(last) if isinstance(last, EstimateError) else last[1])
-    return _kept(found, len(starts), stopped, finished)
+    return _kept(ended, len(starts), stopped, finished)
 
 
 def first_best(objectives: Sequence[float]) -> int:
@@ -93,23 +93,23 @@ def first_best(objectives: Sequence[float]) -> int:
     highest = max(objectives)
     if not math.isfinite(highest):
         return objectives.index(highest)
-    return next(at for at, value in enumerate(objectives) if value >= highest - TIED * max(abs(highest), 1.0))
+    return next(number for number, value in enumerate(objectives) if value >= highest - TIED * max(abs(highest), 1.0))
 
 
 def _kept(
-    found: Sequence[tuple[T, Outcome] | EstimateError], wanted: int, stopped: str, finished: _Finished | None
+    runs: Sequence[tuple[T, Outcome] | EstimateError], wanted: int, stopped: str, finished: _Finished | None
 ) -> Runs[T]:
     """The best run of those that ended; the error of the first where none did."""
-    ended = [run for run in found if not isinstance(run, EstimateError)]
+    ended = [run for run in runs if not isinstance(run, EstimateError)]
     if not ended:
-        raise next(run for run in found if isinstance(run, EstimateError))
+        raise next(run for run in runs if isinstance(run, EstimateError))
     best, outcome = ended[first_best([run[1].state.objective for run in ended])]
-    if len(found) < wanted:
+    if len(runs) < wanted:
         outcome = replace(outcome, converged=False, stop_reason=stopped)
     elif finished is not None:
         finished.close()
-    scores = tuple(-math.inf if isinstance(run, EstimateError) else run[1].state.objective for run in found)
-    notes = tuple(f"run {at} failed: {run}" for at, run in enumerate(found) if isinstance(run, EstimateError))
+    scores = tuple(-math.inf if isinstance(run, EstimateError) else run[1].state.objective for run in runs)
+    notes = tuple(f"run {number} failed: {run}" for number, run in enumerate(runs) if isinstance(run, EstimateError))
     return Runs(best, outcome, scores, sum(int(run.state.memory["evaluations"]) for _, run in ended), notes)
 
 

@@ -99,23 +99,23 @@ def _parts(rows: Rows, group: RowGroup, statistic: Moments | MomentsBy) -> Itera
     node = statistic.variables[-1]
     part = next(part for part in group.parts if node in (*part.observed, *part.hidden))
     weights = rows.weights[group.rows]
-    for at, place in enumerate(np.ndindex(*part.shape)):
-        states = {**group.states, **dict(zip(part.interface, place, strict=True))}
+    for number, column_number in enumerate(np.ndindex(*part.shape)):
+        states = {**group.states, **dict(zip(part.interface, column_number, strict=True))}
         cell = int(np.ravel_multi_index([states[name] for name in by], cards)) if by else 0
-        share = weights * part.weights[:, at]
+        share = weights * part.weights[:, number]
         weight = float(share.sum())
         if not weight > 0:
             continue
         values = np.empty((len(group.rows), len(statistic.variables)))
         covariance = np.zeros((values.shape[1], values.shape[1]))
-        unseen = [place for place, name in enumerate(statistic.variables) if name in part.hidden]
+        unseen = [column_number for column_number, name in enumerate(statistic.variables) if name in part.hidden]
         for column, name in enumerate(statistic.variables):
             if column in unseen:
-                values[:, column] = part.means[at][:, part.hidden.index(name)]
+                values[:, column] = part.means[number][:, part.hidden.index(name)]
             else:
                 values[:, column] = rows.columns[name][group.rows]
-        to = [part.hidden.index(statistic.variables[place]) for place in unseen]
-        covariance[np.ix_(unseen, unseen)] = part.covariances[at][np.ix_(to, to)]
+        to = [part.hidden.index(statistic.variables[column_number]) for column_number in unseen]
+        covariance[np.ix_(unseen, unseen)] = part.covariances[number][np.ix_(to, to)]
         mean = share @ values / weight
         away = values - mean
         yield cell, weight, mean, away.T @ (share[:, None] * away) + weight * covariance

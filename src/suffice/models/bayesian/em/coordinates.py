@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.models.bayesian.nodes.regression_objective import RegressionObjective
 from suffice.statistics import Counts, Summary
 
 if TYPE_CHECKING:
@@ -59,13 +60,13 @@ class TableCoordinates:
         self.seen = node.counts.sum(axis=1) > 0
         free = (node.rows > GONE) & self.seen[:, None]
         free[np.arange(len(node.rows)), np.nan_to_num(node.rows).argmax(axis=1)] = False
-        self.at = np.nonzero(free)
-        self.size = len(self.at[0])
+        self.free = np.nonzero(free)
+        self.size = len(self.free[0])
 
     def moved(self, delta: Floats) -> TableNode:
         """Rows times exp(delta), divided by their sums."""
         factor = np.ones_like(self.node.rows)
-        factor[self.at] = np.exp(delta)
+        factor[self.free] = np.exp(delta)
         rows = self.node.rows * factor
         return self.node.with_parameters((rows / rows.sum(axis=1, keepdims=True)).ravel())
 
@@ -74,26 +75,26 @@ class TableCoordinates:
         counts = summary[Counts(node.domain.names)].dense().reshape(node.rows.shape)
         pseudo = 0.0 if node.alpha is None else node.alpha - (1.0 if node.estimate == "map" else 0.0)
         both = counts + pseudo
-        return np.asarray((both - node.rows * both.sum(axis=1, keepdims=True))[self.at])
+        return np.asarray((both - node.rows * both.sum(axis=1, keepdims=True))[self.free])
 
     def names(self) -> list[str]:
         """Such as "P(x=1 | h=0)"."""
         cells = self.node.cell_names(np.arange(len(self.node.rows)))
         card = self.node.rows.shape[1]
-        return [f"P({cells[row * card + column]})" for row, column in zip(*self.at, strict=True)]
+        return [f"P({cells[row * card + column]})" for row, column in zip(*self.free, strict=True)]
 
     def errors(self, of: ErrorsOf) -> Floats:
         """By the delta method, dp_j = p_j (d_j - sum p_k d_k); rows without weight keep the spread of the prior."""
         rows = self.node.rows
         unseen, default = self._before()
-        found = np.where(self.seen[:, None], 0.0, unseen)
-        for row in np.unique(self.at[0]):
-            mine = np.flatnonzero(self.at[0] == row)
-            columns = self.at[1][mine]
+        errors = np.where(self.seen[:, None], 0.0, unseen)
+        for row in np.unique(self.free[0]):
+            mine = np.flatnonzero(self.free[0] == row)
+            columns = self.free[1][mine]
             slope = np.zeros((rows.shape[1], self.size))
             slope[:, mine] = rows[row][:, None] * (np.eye(rows.shape[1])[:, columns] - rows[row, columns])
-            found[row] = of(slope)
-        return self.node.dense(found, default)
+            errors[row] = of(slope)
+        return self.node.dense(errors, default)
 
     def _before(self) -> tuple[Floats, Floats]:
         """Standard deviations of the prior, sqrt(p (1 - p) / (sum alpha + 1)) with p = alpha / sum alpha.
@@ -104,9 +105,9 @@ class TableCoordinates:
         if alpha is None or not len(alpha):
             return np.full(self.node.rows.shape, np.inf), none
         total = alpha.sum(axis=1, keepdims=True)
-        found = np.sqrt(alpha * (total - alpha) / (total + 1)) / total
+        deviations = np.sqrt(alpha * (total - alpha) / (total + 1)) / total
         # Tables with rows left out have one pseudo-count for all cells.
-        return found, found[0]
+        return deviations, deviations[0]
 
 
 class RegressionCoordinates:
@@ -119,8 +120,8 @@ class RegressionCoordinates:
         k, q = node.weights.shape
         free = np.ones((k, q + 1), dtype=bool)
         free[:, q] = np.array([not node.directions or v > node.variance.min() for v in node.variance])
-        self.at = np.nonzero(free)
-        self.size = len(self.at[0])
+        self.free = np.nonzero(free)
+        self.size = len(self.free[0])
         self.turn = self._natural()
 
     def _natural(self) -> Floats:
@@ -133,7 +134,7 @@ class RegressionCoordinates:
     def moved(self, delta: Floats) -> LinearGaussianNode:
         """Weights and variances moved."""
         wide = np.zeros((len(self.node.weights), self.node.weights.shape[1] + 1))
-        wide[self.at] = delta
+        wide[self.free] = delta
         weights = self.node.weights + wide[:, :-1] @ self.turn.T
         return replace(self.node, weights=weights, variance=self.node.variance * np.exp(wide[:, -1]))
 
@@ -143,8 +144,8 @@ class RegressionCoordinates:
         places = node.positions(cells)
         own = places >= 0
         seen, places = seen[own], places[own]
-        products = seen if node.prior is None else node.prior.added_to(seen)
-        divisor = seen.weight if node.prior is None else node.prior.divisor(seen.weight, node.estimate)
+        objective = RegressionObjective(seen, node.prior, node.estimate)
+        products, divisor = objective.products, objective.divisor
         weights, variance = node.weights[places], node.variance[places]
         slopes = products.slopes(weights)
         inner = slopes[:, 1:] + (products.mean[:, :-1] - self.centre[:-1]) * slopes[:, :1]
@@ -153,7 +154,7 @@ class RegressionCoordinates:
         last = 0.5 * (products.squares(weights) / variance - divisor)
         wide = np.zeros((len(node.weights), weights.shape[1] + 1))
         wide[places] = np.concatenate([first, last[:, None]], axis=1)
-        return np.asarray(wide[self.at])
+        return np.asarray(wide[self.free])
 
     def names(self) -> list[str]:
         """Such as "weight of x in y | h=0"."""
@@ -167,23 +168,23 @@ class RegressionCoordinates:
         ]
         return [
             f"{terms[column]} {node.name}" + (f" | {given[row]}" if node.discrete_parents else "")
-            for row, column in zip(*self.at, strict=True)
+            for row, column in zip(*self.free, strict=True)
         ]
 
     def errors(self, of: ErrorsOf) -> Floats:
         """Of the weights and of the variance; NaN for a variance at its floor."""
         k, q = self.node.weights.shape
-        found = np.full((k, q + 1), np.nan)
+        errors = np.full((k, q + 1), np.nan)
         for cell in range(k):
-            mine = np.flatnonzero(self.at[0] == cell)
+            mine = np.flatnonzero(self.free[0] == cell)
             turn = np.zeros((q + 1, q + 1))
             turn[:q, :q], turn[q, q] = self.turn, self.node.variance[cell]
             slope = np.zeros((q + 1, self.size))
-            slope[:, mine] = turn[:, self.at[1][mine]]
-            found[cell] = of(slope)
-            if q not in self.at[1][mine]:
-                found[cell, q] = np.nan
-        return self.node.dense(found, np.full(q + 1, np.inf))
+            slope[:, mine] = turn[:, self.free[1][mine]]
+            errors[cell] = of(slope)
+            if q not in self.free[1][mine]:
+                errors[cell, q] = np.nan
+        return self.node.dense(errors, np.full(q + 1, np.inf))
 
 
 class InhibitionCoordinates:
@@ -192,34 +193,34 @@ class InhibitionCoordinates:
     def __init__(self, node: NoisyOrNode) -> None:
         """Take the node."""
         self.node, self.start = node, node.parameters()
-        self.at = np.flatnonzero((self.start > EDGE) & (self.start < 1 - EDGE))
-        self.size = len(self.at)
+        self.free = np.flatnonzero((self.start > EDGE) & (self.start < 1 - EDGE))
+        self.size = len(self.free)
 
     def moved(self, delta: Floats) -> NoisyOrNode:
         """Odds times exp(delta)."""
         vector = self.start.copy()
-        odds = vector[self.at] / (1 - vector[self.at]) * np.exp(delta)
-        vector[self.at] = odds / (1 + odds)
+        odds = vector[self.free] / (1 - vector[self.free]) * np.exp(delta)
+        vector[self.free] = odds / (1 + odds)
         return self.node.with_parameters(vector)
 
     def score(self, node: NoisyOrNode, summary: Summary) -> Floats:
         """Slopes in the inhibition probabilities q, times q (1 - q)."""
         vector = node.parameters()
-        return np.asarray((node.slopes(summary) * vector * (1 - vector))[self.at])
+        return np.asarray((node.slopes(summary) * vector * (1 - vector))[self.free])
 
     def names(self) -> list[str]:
         """Such as "failure of a=1 to cause b"."""
-        said = [
+        labels = [
             "=".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in self.node.coefficients
         ]
-        return [f"failure of {said[at]} to cause {self.node.name}" for at in self.at.tolist()]
+        return [f"failure of {labels[cause]} to cause {self.node.name}" for cause in self.free.tolist()]
 
     def errors(self, of: ErrorsOf) -> Floats:
         """Of the inhibition probabilities; NaN on an edge."""
-        found = np.full(len(self.start), np.nan)
-        inside = self.start[self.at]
-        found[self.at] = of(np.diag(inside * (1 - inside)))
-        return found
+        errors = np.full(len(self.start), np.nan)
+        inside = self.start[self.free]
+        errors[self.free] = of(np.diag(inside * (1 - inside)))
+        return errors
 
 
 class CoefficientCoordinates:
@@ -230,27 +231,27 @@ class CoefficientCoordinates:
         self.node, self.start = node, node.parameters()
         direction = node.learned.direction
         away = np.zeros(len(self.start)) if direction is None else direction.ravel()
-        self.at = np.flatnonzero(away == 0.0)
-        self.size = len(self.at)
+        self.free = np.flatnonzero(away == 0.0)
+        self.size = len(self.free)
 
     def moved(self, delta: Floats) -> GLMNode:
         """Coefficients moved."""
         vector = self.start.copy()
-        vector[self.at] += delta
+        vector[self.free] += delta
         return self.node.with_parameters(vector)
 
     def score(self, node: GLMNode, summary: Summary) -> Floats:
         """Slopes of the objective in the coefficients."""
-        return np.asarray(node.slopes(summary).ravel()[self.at])
+        return np.asarray(node.slopes(summary).ravel()[self.free])
 
     def names(self) -> list[str]:
         """Such as "coefficient of x in y"."""
         terms, shape = self.node.learned.design.names, self.node.learned.beta.shape
-        rows = np.unravel_index(self.at, shape)[0].tolist()
+        rows = np.unravel_index(self.free, shape)[0].tolist()
         return [f"coefficient of {terms[row]} in {self.node.name}" for row in rows]
 
     def errors(self, of: ErrorsOf) -> Floats:
         """Of the coefficients (k, m); inf for those that run away or that the rows do not determine."""
-        found = np.full(len(self.start), np.inf)
-        found[self.at] = of(np.eye(self.size))
-        return found.reshape(self.node.learned.beta.shape)
+        errors = np.full(len(self.start), np.inf)
+        errors[self.free] = of(np.eye(self.size))
+        return errors.reshape(self.node.learned.beta.shape)

@@ -47,26 +47,26 @@ class ListedRows:
         """Take the tables' scopes (parents, node) and the codes."""
         self.cards, self.scopes, self.n = cards, scopes, n
         self.free = tuple(name for name in cards if name not in codes or (codes[name] < 0).any())
-        self.axis = {name: at for at, name in enumerate(self.free)}
+        self.axis = {name: axis for axis, name in enumerate(self.free)}
         self.shape = tuple(cards[name] for name in self.free)
-        self.codes = {name: found for name, found in codes.items() if name not in self.axis}
+        self.codes = {name: known for name, known in codes.items() if name not in self.axis}
         self.held = self._held(codes)
         self._flat: dict[Scope, NDArray[np.intp]] = {}
 
     def _held(self, codes: Codes) -> Floats | None:
         """Log of 0 or 1 (shape, n): states that contradict what some rows show."""
-        found = None
+        logs = None
         for name in self.free:
             if name in codes and (codes[name] >= 0).any():
-                at = codes[name]
-                wrong = (at >= 0) & (at != np.arange(self.cards[name])[:, None])
-                found = np.zeros((*self.shape, self.n)) if found is None else found
-                found += self._spread(np.where(wrong, -np.inf, 0.0), (name,))
-        return found
+                shown = codes[name]
+                wrong = (shown >= 0) & (shown != np.arange(self.cards[name])[:, None])
+                logs = np.zeros((*self.shape, self.n)) if logs is None else logs
+                logs += self._spread(np.where(wrong, -np.inf, 0.0), (name,))
+        return logs
 
     def _spread(self, values: Floats, scope: Scope) -> Floats:
         """Values (cards of free variables, n or 1), placed among all free variables."""
-        order = sorted(range(len(scope)), key=lambda at: self.axis[scope[at]])
+        order = sorted(range(len(scope)), key=lambda axis: self.axis[scope[axis]])
         turned = values.reshape(*(self.cards[name] for name in scope), values.shape[-1])
         turned = turned.transpose(*order, len(scope))
         sizes = [card if name in scope else 1 for name, card in zip(self.free, self.shape, strict=True)]
@@ -111,12 +111,12 @@ class ListedRows:
         with np.errstate(divide="ignore"):
             evidence = top + np.log(mass)
         total /= np.where(mass > 0, mass, 1.0)
-        found = {scope: self._marginal(total, scope) for scope in asked}
-        return Law(evidence, found, {scope: self._counts(total, scope, weights) for scope in counts})
+        marginals = {scope: self._marginal(total, scope) for scope in asked}
+        return Law(evidence, marginals, {scope: self._counts(total, scope, weights) for scope in counts})
 
     def _marginal(self, law: Floats, scope: Scope) -> Floats:
         """The law (cards, n) of free variables, axes in the order asked."""
-        rest = tuple(at for name, at in self.axis.items() if name not in scope)
+        rest = tuple(axis for name, axis in self.axis.items() if name not in scope)
         summed = law.sum(axis=rest) if rest else law
         left = [name for name in self.free if name in scope]
         return summed.transpose(*(left.index(name) for name in scope), len(left))

@@ -148,9 +148,9 @@ class _Block:
         self.weights = weights[rows]
         codes = {name: np.asarray(columns[name])[rows].astype(np.int32) for name in shape.cards if name in columns}
         seen = {name: np.asarray(columns[name])[rows] for name in shape.reals if name in columns}
-        self.values = {name: found for name, found in seen.items() if not np.isnan(found[0])}
+        self.values = {name: column for name, column in seen.items() if not np.isnan(column[0])}
         # A column of which no row of the block has a value is hidden here.
-        codes = {name: found for name, found in codes.items() if (found >= 0).any()}
+        codes = {name: column for name, column in codes.items() if (column >= 0).any()}
         self.discrete = discrete_rows(shape.cards, shape.scopes, codes, self.n)
         self.plain = [
             node for node in shape.reals if node in self.values and all(p in self.values for p in shape.inner[node])
@@ -209,7 +209,7 @@ class _Block:
 
     def _densities(self, regressions: Mapping[Hashable, Regression]) -> dict[Scope, Floats]:
         """Log densities (joint states, n) of nodes seen with all their real parents, by their free discrete parents."""
-        found: dict[Scope, Floats] = {}
+        densities: dict[Scope, Floats] = {}
         for node in self.plain:
             weights, variance = self._at(regressions[node])
             log = weights[:, 1:] @ self.above[node]
@@ -219,17 +219,17 @@ class _Block:
             log *= (-0.5 / variance)[:, None]
             log -= 0.5 * (LOG_2PI + np.log(variance))[:, None]
             scope = self._free(self.shape.outer[node])
-            if scope in found:
-                found[scope] += log
+            if scope in densities:
+                densities[scope] += log
             else:
-                found[scope] = log
-        return found
+                densities[scope] = log
+        return densities
 
     def _at(self, regression: Regression) -> tuple[Floats, Floats]:
         """Weights (c, q) and variances (c,) at the joint states of the free discrete parents."""
-        place = tuple(self.states.get(name, slice(None)) for name in regression.discrete)
-        weights = np.asarray(regression.weights)[place]
-        return weights.reshape(-1, weights.shape[-1]), np.asarray(regression.variance)[place].reshape(-1)
+        index = tuple(self.states.get(name, slice(None)) for name in regression.discrete)
+        weights = np.asarray(regression.weights)[index]
+        return weights.reshape(-1, weights.shape[-1]), np.asarray(regression.variance)[index].reshape(-1)
 
     def _cells(self, by: Scope, interface: Scope, shape: tuple[int, ...]) -> NDArray[np.intp]:
         """The number among the joint states of `by` of each joint state of the interface (c,)."""
@@ -269,19 +269,19 @@ class _Block:
         by = _by(statistic)
         if not set(missing) <= set(component.hidden) or not set(self._free(by)) <= set(component.interface):
             raise OptionError(f"EM gives the moments of families; {listing(statistic.columns)} are of no single node.")
-        at = [statistic.variables.index(name) for name in missing]
+        unseen = [statistic.variables.index(name) for name in missing]
         to = [component.hidden.index(name) for name in missing]
         values = np.empty((len(statistic.variables), self.n))
-        for place, name in enumerate(statistic.variables):
+        for row, name in enumerate(statistic.variables):
             if name in self.values:
-                values[place] = self.values[name]
+                values[row] = self.values[name]
         weights = law.marginals[component.interface].reshape(-1, self.n) * self.weights
         covariance = answers.root[:, to] @ answers.root[:, to].swapaxes(1, 2)
         cells = self._cells(by, component.interface, component.shape)
         for state, cell in enumerate(cells):
-            values[at] = answers.means[state][:, to].T
+            values[unseen] = answers.means[state][:, to].T
             weight, mean, scatter = block_moments(values, weights[state : state + 1])
-            scatter[0][np.ix_(at, at)] += weight[0] * covariance[state]
+            scatter[0][np.ix_(unseen, unseen)] += weight[0] * covariance[state]
             sums.add(np.array([cell]), weight, mean, scatter)
 
 

@@ -36,7 +36,7 @@ def placeholders(
 
     A family of the latter with gaps is an error that says what to do.
     """
-    found, full = {}, {name for name in rows.columns if rows.show([name])}
+    others, full = {}, {name for name in rows.columns if rows.show([name])}
     for name, family in families.items():
         hidden = [column for column in family.names if column not in full]
         if _is_expected(name, family, learners, given):
@@ -51,8 +51,8 @@ def placeholders(
                 "its parents. Leave the rows with gaps there out, or make it a linear-Gaussian node, or a table of "
                 "declared states."
             )
-        found[name] = stand_in(family.variables[-1], rows.columns[name])
-    return found
+        others[name] = stand_in(family.variables[-1], rows.columns[name])
+    return others
 
 
 def _is_expected(
@@ -117,14 +117,16 @@ def never_shown(rows: Rows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
     Whatever the parents are, hidden or not, such a state has no part in any row: to move its probability to a state
     that occurs raises the likelihood, so that at a maximum it has none.
     """
-    found = []
+    directions = []
     for name, node in nodes.items():
         if isinstance(node, TableNode) and node.alpha is None and rows.show([name]):
             weight = np.bincount(rows.columns[name], rows.weights, minlength=node.card)
             given = " | ..." if len(node.domain) > 1 else ""
             states = node.domain.variables[-1].states
-            found += [f"log P({name}={states[at]}{given}) -> -inf (never seen)" for at in np.flatnonzero(weight <= 0)]
-    return tuple(found)
+            directions += [
+                f"log P({name}={states[code]}{given}) -> -inf (never seen)" for code in np.flatnonzero(weight <= 0)
+            ]
+    return tuple(directions)
 
 
 def never_in_leaves(rows: Rows, leaves: Mapping[Hashable, Any], learners: Mapping[Hashable, Any]) -> list[str]:
@@ -134,7 +136,7 @@ def never_in_leaves(rows: Rows, leaves: Mapping[Hashable, Any], learners: Mappin
     to 1. Where all other rows show the parents too, the likelihood of the node is that of those rows, which are
     complete.
     """
-    found: list[str] = []
+    directions: list[str] = []
     for name, node in leaves.items():
         column = rows.columns.get(name)
         if not isinstance(node, TableNode) or node.alpha is not None or column is None:
@@ -143,8 +145,8 @@ def never_in_leaves(rows: Rows, leaves: Mapping[Hashable, Any], learners: Mappin
         columns = {one: values[seen] for one, values in rows.columns.items()}
         some = replace(rows, columns=columns, weights=rows.weights[seen])
         if some.show(node.domain.names):
-            found += node.edges(family_summary(some, node.domain, learners[name]))
-    return found
+            directions += node.edges(family_summary(some, node.domain, learners[name]))
+    return directions
 
 
 def keeps_inside(nodes: Iterable[Any]) -> bool:

@@ -21,8 +21,9 @@ from suffice.engines.workers import worker_count
 from suffice.errors import EstimateError, OptionError, SizeError, SufficeWarning, listing
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
-from suffice.fitting.report import Certificate, MatchedStatistics
+from suffice.fitting.report import STANDARD_ERRORS, Certificate, MatchedStatistics
 from suffice.fitting.summaries import SummaryData
+from suffice.models.bayesian.certificate import SLOPE_UNIT
 from suffice.models.bayesian.complete import ESTIMATES, estimate_in_words, notes_on_nodes, prepare
 from suffice.models.bayesian.em.check import expected_again
 from suffice.models.bayesian.em.mixed_expectation import MixedExpectation, Shape
@@ -42,6 +43,7 @@ from suffice.models.bayesian.em.table_expectation import TableExpectation
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.node_scores import matched_statistics_of
+from suffice.models.bayesian.nodes.contract import largest
 from suffice.models.bayesian.options import check_start
 from suffice.models.em.information import Information, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
@@ -230,11 +232,15 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
 
     def _learned(self, statistics: Summary, learners: Mapping[Hashable, Any]) -> Nodes:
         """The objective of a variance has one peak: the best value above a floor is the floor if the peak is below."""
-        found = self.learning.learned(statistics, self.domain, learners, self.given)
-        return {name: self._held(node) if name in self.free else node for name, node in found.items()}
+        nodes = self.learning.learned(statistics, self.domain, learners, self.given)
+        return {name: self._held(node) if name in self.free else node for name, node in nodes.items()}
 
     def _held(self, node: Any) -> Any:
-        return node.held(self.floor * self.rows.units.get(node.name, (0.0, 1.0))[1] ** 2)
+        return node.held(self._least(node))
+
+    def _least(self, node: Any) -> float:
+        """The least variance that EM allows a node."""
+        return self.floor * self.rows.units.get(node.name, (0.0, 1.0))[1] ** 2
 
     def log_prior(self, parameters: Nodes) -> float:
         """Log prior density of the parameters up to a constant; of nodes that share theirs, once."""
@@ -250,13 +256,13 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
 
     def at(self, vector: Floats, like: Nodes) -> Nodes:
         """The nodes with these parameters; EstimateError where some are outside their range."""
-        found, begin = dict(like), 0
+        nodes, begin = dict(like), 0
         for name in self.free:
             size = like[name].parameters().size
             part = like[name].in_units(vector[begin : begin + size], self.rows.units, forward=False)
-            found[name] = like[name].with_parameters(part)
+            nodes[name] = like[name].with_parameters(part)
             begin += size
-        return found
+        return nodes
 
     def prepared(self, start: Nodes) -> Nodes:
         """The start as the M-step would write it: a noisy-OR, say, with the trials that its weights have."""
@@ -308,11 +314,11 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
     def _finished(self, nodes: Nodes) -> Nodes:
         """The nodes with what learning from the expected statistics says about them besides their parameters."""
         learners = {name: learner.for_em(filled=False) for name, learner in self.learners.items()}
-        found = self._learned(self.expect(nodes).statistics, learners)
+        finished = self._learned(self.expect(nodes).statistics, learners)
         for name in self.free:
-            if not np.isnan(found[name].parameters()).any():
-                found[name] = found[name].with_parameters(nodes[name].parameters())
-        return found
+            if not np.isnan(finished[name].parameters()).any():
+                finished[name] = finished[name].with_parameters(nodes[name].parameters())
+        return finished
 
     def _notes_on_start(self, nodes: Nodes) -> tuple[str, ...]:
         """What to say about the start that was given; nodes without one begin at random, whatever the seed."""
@@ -328,11 +334,11 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         if not self.placeholders:
             return nodes, 0.0
         refuse_impossible(self.rows, {name: self.fixed[name] for name in self.placeholders if name in self.fixed})
-        found = {}
+        shown = {}
         for name in self.placeholders:
             family, learner = self.learning.family(name, self.domain), self.learners[name].of_family()
-            found[name] = self.fixed.get(name) or learner.learn(family, family_summary(self.rows, family, learner))
-        return {**nodes, **found}, difference(self.rows, found, self.placeholders)
+            shown[name] = self.fixed.get(name) or learner.learn(family, family_summary(self.rows, family, learner))
+        return {**nodes, **shown}, difference(self.rows, shown, self.placeholders)
 
     def identity(self) -> Iterable[Any]:
         """Rows, and options that steer the way."""
@@ -370,44 +376,69 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         """One more step by other code, what runs to the edge, and what the rows determine."""
         nodes, leading = dict(fitted.nodes), [fitted.nodes[name] for name in self.learning.leading]
         log_likelihood = fitted.log_likelihood(self.data.statistics)
-        gap = self.stationarity({**nodes, **self.placeholders})
+        parameters = {**nodes, **self.placeholders}
+        expected = self.expect_again(parameters)
+        gap = self.change(parameters, expected)
         fixed = self.learning.fixed
         free = {name: node for name, node in nodes.items() if name not in fixed}
-        own_gap, edges = self._edges(free)
+        slopes = self._slopes(nodes, expected.statistics)
+        own_gap, edges = self._edges(free, slopes)
+        errors_of_slope, slope = largest(slopes)
         gap = max(gap, own_gap)
         # By an E-step of its own: the last bits of one may depend on the nodes that it saw first, and a network that
         # was read from a file must say what its fit has said.
-        errors = ObservedErrors(copy(self), {**nodes, **self.placeholders}, gap)
+        errors = ObservedErrors(copy(self), parameters, gap)
         most = max(fitted.expectations, MOST_ROWS / max(len(self.rows.weights), 1))
-        told = 2 * errors.parts.size <= most and gap <= STOPPED
-        curvature = errors.curvature(fitted.scores) if told else None
+        affordable = 2 * errors.parts.size <= most and gap <= STOPPED
+        curvature = errors.curvature(fitted.scores) if affordable else None
         exists = False if edges else True if keeps_inside(free.values()) else None
-        scale = "change of a parameter, in units of its columns, by one more EM step"
         determined = (NOT_COMPUTED,) if curvature is None else curvature.warnings()
         return Judgement(
             log_likelihood,
             log_likelihood + float(sum(node.log_prior() for node in leading)),
-            Certificate(gap, exists=exists, directions=edges, scale=scale, curvature=curvature),
+            Certificate(
+                errors_of_slope,
+                exists=exists,
+                directions=edges,
+                scale=STANDARD_ERRORS,
+                slope=slope,
+                slope_unit=SLOPE_UNIT,
+                curvature=curvature,
+            ),
+            gap,
             matched=partial(self.matched, fitted),
             kept=errors.at_rest(),
             notes=(*notes_on_nodes(self.learning, leading), *determined),
             n_params=None if curvature is None else fitted.n_params - len(curvature.flat),
         )
 
-    def _edges(self, free: Mapping[Hashable, Any]) -> tuple[float, tuple[str, ...]]:
-        """The largest slope of nodes that all rows show, and what runs to the edge; `free` nodes are not fixed."""
-        gap, found = 0.0, [direction for node in free.values() for direction in node.directions]
+    def _slopes(self, nodes: Nodes, expected: Summary) -> list[tuple[float, float]]:
+        """The slopes of the nodes that EM learns, in standard errors and as they are, at expected statistics.
+
+        By Fisher's identity they are those of the objective: what the E-step expects of each statistic, less what the
+        parameters expect. Nodes that share their parameters have one slope.
+        """
+        learned = [name for name in self.learning.leading if name not in self.placeholders]
+        return [nodes[n].steepest(self._steady[n].pooled(expected), self._least(nodes[n])) for n in learned]
+
+    def _edges(self, free: Mapping[Hashable, Any], slopes: list[tuple[float, float]]) -> tuple[float, tuple[str, ...]]:
+        """The largest slope a row of nodes that all rows show, and what runs to the edge; `free` nodes are not fixed.
+
+        The slopes of those nodes are added to `slopes`.
+        """
+        gap, directions = 0.0, [direction for node in free.values() for direction in node.directions]
         for name in [name for name in self.placeholders if name in free]:
             own = family_summary(self.rows, free[name].domain, self.learners[name].of_family())
             gap = max(gap, free[name].gap(own))
-            found += free[name].edges(own)
+            slopes.append(free[name].steepest(own))
+            directions += free[name].edges(own)
         alone = {name: node for name, node in free.items() if len(self.learning.group_of(name)) == 1}
         expected = {name: node for name, node in alone.items() if name not in self.placeholders}
-        found += never_shown(self.rows, expected)
+        directions += never_shown(self.rows, expected)
         inner = {parent for parents in self.learning.parents.values() for parent in parents}
         leaves = {name: node for name, node in expected.items() if name not in inner}
-        found += never_in_leaves(self.rows, leaves, {name: self.learners[name].of_family() for name in leaves})
-        return gap, tuple(dict.fromkeys(found))
+        directions += never_in_leaves(self.rows, leaves, {name: self.learners[name].of_family() for name in leaves})
+        return gap, tuple(dict.fromkeys(directions))
 
     def matched(self, fitted: NetworkFitted) -> MatchedStatistics | None:
         """Expected shares of the cells of the tables, and as the parents' counts and the tables make them."""

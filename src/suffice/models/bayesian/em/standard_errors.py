@@ -55,12 +55,12 @@ class Parts:
 
     def moved(self, delta: Floats) -> dict[Hashable, Any]:
         """The nodes at other coordinates."""
-        found = dict(self.nodes)
+        nodes = dict(self.nodes)
         for part, group, start, stop in zip(self.coordinates, self.groups, self.ends, self.ends[1:], strict=False):
             shared = part.moved(delta[start:stop]).parameters()
             for name in group:
-                found[name] = self.nodes[name].with_parameters(shared)
-        return found
+                nodes[name] = self.nodes[name].with_parameters(shared)
+        return nodes
 
     def score(self, nodes: Mapping[Hashable, Any], summary: Summary) -> Floats:
         """The slope of the objective at some nodes, from expected statistics."""
@@ -108,17 +108,17 @@ class ObservedErrors:
 
     @cached_property
     def _by_node(self) -> dict[Hashable, Floats]:
-        found: dict[Hashable, Floats] = {}
+        errors: dict[Hashable, Floats] = {}
         for part, group, start in zip(self.parts.coordinates, self.parts.groups, self.parts.ends, strict=False):
-            found |= dict.fromkeys(group, part.errors(partial(self._errors, start)))
-        return found
+            errors |= dict.fromkeys(group, part.errors(partial(self._errors, start)))
+        return errors
 
     def at_rest(self) -> ObservedErrors:
         """The same without the engines of the problem, which are made anew if they are needed."""
-        found = ObservedErrors(copy(self.problem), self.nodes, self.step)
+        resting = ObservedErrors(copy(self.problem), self.nodes, self.step)
         if "spectrum" in vars(self):
-            vars(found)["spectrum"] = self.spectrum
-        return found
+            vars(resting)["spectrum"] = self.spectrum
+        return resting
 
     def knows(self, name: Hashable) -> bool:
         """Whether EM has learned a node."""

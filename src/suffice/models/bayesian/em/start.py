@@ -61,8 +61,8 @@ def starting_summary(
 
 def _counts(seen: Summary, statistic: Statistic) -> Floats:
     if isinstance(statistic, Counts):
-        found: Floats = seen[statistic].dense()
-        return found
+        counts: Floats = seen[statistic].dense()
+        return counts
     table, patterns = np.zeros(seen.domain.shape(statistic.variables)), seen[statistic]
     full = (patterns.rows >= 0).all(axis=1)
     np.add.at(table, tuple(patterns.rows[full].T.astype(np.intp)), patterns.weights[full])
@@ -88,7 +88,7 @@ def _filled(
     rows: Rows, families: Mapping[Hashable, Domain], rng: np.random.Generator, run: int
 ) -> dict[Hashable, NDArray[Any]]:
     """The columns, with those of hidden variables that have real neighbours filled in."""
-    found: dict[Hashable, NDArray[Any]] = dict(rows.columns)
+    columns: dict[Hashable, NDArray[Any]] = dict(rows.columns)
     for variable in rows.domain.variables:
         if variable.name in rows.columns:
             continue
@@ -100,12 +100,12 @@ def _filled(
         )
         scores = rows.scores(list(near))
         if variable.kind != "discrete":
-            found[variable.name] = _projection(scores, rng)
+            columns[variable.name] = _projection(scores, rng)
         elif near and run % 2 == 0:
-            found[variable.name] = clusters(scores, rows.weights, variable.card, rng)
+            columns[variable.name] = clusters(scores, rows.weights, variable.card, rng)
         elif near:
-            found[variable.name] = _few(rows.weights, variable.card, 3 * (len(near) + 1), rng)
-    return found
+            columns[variable.name] = _few(rows.weights, variable.card, 3 * (len(near) + 1), rng)
+    return columns
 
 
 def _projection(scores: Floats, rng: np.random.Generator) -> Floats:
@@ -116,22 +116,22 @@ def _projection(scores: Floats, rng: np.random.Generator) -> Floats:
 
 def _few(weights: Floats, card: int, most: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """A state for a few rows of each state, a gap for all others."""
-    found = np.full(len(weights), -1, dtype=np.int32)
+    states = np.full(len(weights), -1, dtype=np.int32)
     size = min(card * most, int((weights > 0).sum()))
     if size:
-        found[rng.choice(len(weights), size=size, replace=False, p=weights / weights.sum())] = np.arange(size) % card
-    return found
+        states[rng.choice(len(weights), size=size, replace=False, p=weights / weights.sum())] = np.arange(size) % card
+    return states
 
 
 def clusters(scores: Floats, weights: Floats, card: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """The cluster of each row of scores (n, p): seeds far apart (k-means++), then a few rounds of means."""
     centres = np.empty((card, scores.shape[1]))
     away = np.ones(len(scores))
-    for at in range(card):
+    for state in range(card):
         odds = weights * away if (weights * away).sum() > 0 else weights
-        centres[at] = scores[rng.choice(len(scores), p=odds / odds.sum())]
-        squares = ((scores - centres[at]) ** 2).sum(axis=1)
-        away = squares if at == 0 else np.minimum(away, squares)
+        centres[state] = scores[rng.choice(len(scores), p=odds / odds.sum())]
+        squares = ((scores - centres[state]) ** 2).sum(axis=1)
+        away = squares if state == 0 else np.minimum(away, squares)
     label = np.zeros(len(scores), dtype=np.intp)
     for _ in range(ROUNDS):
         label = (scores @ centres.T - 0.5 * (centres**2).sum(axis=1)).argmax(axis=1)

@@ -23,7 +23,7 @@ ALIKE = 1e-6
 
 def symmetric_states(nodes: Mapping[Hashable, Any], hidden: Sequence[Hashable]) -> dict[Hashable, set[tuple[int, int]]]:
     """Pairs of states that no step of EM tells apart, by hidden discrete variable; without those that have none."""
-    found = {}
+    symmetric = {}
     for name in hidden:
         variable = nodes[name].domain[name]
         children = [node for node in nodes.values() if name in node.domain.names[:-1]]
@@ -39,8 +39,8 @@ def symmetric_states(nodes: Mapping[Hashable, Any], hidden: Sequence[Hashable]) 
             if _same(own[i] * own[j].sum(), own[j] * own[i].sum()) and all(_same(part[i], part[j]) for part in slices)
         }
         if pairs:
-            found[name] = pairs
-    return found
+            symmetric[name] = pairs
+    return symmetric
 
 
 def symmetry_notes(

@@ -65,13 +65,13 @@ class TableExpectation:
     def expect(self, nodes: Nodes) -> tuple[float, Summary]:
         """Observed log-likelihood at these nodes, and the expected statistics."""
         factors: list[tuple[Scope, Any]] = [f for node in nodes.values() for f in node.expectation_factors()]
-        found = [scope for scope, _ in factors]
-        asked = found + [s.variables for s in self.statistics if s.variables not in found]
+        scopes = [scope for scope, _ in factors]
+        asked = scopes + [s.variables for s in self.statistics if s.variables not in scopes]
         counts = self._plan(tuple(asked))
-        given = [*(table for _, table in factors), *(None for _ in asked[len(found) :])]
+        given = [*(table for _, table in factors), *(None for _ in asked[len(scopes) :])]
         value, expected = counts(counts.plan.load(given))
-        place = {scope: at for at, scope in reversed(list(enumerate(asked)))}
+        numbers = {scope: number for number, scope in reversed(list(enumerate(asked)))}
         least = NOTHING * float(self.weights[self.weights > 0].min(initial=1.0))
         tables = [np.where(table < least, 0.0, table) for table in expected]
-        answers = {s: counted(s, tables[place[s.variables]]) for s in self.statistics}
+        answers = {s: counted(s, tables[numbers[s.variables]]) for s in self.statistics}
         return value, Summary(self.domain, answers, len(self.rows), float(self.weights.sum()))

@@ -57,6 +57,14 @@ class Node(Protocol):
         """Slope of the node's objective at its parameters, a row."""
         ...
 
+    def steepest(self, summary: Summary, least: float = 0.0) -> tuple[float, float]:
+        """The largest difference of observed and expected statistics in standard errors, and the largest slope in nats.
+
+        Both are of totals over the rows, with the slope and the curvature of the log prior. The slope of a variance
+        that is held at `least` does not count where it points below.
+        """
+        ...
+
     def log_evidence(self) -> float | None:
         """Log marginal likelihood of the node's data under its prior; None without one."""
         ...
@@ -231,6 +239,40 @@ class FittedNode:
         return replace(self, observed=observed)  # type: ignore[type-var]
 
 
+class Figures:
+    """Figures of nodes of one class, judged by the same statistics: what each says alone."""
+
+    def __init__(self, nodes: Sequence[Any], summary: Summary) -> None:
+        """Take the nodes, and the statistics of rows laid out as the nodes are."""
+        self.nodes, self.summary = tuple(nodes), summary
+
+    def log_likelihoods(self) -> list[float]:
+        """``node.log_likelihood(summary)`` of each node."""
+        return [node.log_likelihood(self.summary) for node in self.nodes]
+
+    def gaps(self) -> list[float]:
+        """``node.gap(summary)`` of each node."""
+        return [node.gap(self.summary) for node in self.nodes]
+
+    def steepest(self) -> tuple[float, float]:
+        """The largest of ``node.steepest(summary)``."""
+        return largest([node.steepest(self.summary) for node in self.nodes])
+
+    def loss_bounds(self) -> list[float | None]:
+        """``node.loss_bound(summary)`` of each node."""
+        return [node.loss_bound(self.summary) for node in self.nodes]
+
+    def edges(self) -> list[tuple[str, ...]]:
+        """``node.edges(summary)`` of each node."""
+        return [node.edges(self.summary) for node in self.nodes]
+
+
+def largest(slopes: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The largest slope in standard errors, and the largest in nats; NaN where some figure is: it certifies nothing."""
+    gap, slope = np.max([(0.0, 0.0), *slopes], axis=0).tolist()
+    return gap, slope
+
+
 class UnitFree(FittedNode):
     """A node without variances, whose parameters are probabilities: they have no unit."""
 
@@ -285,6 +327,10 @@ class NodeLearner(ABC):
     def learn_many(cls, learners: Sequence[Any], domains: Sequence[Domain], summary: Summary) -> list[Any]:
         """The nodes of several learners of this class: one by one, as most kinds gain nothing from being together."""
         return [learner.learn(domain, summary) for learner, domain in zip(learners, domains, strict=True)]
+
+    def pooled(self, summary: Summary) -> Summary:
+        """The statistics that the node is learned from: those of all rows, of a tied node those of its group."""
+        return summary
 
     @property
     def of_one(self) -> NodeLearner:

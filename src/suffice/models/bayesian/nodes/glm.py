@@ -128,8 +128,8 @@ class GLMNode(UnitFree):
             if self.report is None:
                 raise EstimateError(f"{self.name!r} was not learned from rows, so there is no report of its fit.")
             report = self.report
-            found = (report.log_likelihood, report.objective, report.certificate)
-            return report, Judgement(*found, kept=MatchedRows())
+            figures = (report.log_likelihood, report.objective, report.certificate)
+            return report, Judgement(*figures, kept=MatchedRows())
 
         return type(self.model)(**self.model._options)._adopt(Fit(self.learned, later=measured))
 
@@ -164,7 +164,7 @@ class GLMNode(UnitFree):
         names = Variable.discrete(fresh_name("coefficient", {self.name}), self.learned.design.names)
         if values.ndim == 1 or self.learned.family != "multinomial":
             return Table(Domain([names]), values.reshape(-1))
-        states = [state for at, state in enumerate(self.variable.states) if at != self.learned.reference]
+        states = [state for code, state in enumerate(self.variable.states) if code != self.learned.reference]
         return Table(Domain([names, Variable.discrete(self.name, states)]), values)
 
     @property
@@ -264,6 +264,12 @@ class GLMNode(UnitFree):
 
         return 0.0 if self.estimate == "given" else slope_gap(self, summary)
 
+    def steepest(self, summary: Summary, least: float = 0.0) -> tuple[float, float]:
+        """Of the score of the coefficients, and of the dispersion or size where that is estimated."""
+        from suffice.models.bayesian.nodes.glm_slopes import steepest
+
+        return (0.0, 0.0) if self.estimate == "given" else steepest(self, summary)
+
     def loss_bound(self, summary: Summary) -> float | None:
         """What the log-likelihood can still rise by, where it is self-concordant; else None."""
         from suffice.models.bayesian.nodes.glm_slopes import loss_bound
@@ -335,8 +341,8 @@ class GLMNode(UnitFree):
         self._mean_of(eta)
         allowed = self.learned.row_law().family.allowed(y)
         inside = np.where(allowed, y, 1.0)
-        found = family.log_prob_of_rows(replace(self.learned, dispersion=self.dispersion), eta, inside, None)
-        return np.where(allowed, found, -np.inf)
+        logs = family.log_prob_of_rows(replace(self.learned, dispersion=self.dispersion), eta, inside, None)
+        return np.where(allowed, logs, -np.inf)
 
     @staticmethod
     def _defined(values: Floats, eta: Floats) -> Floats:
@@ -353,9 +359,9 @@ class GLMNode(UnitFree):
                     f"The parents of {self.name!r} take values for which the link {self.learned.link!r} gives no mean "
                     f"of the {self.learned.family} family. Use link='log', or leave those values out."
                 )
-            found = np.full(len(eta), np.nan)
-            found[~np.isnan(eta[:, 0])] = mean
-        return found
+            means = np.full(len(eta), np.nan)
+            means[~np.isnan(eta[:, 0])] = mean
+        return means
 
     def mean(self, columns: Columns, n: int) -> Floats:
         """E[node | parents] (n,) of a real node."""
@@ -396,11 +402,11 @@ class GLMNode(UnitFree):
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        found = {name: getattr(self, name) for name in FIELDS}
+        values = {name: getattr(self, name) for name in FIELDS}
         report = None if self.report is None else self.report.to_plain()
         return {
             "kind": self.kind,
-            **found,
+            **values,
             "model": self.model,
             "learned": self.learned.to_dict(),
             "report": report,

@@ -46,8 +46,8 @@ class GLMKind(NodeKind):
     @property
     def states(self) -> tuple[Hashable, ...] | None:
         """The states that the family declares: Bernoulli(states=...), Categorical(states=...)."""
-        found = None if self.model is None else self.model._task().options.states
-        return None if found is None or self.column != "discrete" else tuple(found)
+        states = None if self.model is None else self.model._task().options.states
+        return None if states is None or self.column != "discrete" else tuple(states)
 
     def _model(self, family: Domain) -> Any:
         if self.model is not None:
@@ -59,7 +59,7 @@ class GLMKind(NodeKind):
 
     def check(self, family: Domain) -> None:
         """The node's column is what the family of the model takes, and no option asks for what a node has not."""
-        name, found = family.names[-1], family.variables[-1]
+        name, variable = family.names[-1], family.variables[-1]
         if self.model is None:
             return
         if self.model._task().options.family.name == "multivariate_gaussian":
@@ -78,8 +78,10 @@ class GLMKind(NodeKind):
                 f"nodes[{name!r}] has categorical={listing(real)}, which the network reads as numbers. Declare the "
                 "states of these columns: states={name: [...]}."
             )
-        if (found.kind == "discrete") != (self.column == "discrete"):
-            held = f"the states {listing(found.states)}" if found.kind == "discrete" else f"{found.kind} numbers"
+        if (variable.kind == "discrete") != (self.column == "discrete"):
+            held = (
+                f"the states {listing(variable.states)}" if variable.kind == "discrete" else f"{variable.kind} numbers"
+            )
             law = self.model._task().options.family.name
             raise OptionError(
                 f"nodes[{name!r}] is a GLM of the {law} family, whose column is {self.column}; found {held}. Declare "
@@ -225,22 +227,22 @@ def _coefficients(family: Domain, names: tuple[str, ...], given: Any, outputs: i
                 f"fixed[{node!r}] gives coefficients of {listing(given)}; expected {listing(names)}, one each."
             )
         given = [given[name] for name in names]
-    found = np.asarray(given, dtype=np.float64)
-    found = found[:, None] if found.ndim == 1 and outputs == 1 else found
-    if found.shape != (len(names), outputs) or not np.isfinite(found).all():
+    beta = np.asarray(given, dtype=np.float64)
+    beta = beta[:, None] if beta.ndim == 1 and outputs == 1 else beta
+    if beta.shape != (len(names), outputs) or not np.isfinite(beta).all():
         raise OptionError(
-            f"fixed[{node!r}] has coefficients of shape {found.shape}; expected finite numbers for {listing(names)}"
+            f"fixed[{node!r}] has coefficients of shape {beta.shape}; expected finite numbers for {listing(names)}"
             + (f", {outputs} each." if outputs > 1 else ".")
         )
-    return found
+    return beta
 
 
 def _positive(family: Domain, values: Mapping[str, Any], what: str) -> float:
-    found = values.get(what)
+    value = values.get(what)
     if (
-        not isinstance(found, int | float | np.integer | np.floating)
-        or isinstance(found, bool)
-        or not 0 < found < np.inf
+        not isinstance(value, int | float | np.integer | np.floating)
+        or isinstance(value, bool)
+        or not 0 < value < np.inf
     ):
-        raise OptionError(f"fixed[{family.names[-1]!r}] needs a positive {what!r}; found {found!r}.")
-    return float(found)
+        raise OptionError(f"fixed[{family.names[-1]!r}] needs a positive {what!r}; found {value!r}.")
+    return float(value)

@@ -124,9 +124,9 @@ class GLMLearner(NodeLearner):
 
     def _notes(self, domain: Domain, design: Any, report: Report) -> tuple[str, ...]:
         name = domain.names[-1]
-        found = [f"{name!r}: {warning}" for warning in report.warnings]
+        notes = [f"{name!r}: {warning}" for warning in report.warnings]
         for parent, places in zip(domain.variables[:-1], places_of(domain, design), strict=True):
-            never = [] if places is None else [parent.states[at] for at in np.flatnonzero(places < 0).tolist()]
+            never = [] if places is None else [parent.states[code] for code in np.flatnonzero(places < 0).tolist()]
             if not never:
                 continue
             if self.unseen == "raise" and self.model._options["prior"] is None:
@@ -135,12 +135,12 @@ class GLMLearner(NodeLearner):
                     "undefined. Give the GLM a prior=, or unseen='uniform' or 'nan'."
                 )
             what = "NaN" if self.unseen == "nan" and self.model._options["prior"] is None else "that of the first level"
-            found.append(
+            notes.append(
                 f"The states {listing(never)} of {parent.name!r} never occur; their effect on {name!r} is {what}."
             )
         if not report.converged:
-            found.append(f"The coefficients of {name!r} did not come to rest: {report.stop_reason}.")
-        return tuple(found)
+            notes.append(f"The coefficients of {name!r} did not come to rest: {report.stop_reason}.")
+        return tuple(notes)
 
 
 def check_states(model: Any, domain: Domain) -> None:
@@ -171,16 +171,16 @@ def _with_all_states(domain: Domain, learned: Any) -> Any:
     wide = [
         None if values is None else np.zeros((design.size, values.shape[1])) for values in _of_coefficients(learned)
     ]
-    at, there = int(design.constant), int(design.constant)
+    here, there = int(design.constant), int(design.constant)
     columns: Any = zip(design.columns, learned.design.columns, places_of(domain, learned.design), strict=True)
     for column, own, places in columns:
-        for values, found in zip(_of_coefficients(learned), wide, strict=True):
-            if values is None or found is None:
+        for values, wider in zip(_of_coefficients(learned), wide, strict=True):
+            if values is None or wider is None:
                 continue
-            found[: int(design.constant)] = values[: int(design.constant)]
+            wider[: int(design.constant)] = values[: int(design.constant)]
             effects = own.effects(values[there : there + own.coded])[np.maximum(places, 0)]
-            found[at : at + column.coded] = effects if column.full else effects[1:]
-        at, there = at + column.coded, there + own.coded
+            wider[here : here + column.coded] = effects if column.full else effects[1:]
+        here, there = here + column.coded, there + own.coded
     return replace(learned, design=design, beta=wide[0], direction=wide[1], information=Information(np.zeros((0, 0))))
 
 
@@ -192,8 +192,8 @@ def _directions(domain: Domain, certificate: Certificate) -> tuple[str, ...]:
     """What runs to infinity, by coefficient and node."""
     if certificate.exists is not False:
         return ()
-    found = tuple(
+    directions = tuple(
         f"{'coefficient ' if words.endswith('infinity') else ''}{words} in {domain.names[-1]!r}"
         for words in certificate.directions
     )
-    return found or (f"the likelihood of {domain.names[-1]!r} rises for ever",)
+    return directions or (f"the likelihood of {domain.names[-1]!r} rises for ever",)

@@ -45,20 +45,20 @@ def design_of(domain: Domain, constant: bool, columns: Columns | None = None, we
     """The design of a family, with the states that occur in some rows; without rows, with all states."""
     from suffice.models.glm.design import Design, Factor
 
-    found: list[Any] = []
+    columns_of_design: list[Any] = []
     full = not constant
     for parent in domain.variables[:-1]:
         if parent.kind != "discrete":
-            found.append(parent.name)
+            columns_of_design.append(parent.name)
             continue
         counts = np.ones(parent.card)
         if columns is not None:
             counts = np.bincount(columns[parent.name], weights, parent.card).astype(np.float64)
         seen = np.flatnonzero(counts > 0)
-        variable = replace(parent, states=tuple(parent.states[at] for at in seen.tolist()))
-        found.append(Factor(variable, counts[seen] / counts.sum(), full))
+        variable = replace(parent, states=tuple(parent.states[code] for code in seen.tolist()))
+        columns_of_design.append(Factor(variable, counts[seen] / counts.sum(), full))
         full = False
-    return Design(constant, tuple(found))
+    return Design(constant, tuple(columns_of_design))
 
 
 def places_of(domain: Domain, design: Design) -> tuple[NDArray[np.intp] | None, ...]:
@@ -66,15 +66,15 @@ def places_of(domain: Domain, design: Design) -> tuple[NDArray[np.intp] | None, 
 
     Parents and columns of the design meet by position, so that tied nodes may share a design.
     """
-    found: list[NDArray[np.intp] | None] = []
+    levels_of_parents: list[NDArray[np.intp] | None] = []
     for parent, column in zip(domain.variables[:-1], design.columns, strict=True):
         levels = getattr(column, "variable", None)
         if levels is None:
-            found.append(None)
+            levels_of_parents.append(None)
             continue
         places = [levels.find(state) for state in parent.states]
-        found.append(np.array([-1 if at is None else at for at in places], dtype=np.intp))
-    return tuple(found)
+        levels_of_parents.append(np.array([-1 if level is None else level for level in places], dtype=np.intp))
+    return tuple(levels_of_parents)
 
 
 def table_of(
@@ -91,8 +91,8 @@ def table_of(
         if levels is None:
             reals.append(np.asarray(columns[name], dtype=np.float64))
             continue
-        found = levels[columns[name]]
-        strange |= found < 0
-        codes.append(np.maximum(found, 0))
+        level = levels[columns[name]]
+        strange |= level < 0
+        codes.append(np.maximum(level, 0))
     matrix = np.stack(reals, axis=1) if reals else np.empty((n, 0))
     return Table(np.ascontiguousarray(matrix), tuple(codes)), strange

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.fitting.report import in_standard_errors
 from suffice.models.bayesian.nodes.glm_rows import rows_of, table_of
 from suffice.statistics import Summary
 
@@ -68,12 +69,14 @@ def _labels(node: GLMNode, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
     from suffice.models.glm.softmax import softmax
 
     states = range(node.variable.card)
-    order = [at for at in states if at != node.learned.reference] + [node.learned.reference]
+    order = [states_but_last for states_but_last in states if states_but_last != node.learned.reference] + [
+        node.learned.reference
+    ]
     shares = softmax(eta)[:, :-1]
     seen = y[:, None] == np.array(order[:-1], dtype=np.float64)
     information = -shares[:, :, None] * shares[:, None, :]
-    at = np.arange(shares.shape[1])
-    information[:, at, at] += shares
+    states_but_last = np.arange(shares.shape[1])
+    information[:, states_but_last, states_but_last] += shares
     return seen - shares, information
 
 
@@ -98,21 +101,21 @@ def sides_of(node: GLMNode, summary: Summary) -> tuple[Floats, Floats, Floats | 
     columns, weights = rows_of(node.domain, summary)
     eta, y = node._eta(columns, len(weights)), np.asarray(columns[node.name], dtype=np.float64)
     if node.learned.family == "multinomial":
-        classes = [at for at in range(node.variable.card) if at != node.learned.reference]
+        classes = [code for code in range(node.variable.card) if code != node.learned.reference]
         seen = (y[:, None] == np.array(classes)).astype(np.float64)
-        told = seen - _labels(node, eta, y)[0]
+        expected = seen - _labels(node, eta, y)[0]
     else:
         finite = np.isfinite(eta[:, 0])
-        seen, told = sides_of_numbers(node.learned, np.where(finite, eta[:, 0], 1.0), y, ~finite)
+        seen, expected = sides_of_numbers(node.learned, np.where(finite, eta[:, 0], 1.0), y, ~finite)
     table, _ = table_of(node.parents, node._places, columns, len(weights))
-    found = np.zeros((2, *node.learned.beta.shape))
+    sides = np.zeros((2, *node.learned.beta.shape))
     for start in range(0, len(weights), ROWS):
         some = slice(start, start + ROWS)
         design = (node.learned.design.matrix(table.part(some)) * weights[some, None]).T
-        found += design @ seen[some], design @ told[some]
+        sides += design @ seen[some], design @ expected[some]
     total = float(weights.sum())
-    pull = prior_pull(node.model._task().options, node.learned, found[0] - found[1])
-    return found[0] / total, found[1] / total, None if pull is None else pull / total
+    pull = prior_pull(node.model._task().options, node.learned, sides[0] - sides[1])
+    return sides[0] / total, sides[1] / total, None if pull is None else pull / total
 
 
 def _with_prior(node: GLMNode, slope: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
@@ -143,27 +146,48 @@ def slope_gap(node: GLMNode, summary: Summary) -> float:
     Also how far the dispersion is from that of the largest likelihood, relatively, and the slope in the log of the size
     of a negative binomial law, a row.
     """
-    found = slopes_of(node, summary)
-    scale = np.sqrt(found.weight * np.where(found.diagonal > 0, found.diagonal, found.weight))
-    gap = float(np.max(np.abs(found.slope) / np.where(scale > 0, scale, 1.0), initial=0.0))
-    return max(gap, _gap_of_shape(node, summary))
+    scores = slopes_of(node, summary)
+    scale = np.sqrt(scores.weight * np.where(scores.diagonal > 0, scores.diagonal, scores.weight))
+    gap = float(np.max(np.abs(scores.slope) / np.where(scale > 0, scale, 1.0), initial=0.0))
+    slope, information = _slope_of_shape(node, summary)
+    # Half the weight is the information of a log dispersion: what is left is its relative distance.
+    return max(gap, abs(slope) / (scores.weight if node.model._task().options.free_size else information))
 
 
-def _gap_of_shape(node: GLMNode, summary: Summary) -> float:
+def steepest(node: GLMNode, summary: Summary) -> tuple[float, float]:
+    """The largest slope of log-likelihood and prior, in standard errors and as it is.
+
+    Of the logarithm of a dispersion the information is n / 2, as that of a variance; of the logarithm of a size minus
+    the second derivative, which near the maximum is positive.
+    """
+    scores = slopes_of(node, summary)
+    variance = np.where(scores.diagonal > 0, scores.diagonal, scores.weight)
+    shape = _slope_of_shape(node, summary)
+    slope, variance = np.append(scores.slope, shape[0]), np.append(variance, shape[1])
+    return in_standard_errors(slope, variance), float(np.abs(slope).max(initial=0.0))
+
+
+def _slope_of_shape(node: GLMNode, summary: Summary) -> tuple[float, float]:
+    """Slope and information in the logarithm of the dispersion, or of the size of a negative binomial distribution.
+
+    0 and 1 where neither is estimated.
+    """
     from suffice.models.glm.families import NegativeBinomialFamily
     from suffice.models.glm.family import Totals
 
     options = node.model._task().options
     free = node.learned.free_dispersion and options.known_dispersion is None
     if not (free and node.learned.posterior is None) and not options.free_size:
-        return 0.0
+        return 0.0, 1.0
     columns, weights = rows_of(node.domain, summary)
     mean, y = node.mean(columns, len(weights)), np.asarray(columns[node.name])
-    family = node.learned.row_law().family
+    family, total = node.learned.row_law().family, float(weights.sum())
     if isinstance(family, NegativeBinomialFamily):
-        return float(abs(weights @ family.size_slopes(y, mean)[0]) * family.size / weights.sum())
-    sums = Totals(float(weights.sum()), float(weights @ family.deviance(y, mean)), 0.0, 0.0)
-    return abs(family.ml_dispersion(sums) / node.dispersion - 1.0)
+        first, second = (float(weights @ part) for part in family.size_slopes(y, mean))
+        slope, information = family.size * first, -(family.size**2 * second + family.size * first)
+        return slope, information if information > 0 else total
+    sums = Totals(total, float(weights @ family.deviance(y, mean)), 0.0, 0.0)
+    return 0.5 * total * (family.ml_dispersion(sums) / node.dispersion - 1.0), 0.5 * total
 
 
 def loss_bound(node: GLMNode, summary: Summary) -> float | None:

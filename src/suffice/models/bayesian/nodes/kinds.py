@@ -166,8 +166,8 @@ class NoisyOr(NodeKind):
 
     def _active(self, family: Domain) -> tuple[tuple[Hashable, ...] | None, ...]:
         """The active states at each place of the family, None where nothing is said."""
-        said = self.active or {}
-        listed = (said.get(name) for name in family.names)
+        active = self.active or {}
+        listed = (active.get(name) for name in family.names)
         return tuple(
             None if states is None else tuple(states) if isinstance(states, list | set) else (states,)
             for states in listed
@@ -265,9 +265,9 @@ def check_discrete(kind: str, family: Domain) -> None:
 
 
 def _unfit(kind: str, family: Domain, expected: str, hint: str) -> OptionError:
-    found = family.variables[-1]
-    held = f"the states {listing(found.states)}" if found.kind == "discrete" else f"{found.kind} numbers"
-    return OptionError(f"nodes[{found.name!r}] is {kind!r}, which needs {expected}; found {held}. {hint}")
+    variable = family.variables[-1]
+    held = f"the states {listing(variable.states)}" if variable.kind == "discrete" else f"{variable.kind} numbers"
+    return OptionError(f"nodes[{variable.name!r}] is {kind!r}, which needs {expected}; found {held}. {hint}")
 
 
 def _same_layout(mine: Domain, theirs: Domain) -> bool:

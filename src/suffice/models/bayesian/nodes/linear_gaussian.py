@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from suffice.domain import Domain
 from suffice.errors import EstimateError, FileFormatError, OptionError, listing
 from suffice.families.conjugate import tails
-from suffice.families.gamma_function import excess
 from suffice.families.regression import Products
-from suffice.families.regression_check import shares_to_fall
 from suffice.families.regression_law import PseudoRows, RegressionLaw, variance_quantiles, weight_quantiles
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns
 from suffice.models.bayesian.nodes.posterior import RegressionTable, RowLaws
-from suffice.models.bayesian.nodes.regressions import LOG_2PI, Codes, Floats, Regressions, named
+from suffice.models.bayesian.nodes.regression_objective import RegressionObjective, finite
+from suffice.models.bayesian.nodes.regressions import Codes, Floats, Regressions, named
 from suffice.records import checked
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
 from suffice.table import Table
@@ -136,8 +135,8 @@ class LinearGaussianNode(Regressions):
 
     def posterior_law(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> RegressionLaw:
         """The posterior of weights and variance at a joint state of the discrete parents; needs a prior."""
-        found = self._posteriors_at(self.positions(self.codes_of(named(where, states))))
-        weights, spread, alpha, beta = (part[0] for part in found)
+        parts = self._posteriors_at(self.positions(self.codes_of(named(where, states))))
+        weights, spread, alpha, beta = (part[0] for part in parts)
         return RegressionLaw(weights, spread, float(alpha), float(beta))
 
     @property
@@ -161,8 +160,8 @@ class LinearGaussianNode(Regressions):
         deviations, which need a posterior shape above 2 and are inf below.
         """
         if self.observed is not None:
-            found = self.observed.of(self.name)[..., -1]
-            return found if self.discrete_parents else float(found)
+            dense = self.observed.of(self.name)[..., -1]
+            return dense if self.discrete_parents else float(dense)
         if self.size is None:
             raise EstimateError(f"{self.name!r} was not learned from rows, so its variance has no standard error.")
         if self.prior is None:
@@ -173,8 +172,8 @@ class LinearGaussianNode(Regressions):
             with np.errstate(invalid="ignore", divide="ignore"):
                 every = np.where(alpha <= 2, np.inf, beta / (alpha - 1) / np.sqrt(np.maximum(alpha - 2, 0)))
             errors, default = every[:-1], float(every[-1])
-        found = self.dense(errors[:, None], np.array([default]))[..., 0]
-        return found if self.discrete_parents else float(found)
+        dense = self.dense(errors[:, None], np.array([default]))[..., 0]
+        return dense if self.discrete_parents else float(dense)
 
     def error_table(self) -> Table:
         """The standard errors of weights and variance by label, laid out as `table_`."""
@@ -217,7 +216,7 @@ class LinearGaussianNode(Regressions):
         products, cells = self.products(summary)
         if not products.weight.any():
             return 0.0
-        return float(log_likelihoods(products, *self._rows(self.positions(cells))).sum())
+        return float(RegressionObjective(products).log_likelihoods(*self._rows(self.positions(cells))).sum())
 
     def gap(self, summary: Summary) -> float:
         """Slope of the objective, measured afresh: largest over the configurations, each weighted by its share of rows.
@@ -228,8 +227,16 @@ class LinearGaussianNode(Regressions):
         seen, cells = self.products(summary)
         if not seen.weight.any() or self.estimate == "given":
             return 0.0
-        found = gaps(seen, self.prior, self.estimate, *self._rows(self.positions(cells)))
-        return float((found * (seen.weight / seen.weight.sum())).max())
+        gaps = RegressionObjective(seen, self.prior, self.estimate).gaps(*self._rows(self.positions(cells)))
+        return float((gaps * (seen.weight / seen.weight.sum())).max())
+
+    def steepest(self, summary: Summary, least: float = 0.0) -> tuple[float, float]:
+        """Of the slopes in weights and log variances, see `RegressionObjective.steepest`."""
+        seen, cells = self.products(summary)
+        if not seen.weight.any() or self.estimate == "given":
+            return 0.0, 0.0
+        objective = RegressionObjective(seen, self.prior, self.estimate)
+        return objective.steepest(*self._rows(self.positions(cells)), least)
 
     def log_prior(self) -> float:
         """Log prior density up to a constant, as learning maximises it, of the joint states with a regression.
@@ -249,8 +256,8 @@ class LinearGaussianNode(Regressions):
 
     def point_masses(self, columns: Columns, n: int) -> NDArray[np.bool_]:
         """Where the variance given the parents is 0 (n,)."""
-        at = self.positions(self.parent_codes(columns, n))
-        return np.append(self.variance, self.default_variance)[at] == 0
+        rows = self.positions(self.parent_codes(columns, n))
+        return np.append(self.variance, self.default_variance)[rows] == 0
 
     def held(self, least: float) -> LinearGaussianNode:
         """The node with variances of `least` or more; a variance that shrinks to 0 is an error where `least` is 0."""
@@ -322,7 +329,8 @@ class LinearGaussianNode(Regressions):
         products, cells = self.products(summary)
         if not products.weight.any() or self.estimate == "given":
             return 0.0
-        return finite(float(losses(products, self.prior, self.estimate, *self._rows(self.positions(cells))).sum()))
+        objective = RegressionObjective(products, self.prior, self.estimate)
+        return finite(float(objective.losses(*self._rows(self.positions(cells))).sum()))
 
     def edges(self, summary: Summary) -> tuple[str, ...]:
         """The variances that shrink to 0: the likelihood grows without bound there."""
@@ -339,8 +347,8 @@ class LinearGaussianNode(Regressions):
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        found = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
-        return {"kind": self.kind, **found, "prior": None if self.prior is None else self.prior.to_plain()}
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
+        return {"kind": self.kind, **values, "prior": None if self.prior is None else self.prior.to_plain()}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> LinearGaussianNode:
@@ -384,57 +392,6 @@ def _sound(node: LinearGaussianNode) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# The objective of k regressions
-# --------------------------------------------------------------------------------------------------------------------
-
-
-def log_likelihoods(products: Products, weights: Floats, variance: Floats) -> Floats:
-    """Log-likelihoods (k,) at some weights (k, q) and variances (k,); a point mass is 0 if every row is on it."""
-    squares = products.squares(weights)
-    point = variance == 0
-    spread = np.where(point, 1.0, variance)
-    density = -0.5 * (products.weight * (LOG_2PI + np.log(spread)) + squares / spread)
-    return (
-        np.where(point, np.where(products.perfect(weights, squares), 0.0, -np.inf), density) if point.any() else density
-    )
-
-
-def losses(seen: Products, prior: PseudoRows | None, estimate: str, weights: Floats, variance: Floats) -> Floats:
-    """What the objectives (k,) can still rise by, at most; inf where that has no bound, or none is known.
-
-    With S the sum of squares at the weights, d its divisor and r = S / (d v), the best weights and their variance have
-    ``d/2 (r - 1 - log r)`` more for the variance and ``-d/2 log(1 - share)`` for the share by which S can fall.
-    """
-    products = seen if prior is None else prior.added_to(seen)
-    divisor = seen.weight if prior is None else prior.divisor(seen.weight, estimate)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        away = products.squares(weights) / divisor / variance - 1
-        found = 0.5 * divisor * (excess(away) - np.log1p(-shares_to_fall(products, weights)))
-    # NaN parameters have no bound either.
-    return np.where(seen.weight > 0, np.where(variance > 0, found, np.inf), 0.0)
-
-
-def finite(loss: float) -> float | None:
-    """A loss that is a bound: None where it is infinite or no number."""
-    return loss if math.isfinite(loss) else None
-
-
-def gaps(seen: Products, prior: PseudoRows | None, estimate: str, weights: Floats, variance: Floats) -> Floats:
-    """Slopes (k,) of the objective at some weights and variances, as `LinearGaussianNode.gap` explains."""
-    products = seen if prior is None else prior.added_to(seen)
-    divisor = seen.weight if prior is None else prior.divisor(seen.weight, estimate)
-    squares = products.squares(weights)
-    diagonal = np.diagonal(products.scatter, axis1=1, axis2=2)
-    # Root by root: the product of two sums of squares may leave the range of floats.
-    units = np.sqrt(np.concatenate([products.weight[:, None], diagonal[:, :-1]], axis=1)) * np.sqrt(diagonal[:, -1:])
-    slopes = np.abs(products.slopes(weights)) / np.where(units > 0, units, 1.0)
-    off = np.abs(squares / divisor / np.where(variance > 0, variance, 1.0) - 1)
-    if not variance.all():
-        off = np.where(variance > 0, off, np.where(products.perfect(weights, squares), 0.0, np.inf))
-    return np.maximum(slopes.max(axis=1), off)
-
-
-# --------------------------------------------------------------------------------------------------------------------
 # Statistics
 # --------------------------------------------------------------------------------------------------------------------
 
@@ -453,7 +410,7 @@ def statistic_of(domain: Domain, pool: tuple[Hashable, ...]) -> Statistic:
 def products_of(domain: Domain, summary: Summary, pool: tuple[Hashable, ...]) -> tuple[Products, Codes]:
     """Sums of products of (real parents, node) for each joint state of the discrete parents seen, and these states."""
     statistic = statistic_of(domain, pool)
-    places = {name: at for at, name in enumerate(statistic.variables)}
+    places = {name: axis for axis, name in enumerate(statistic.variables)}
     axes = [places[v.name] for v in domain.variables if v.kind != "discrete"]
     answer = summary[statistic]
     cells = answer.cells if isinstance(statistic, MomentsBy) else np.zeros((1, 0), dtype=np.int32)

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from suffice.domain import Domain
 from suffice.families.regression import Products, least_squares
-from suffice.models.bayesian.nodes.linear_gaussian import (
-    LinearGaussianNode,
-    finite,
-    gaps,
-    log_likelihoods,
-    losses,
-)
+from suffice.models.bayesian.nodes.contract import Figures, largest
+from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior, LinearGaussianLearner, maximum, posterior
 from suffice.models.bayesian.nodes.lookup import numbers_alike
+from suffice.models.bayesian.nodes.regression_objective import Floats, RegressionObjective, finite
 from suffice.statistics import Moments, Summary
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,19 +42,19 @@ def learn_together(
 ) -> list[LinearGaussianNode]:
     """The fitted nodes, as each learner alone would fit them."""
 
-    def key(at: int) -> Hashable:
-        learner = learners[at]
-        return None if isinstance(learner.prior, JointPrior) else (learner, *_size(learner.pool, domains[at]))
+    def key(number: int) -> Hashable:
+        learner = learners[number]
+        return None if isinstance(learner.prior, JointPrior) else (learner, *_size(learner.pool, domains[number]))
 
-    found: dict[int, LinearGaussianNode] = {}
+    nodes: dict[int, LinearGaussianNode] = {}
     for alike, chosen in numbers_alike(len(learners), key).items():
-        some = [domains[at] for at in chosen]
+        some = [domains[number] for number in chosen]
         products = None if alike is None else _stacked(some, learners[chosen[0]].pool, summary)
         if products is None:
-            found |= {at: learners[at].learn(domains[at], summary) for at in chosen}
+            nodes |= {number: learners[number].learn(domains[number], summary) for number in chosen}
         else:
-            found |= dict(zip(chosen, _learned(learners[chosen[0]], some, products), strict=True))
-    return [found[at] for at in range(len(learners))]
+            nodes |= dict(zip(chosen, _learned(learners[chosen[0]], some, products), strict=True))
+    return [nodes[number] for number in range(len(learners))]
 
 
 def _learned(learner: LinearGaussianLearner, domains: Sequence[Domain], products: Products) -> list[LinearGaussianNode]:
@@ -75,58 +74,57 @@ def _learned(learner: LinearGaussianLearner, domains: Sequence[Domain], products
     ]
 
 
-def log_likelihoods_of(nodes: Sequence[LinearGaussianNode], summary: Summary) -> list[float]:
-    """``node.log_likelihood(summary)`` of each node."""
+class RegressionFigures(Figures):
+    """Figures of several fitted regressions, from stacks of nodes that are alike."""
 
-    def together(some: Sequence[LinearGaussianNode], products: Products) -> Any:
-        return log_likelihoods(products, *_numbers(some))
+    @cached_property
+    def _stacks(self) -> list[tuple[list[int], RegressionObjective, Floats, Floats]]:
+        """Numbers of nodes, their objective, and their weights (k, q) and variances (k,)."""
 
-    return _each(nodes, summary, lambda node: node.log_likelihood(summary), together)
+        def key(number: int) -> Hashable:
+            node = self.nodes[number]
+            return None if node.estimate == "given" else (node.estimate, id(node.prior), *_size(node.pool, node.domain))
 
+        stacks = []
+        for alike, chosen in numbers_alike(len(self.nodes), key).items():
+            some = [self.nodes[number] for number in chosen]
+            products = None if alike is None else _stacked([node.domain for node in some], some[0].pool, self.summary)
+            if products is not None:
+                objective = RegressionObjective(products, some[0].prior, some[0].estimate)
+                weights, variance = [node.weights for node in some], [node.variance for node in some]
+                stacks.append((chosen, objective, np.concatenate(weights), np.concatenate(variance)))
+        return stacks
 
-def gaps_of(nodes: Sequence[LinearGaussianNode], summary: Summary) -> list[float]:
-    """``node.gap(summary)`` of each node."""
+    def _each(
+        self,
+        alone: Callable[[LinearGaussianNode], T],
+        together: Callable[[RegressionObjective, Floats, Floats], Floats],
+    ) -> list[float | T]:
+        figures: dict[int, float] = {}
+        for chosen, objective, weights, variance in self._stacks:
+            figures |= dict(zip(chosen, together(objective, weights, variance).tolist(), strict=True))
+        return [figures[number] if number in figures else alone(node) for number, node in enumerate(self.nodes)]
 
-    def together(some: Sequence[LinearGaussianNode], products: Products) -> Any:
-        return gaps(products, some[0].prior, some[0].estimate, *_numbers(some))
+    def log_likelihoods(self) -> list[float]:
+        """``node.log_likelihood(summary)`` of each node."""
+        return self._each(lambda node: node.log_likelihood(self.summary), RegressionObjective.log_likelihoods)
 
-    return _each(nodes, summary, lambda node: node.gap(summary), together)
+    def gaps(self) -> list[float]:
+        """``node.gap(summary)`` of each node."""
+        return self._each(lambda node: node.gap(self.summary), RegressionObjective.gaps)
 
+    def steepest(self) -> tuple[float, float]:
+        """The largest of ``node.steepest(summary)``."""
+        stacked = {number for chosen, *_ in self._stacks for number in chosen}
+        alone = [node.steepest(self.summary) for number, node in enumerate(self.nodes) if number not in stacked]
+        return largest(
+            [*alone, *(objective.steepest(weights, variance) for _, objective, weights, variance in self._stacks)]
+        )
 
-def loss_bounds_of(nodes: Sequence[LinearGaussianNode], summary: Summary) -> list[float | None]:
-    """``node.loss_bound(summary)`` of each node."""
-
-    def together(some: Sequence[LinearGaussianNode], products: Products) -> Any:
-        return losses(products, some[0].prior, some[0].estimate, *_numbers(some))
-
-    found: list[Any] = _each(nodes, summary, lambda node: cast(float, node.loss_bound(summary)), together)
-    return [None if value is None else finite(value) for value in found]
-
-
-def _numbers(nodes: Sequence[LinearGaussianNode]) -> tuple[Any, Any]:
-    """Weights (k, q) and variances (k,) of nodes without discrete parents."""
-    return np.concatenate([node.weights for node in nodes]), np.concatenate([node.variance for node in nodes])
-
-
-def _each(
-    nodes: Sequence[LinearGaussianNode],
-    summary: Summary,
-    alone: Callable[[LinearGaussianNode], float],
-    together: Callable[[Sequence[LinearGaussianNode], Products], Any],
-) -> list[float]:
-    """A figure of each node, by stacks of alike nodes where that is possible."""
-
-    def key(at: int) -> Hashable:
-        node = nodes[at]
-        return (node.estimate, id(node.prior), *_size(node.pool, node.domain)) if node.estimate != "given" else None
-
-    found: dict[int, float] = {}
-    for alike, chosen in numbers_alike(len(nodes), key).items():
-        some = [nodes[at] for at in chosen]
-        products = None if alike is None else _stacked([node.domain for node in some], some[0].pool, summary)
-        values = [alone(node) for node in some] if products is None else together(some, products).tolist()
-        found |= dict(zip(chosen, values, strict=True))
-    return [found[at] for at in range(len(nodes))]
+    def loss_bounds(self) -> list[float | None]:
+        """``node.loss_bound(summary)`` of each node."""
+        losses = self._each(lambda node: node.loss_bound(self.summary), RegressionObjective.losses)
+        return [None if loss is None else finite(loss) for loss in losses]
 
 
 def _size(pool: tuple[Hashable, ...], domain: Domain) -> tuple[Hashable, ...]:
@@ -142,5 +140,5 @@ def _stacked(domains: Sequence[Domain], pool: tuple[Hashable, ...], summary: Sum
     moments = summary[Moments(pool)]
     if not moments.weight > 0:
         return None
-    place = {name: at for at, name in enumerate(pool)}
-    return Products.of_each(moments, np.array([[place[name] for name in domain.names] for domain in domains]))
+    axis = {name: number for number, name in enumerate(pool)}
+    return Products.of_each(moments, np.array([[axis[name] for name in domain.names] for domain in domains]))

@@ -56,13 +56,13 @@ class JointPrior:
         have different priors. A law of more columns than these is good too, as its marginal is a law of the same kind.
         """
         if law.names is None:
-            found = cls(law, columns)
+            joint = cls(law, columns)
             if not law.exchangeable:
                 raise OptionError(
                     "The NormalWishart prior does not say which column each dimension is. Give NormalWishart(..., "
                     f"names=[...]) with the real columns {listing(columns)} in the order of its mean."
                 )
-            return found
+            return joint
         absent = [name for name in columns if name not in law.names]
         if absent:
             raise OptionError(
@@ -285,9 +285,9 @@ def _unseen(domain: Domain, cells: Codes) -> int:
 def _unseen_text(domain: Domain, cells: Codes) -> str:
     discrete = [v for v in domain.variables if v.kind == "discrete"]
     seen, first = {tuple(cell) for cell in cells.tolist()}, []
-    for place in np.ndindex(*(v.card for v in discrete)):
-        if place not in seen:
-            first.append(_label(domain, place))
+    for codes in np.ndindex(*(v.card for v in discrete)):
+        if codes not in seen:
+            first.append(_label(domain, codes))
         if len(first) == NAMED:
             break
     more = _unseen(domain, cells) - len(first)
@@ -295,24 +295,24 @@ def _unseen_text(domain: Domain, cells: Codes) -> str:
     return f"Joint states of the discrete parents of {domain.names[-1]!r} without rows: {'; '.join(first)}{others}"
 
 
-def _label(domain: Domain, place: Sequence[int]) -> str:
+def _label(domain: Domain, codes: Sequence[int]) -> str:
     """A joint state of the discrete parents in words."""
     discrete = [v for v in domain.variables if v.kind == "discrete"]
-    return ", ".join(f"{v.name}={v.states[code]!r}" for v, code in zip(discrete, place, strict=True))
+    return ", ".join(f"{v.name}={v.states[code]!r}" for v, code in zip(discrete, codes, strict=True))
 
 
 def _places(domain: Domain, cells: Codes, chosen: NDArray[np.bool_]) -> str:
     """Where something holds, in words: nothing to add without discrete parents."""
     if not cells.shape[1]:
         return ""
-    found = [_label(domain, cell) for cell in cells[chosen][:NAMED].tolist()]
-    more = int(chosen.sum()) - len(found)
-    return f" at {'; '.join(found)}" + (f" and {more} more" if more else "")
+    labels = [_label(domain, cell) for cell in cells[chosen][:NAMED].tolist()]
+    more = int(chosen.sum()) - len(labels)
+    return f" at {'; '.join(labels)}" + (f" and {more} more" if more else "")
 
 
 def _dependence(domain: Domain, cells: Codes, solved: LeastSquares, unsure: NDArray[np.bool_]) -> list[str]:
     """Warnings that name the weights that the rows do not determine, and those of which that is `unsure` (k,)."""
-    found = []
+    warnings = []
     for doubt in (False, True):
         wrong = ~solved.determined & (unsure == doubt)[:, None]
         if not wrong.any():
@@ -323,16 +323,16 @@ def _dependence(domain: Domain, cells: Codes, solved: LeastSquares, unsure: NDAr
         where = _places(domain, cells, np.asarray(wrong.any(axis=1)))
         what = f"the weights of {listing(names)}{also} in the regression of {node!r}{where}"
         if doubt:
-            found.append(
+            warnings.append(
                 f"The sums do not tell {what}: these columns are linearly dependent, or so nearly that their digits "
                 "are lost. The solution of least norm is used, which may be short of the maximum."
             )
         else:
-            found.append(
+            warnings.append(
                 f"The rows do not determine {what}: these columns are constant or linearly dependent, or the rows too "
                 "few. The solution of least norm is used."
             )
-    return found
+    return warnings
 
 
 def _perfection(domain: Domain, cells: Codes, variance: Floats, products: Products) -> list[str]:

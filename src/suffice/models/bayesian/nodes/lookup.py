@@ -16,14 +16,14 @@ def row_positions(table: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.intp]:
     joined = np.concatenate([table, rows]).astype(np.int64)
     _, label = np.unique(joined, axis=0, return_inverse=True)
     label = label.ravel()
-    place = np.full(int(label.max(initial=-1)) + 1, -1, dtype=np.intp)
-    place[label[: len(table)]] = np.arange(len(table))
-    return place[label[len(table) :]]
+    position = np.full(int(label.max(initial=-1)) + 1, -1, dtype=np.intp)
+    position[label[: len(table)]] = np.arange(len(table))
+    return position[label[len(table) :]]
 
 
 def numbers_alike(count: int, key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
     """Numbers with equal keys together."""
     groups: dict[Hashable, list[int]] = {}
-    for at in range(count):
-        groups.setdefault(key(at), []).append(at)
+    for number in range(count):
+        groups.setdefault(key(number), []).append(number)
     return groups

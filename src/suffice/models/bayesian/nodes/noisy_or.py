@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import MOST_AXES, Domain, Variable
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
+from suffice.fitting.report import in_standard_errors
 from suffice.models.bayesian.nodes.contract import Columns, Factor, UnitFree
 from suffice.models.bayesian.nodes.noisy_or_chain import (
     MOST_IN_TABLE,
@@ -216,7 +217,9 @@ class NoisyOrNode(UnitFree):
         else:
             trials = self.trials(summary)
             idle = (self.weights == 0) & (trials.seen + trials.absent > 0)
-        never = [f"weight of {self.coefficients[at]!r} in {self.name!r} -> 0" for at in np.flatnonzero(idle).tolist()]
+        never = [
+            f"weight of {self.coefficients[cause]!r} in {self.name!r} -> 0" for cause in np.flatnonzero(idle).tolist()
+        ]
         return (*self.directions, *(f"{text} (never seen to work alone)" for text in never))
 
     def gap(self, summary: Summary) -> float:
@@ -231,15 +234,38 @@ class NoisyOrNode(UnitFree):
         violation = np.where(self.weights[known] > 0, np.abs(slope[known]), np.maximum(slope[known], 0.0))
         return float(violation.max(initial=0.0) / max(summary.weight, 1.0))
 
+    def steepest(self, summary: Summary, least: float = 0.0) -> tuple[float, float]:
+        """Of the slopes in the logits of the inhibition probabilities q: failures less those expected, n q (1 - q).
+
+        By Fisher's identity they are those of the trials of each cause, n of them, as if each were seen by itself. A
+        weight of 0, whose cause always fails, is on the edge: a slope counts that leads inside.
+        """
+        if self.estimate == "given":
+            return 0.0, 0.0
+        slope, tried = self._slopes_and_trials(summary)
+        inhibitors = self.parameters()
+        inside, edge = (inhibitors > 0) & (inhibitors < 1), inhibitors == 1
+        spread = inhibitors * (1 - inhibitors)
+        # By the weight w = -log q, the slope is -q times that by q.
+        slopes = np.concatenate([(slope * spread)[inside], np.maximum(-np.nan_to_num(slope[edge]), 0.0)])
+        variance = np.concatenate([(tried * spread)[inside], tried[edge]])
+        return in_standard_errors(slopes, variance), float(np.abs(slopes).max(initial=0.0))
+
     def slopes(self, summary: Summary) -> Floats:
         """Slopes (m,) of the objective in the inhibition probabilities, from counts of the family or of the chain."""
-        inhibitors = self.parameters()
+        return self._slopes_and_trials(summary)[0]
+
+    def _slopes_and_trials(self, summary: Summary) -> tuple[Floats, Floats]:
+        """The slopes, and how often each cause was tried (m,), with the pseudo-rows of the prior."""
+        inhibitors, more = self.parameters(), self.pseudo or 0.0
         if Counts(self.domain.names) in summary.answers:
+            trials = self.trials(summary)
             with np.errstate(divide="ignore", invalid="ignore"):
-                return -self.trials(summary).gradient(self.weights, self.pseudo or 0.0) / inhibitors
+                slopes = -trials.gradient(self.weights, more) / inhibitors
+            return slopes, trials.seen + trials.absent + 2 * more
         counts = ChainCounts.of(self.domain, self.places, self.leak, self.present, summary)
-        more = self.pseudo or 0.0
-        return replace(counts, failed=counts.failed + more, worked=counts.worked + more).slopes(inhibitors)
+        counts = replace(counts, failed=counts.failed + more, worked=counts.worked + more)
+        return counts.slopes(inhibitors), counts.failed + counts.worked
 
     def coordinates(self, units: Any) -> Coordinates:
         """Logits of the inhibition probabilities."""
@@ -293,8 +319,8 @@ class NoisyOrNode(UnitFree):
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        found = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
-        return {"kind": self.kind, **found}
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "observed"}
+        return {"kind": self.kind, **values}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> NoisyOrNode:
@@ -319,12 +345,12 @@ class NoisyOrNode(UnitFree):
 
 def places_of(domain: Domain, inactive: tuple[int, ...], leak: bool) -> tuple[NDArray[np.intp], ...]:
     """For each parent the position of the weight of each state, -1 for the inactive one."""
-    found, at = [], int(leak)
+    positions, first = [], int(leak)
     for parent, rest in zip(domain.variables[:-1], inactive, strict=True):
-        places = np.insert(np.arange(at, at + parent.card - 1), rest, -1)
-        found.append(places.astype(np.intp))
-        at += parent.card - 1
-    return tuple(found)
+        places = np.insert(np.arange(first, first + parent.card - 1), rest, -1)
+        positions.append(places.astype(np.intp))
+        first += parent.card - 1
+    return tuple(positions)
 
 
 def labels_of(domain: Domain, inactive: tuple[int, ...], leak: bool) -> tuple[Hashable, ...]:
@@ -353,12 +379,12 @@ def given_noisy_or(
     values = [1.0 - float(leak)]
     causes: Any = labels_of(domain, inactive, leak=False)
     for parent, state in causes:
-        found = inhibitors[parent]
-        if isinstance(found, Mapping) and state not in found:
+        probability = inhibitors[parent]
+        if isinstance(probability, Mapping) and state not in probability:
             raise OptionError(f"The inhibitors of {name!r} lack the state {state!r} of {parent!r}.")
-        if not isinstance(found, Mapping) and domain[parent].card > 2:
+        if not isinstance(probability, Mapping) and domain[parent].card > 2:
             raise OptionError(f"{parent!r} has several active states; give its inhibitors in {name!r} as a dict.")
-        values.append(float(found[state] if isinstance(found, Mapping) else found))
+        values.append(float(probability[state] if isinstance(probability, Mapping) else probability))
     q = np.array(values)
     if not ((q >= 0) & (q <= 1)).all():
         raise OptionError(f"The leak and the inhibitors of {name!r} must be probabilities; found {q.tolist()}.")

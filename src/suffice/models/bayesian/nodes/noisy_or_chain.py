@@ -31,7 +31,7 @@ class Auxiliary:
     """A private variable: whether the leak or one of the first parents of a node has caused it; it has two states."""
 
     node: Hashable
-    place: int
+    number: int
 
 
 def learned_by_chain(domain: Domain) -> bool:
@@ -47,23 +47,23 @@ def factor_scopes(domain: Domain, leak: bool) -> list[Scope]:
 def chain_scopes(domain: Domain, leak: bool) -> list[Scope]:
     """Variables of each table: the leak where there is one, then (caused before, parent, caused) for each parent."""
     *parents, name = domain.names
-    found: list[Scope] = [(Auxiliary(name, 0),)] if leak else []
-    for place, parent in enumerate(parents):
-        before = (Auxiliary(name, place),) if leak or place else ()
-        found.append((*before, parent, name if place == len(parents) - 1 else Auxiliary(name, place + 1)))
-    return found
+    scopes: list[Scope] = [(Auxiliary(name, 0),)] if leak else []
+    for number, parent in enumerate(parents):
+        before = (Auxiliary(name, number),) if leak or number else ()
+        scopes.append((*before, parent, name if number == len(parents) - 1 else Auxiliary(name, number + 1)))
+    return scopes
 
 
 def chain_tables(leak: float | None, effects: Sequence[Floats], present: int) -> list[Floats]:
     """The tables of `chain_scopes` at the weight of the leak (None without one) and of each state of each parent."""
-    found = [] if leak is None else [_caused(np.asarray(leak))]
-    for place, effect in enumerate(effects):
+    tables = [] if leak is None else [_caused(np.asarray(leak))]
+    for number, effect in enumerate(effects):
         caused = _caused(effect)
-        if leak is not None or place:
+        if leak is not None or number:
             caused = np.stack([caused, np.broadcast_to([0.0, 1.0], caused.shape)], axis=0)
-        last = place == len(effects) - 1
-        found.append(np.ascontiguousarray(caused[..., ::-1] if last and not present else caused))
-    return found
+        last = number == len(effects) - 1
+        tables.append(np.ascontiguousarray(caused[..., ::-1] if last and not present else caused))
+    return tables
 
 
 def _caused(strength: Floats) -> Floats:
@@ -84,20 +84,20 @@ class ChainCounts:
         cls, domain: Domain, places: Sequence[NDArray[np.intp]], leak: bool, present: int, summary: Summary
     ) -> ChainCounts:
         """From the counts of the chain; `places` gives the weight of each state of each parent, -1 for none."""
-        m = int(leak) + sum(len(place) - 1 for place in places)
+        m = int(leak) + sum(len(weights) - 1 for weights in places)
         both, total = np.zeros((2, m)), 0.0
         scopes = chain_scopes(domain, leak)
-        for at, scope in enumerate(scopes):
+        for number, scope in enumerate(scopes):
             table: Floats = summary[Counts(scope)].dense()
             total = float(table.sum())
-            if at == len(scopes) - 1 and not present:
+            if number == len(scopes) - 1 and not present:
                 table = table[..., ::-1]
-            if leak and at == 0:
+            if leak and number == 0:
                 both[:, 0] = table
                 continue
             fresh = table[0] if len(scope) == 3 else table
-            place = places[at - int(leak)]
-            both[:, place[place >= 0]] = fresh[place >= 0].T
+            weights = places[number - int(leak)]
+            both[:, weights[weights >= 0]] = fresh[weights >= 0].T
         return cls(both[0], both[1], total)
 
     def slopes(self, inhibitors: Floats) -> Floats:

@@ -137,33 +137,35 @@ class NoisyOrLearner(NodeLearner):
         start = -np.log1p(-np.minimum(share, 0.999)) / max(
             float((inner.active < inner.m).sum(axis=1).max(initial=1)), 1
         )
-        found, rested = newton_nonnegative(lambda x: inner.objective(x, pseudo), np.maximum(start, 1e-9))
-        weights[kept] = found
-        errors[kept] = standard_errors(found, inner.objective(found, pseudo)[2])
+        best, rested = newton_nonnegative(lambda x: inner.objective(x, pseudo), np.maximum(start, 1e-9))
+        weights[kept] = best
+        errors[kept] = standard_errors(best, inner.objective(best, pseudo)[2])
         return weights, errors, rested
 
     def _notes(
         self, domain: Domain, labels: Sequence[Hashable], never: NDArray[np.bool_], rested: bool
     ) -> tuple[str, ...]:
-        name, found = domain.names[-1], []
+        name, notes = domain.names[-1], []
         if never.any():
-            causes = listing([labels[at] for at in np.flatnonzero(never).tolist()])
+            causes = listing([labels[cause] for cause in np.flatnonzero(never).tolist()])
             if self.unseen == "raise":
                 raise EstimateError(
                     f"The causes {causes} of {name!r} never occur, so their weight is undefined. Give a prior=, or "
                     "unseen='uniform' or 'nan'."
                 )
-            found.append(
+            notes.append(
                 f"The causes {causes} of {name!r} never occur; their weight is {0 if self.unseen != 'nan' else 'NaN'}."
             )
         if not rested:
-            found.append(f"The weights of {name!r} did not come to rest; the certificate says how far they are.")
-        return tuple(found)
+            notes.append(f"The weights of {name!r} did not come to rest; the certificate says how far they are.")
+        return tuple(notes)
 
 
 def _unbounded(domain: Domain, labels: Sequence[Hashable], always: NDArray[np.bool_]) -> tuple[str, ...]:
     """The weights that run to infinity, in words."""
-    return tuple(f"weight of {labels[at]!r} in {domain.names[-1]!r} -> inf" for at in np.flatnonzero(always).tolist())
+    return tuple(
+        f"weight of {labels[cause]!r} in {domain.names[-1]!r} -> inf" for cause in np.flatnonzero(always).tolist()
+    )
 
 
 def read_active(domain: Domain, active: Sequence[tuple[Hashable, ...] | None]) -> tuple[int, tuple[int, ...]]:
@@ -197,12 +199,12 @@ def standard_errors(weights: Floats, information: Floats) -> Floats:
 
     Inf for weights in a direction without curvature, which the rows do not determine.
     """
-    found = np.full(len(weights), np.nan)
+    errors = np.full(len(weights), np.nan)
     inside = np.flatnonzero((weights > 0) & (np.diag(information) > 0))
     units = np.sqrt(np.diag(information)[inside])
     values, vectors = np.linalg.eigh(information[np.ix_(inside, inside)] / units / units[:, None])
     flat = values <= FLAT * max(len(inside), 1)
     free = (np.abs(vectors[:, flat]) > 1e-6).any(axis=1)
     variance = (vectors**2 / np.where(flat, np.inf, values)).sum(axis=1)
-    found[inside] = np.where(free, np.inf, np.sqrt(variance) / units)
-    return found
+    errors[inside] = np.where(free, np.inf, np.sqrt(variance) / units)
+    return errors

@@ -41,8 +41,8 @@ class Trials:
         cls, places: Sequence[NDArray[np.intp]], leak: bool, present: int, cells: NDArray[Any], weights: Floats
     ) -> Trials:
         """From joint codes (n, p + 1) of (parents, node) and their weights (n,)."""
-        m = int(leak) + sum(len(place) - 1 for place in places)
-        columns = [np.where(place < 0, m, place)[cells[:, axis]] for axis, place in enumerate(places)]
+        m = int(leak) + sum(len(positions) - 1 for positions in places)
+        columns = [np.where(positions < 0, m, positions)[cells[:, axis]] for axis, positions in enumerate(places)]
         if leak:
             columns.insert(0, np.zeros(len(cells), dtype=np.intp))
         active = np.stack(columns, axis=1) if columns else np.empty((len(cells), 0), dtype=np.intp)
@@ -105,8 +105,8 @@ class Trials:
     def gradient(self, weights: Floats, pseudo: float = 0.0) -> Floats:
         """Slopes (m,): sum of present / (e^t - 1), less the absent rows; `pseudo` as in `objective`."""
         with np.errstate(divide="ignore", over="ignore"):
-            found = self._spread(self.present / np.expm1(self.strengths(weights))) - self.absent
-            return found + (pseudo / np.expm1(weights) - pseudo if pseudo else 0.0)
+            slopes = self._spread(self.present / np.expm1(self.strengths(weights))) - self.absent
+            return slopes + (pseudo / np.expm1(weights) - pseudo if pseudo else 0.0)
 
     def objective(self, weights: Floats, pseudo: float = 0.0) -> tuple[float, Floats, Floats]:
         """Value, gradient and information of the log-likelihood with `pseudo` rows for and against each cause alone."""

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError, listing
-from suffice.families import simplex
 from suffice.families.base import as_floats, generator
+from suffice.families.categoricals import Dirichlets
 from suffice.families.conjugate import as_point, tails
 from suffice.families.dirichlet import Dirichlet
 from suffice.families.regression_law import RegressionLaw, variance_quantiles, weight_quantiles
@@ -35,54 +35,43 @@ class DirichletTable:
     alpha_: Table
 
     @property
-    def _rows(self) -> Floats:
-        return self.alpha_.values.reshape(-1, self.alpha_.values.shape[-1])
-
-    def _table(self, rows: Floats) -> Table:
-        return Table(self.alpha_.domain, rows.reshape(self.alpha_.values.shape))
+    def _rows(self) -> Dirichlets:
+        return Dirichlets(self.alpha_.values)
 
     def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> Dirichlet:
         """The law of the row at a joint state of the parents."""
-        place = named(where, states)
+        state = named(where, states)
         parents = self.alpha_.variables[:-1]
-        if set(place) != set(parents):
-            raise OptionError(f"Give a state for each of {listing(parents)}; found {listing(place)}.")
-        return Dirichlet((self.alpha_.at(place) if parents else self.alpha_).values)
+        if set(state) != set(parents):
+            raise OptionError(f"Give a state for each of {listing(parents)}; found {listing(state)}.")
+        return Dirichlet((self.alpha_.at(state) if parents else self.alpha_).values)
 
     def mean(self) -> Table:
         """The mean of each probability: alpha over the sum of its row."""
-        return self._table(self._rows / self._rows.sum(axis=1, keepdims=True))
+        return Table(self.alpha_.domain, self._rows.mean())
 
     def mode(self) -> Table:
         """The mode of each row, (alpha - 1) / sum(alpha - 1); it exists where no alpha is below one."""
-        excess = self._rows - 1
-        total = excess.sum(axis=1, keepdims=True)
-        if (excess < 0).any() or not (total > 0).all():
+        mode = self._rows.mode()
+        if mode is None:
             raise EstimateError(
                 "Some row has no single mode: an alpha below one, or nothing but ones. Use mean(), or a prior with "
                 "pseudo-counts above one."
             )
-        return self._table(excess / total)
+        return Table(self.alpha_.domain, mode)
 
     def variance(self) -> Table:
         """The variance of each probability."""
-        total = self._rows.sum(axis=1, keepdims=True)
-        mean = self._rows / total
-        return self._table(mean * (1 - mean) / (total + 1))
+        return Table(self.alpha_.domain, self._rows.variance())
 
     def intervals(self, level: float = 0.95) -> tuple[Table, Table]:
-        """Lower and upper ends of the central interval of each probability, which has a Beta law."""
-        from scipy.special import betaincinv
-
-        rest = np.apply_along_axis(simplex.others, 1, self._rows)
-        low, high = (self._table(np.asarray(betaincinv(self._rows, rest, share), float)) for share in tails(level))
+        """Lower and upper ends of the central interval of each probability."""
+        low, high = (Table(self.alpha_.domain, self._rows.quantiles(share)) for share in tails(level))
         return low, high
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
         """`n` tables (n, parents..., node)."""
-        rng = generator(random_state)
-        drawn = np.stack([rng.dirichlet(row, size=n) for row in self._rows], axis=1)
-        return drawn.reshape(n, *self.alpha_.values.shape)
+        return self._rows.sample(n, generator(random_state))
 
     def log_prob(self, table: Table | ArrayLike) -> float:
         """Log density of a table, given by label or as an array (parents..., node)."""
@@ -91,10 +80,7 @@ class DirichletTable:
         )
         if values.shape != self.alpha_.values.shape:
             raise OptionError(f"The table has shape {values.shape}; expected {self.alpha_.values.shape}.")
-        points = values.reshape(self._rows.shape)
-        return math.fsum(
-            float(simplex.log_density(alpha, point)) for alpha, point in zip(self._rows, points, strict=True)
-        )
+        return math.fsum(self._rows.log_prob(values).ravel())
 
     def predictive(self) -> Table:
         """P(node | parents, rows learned): the posterior mean of each row."""
@@ -117,16 +103,18 @@ class RegressionTable:
 
     def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> RegressionLaw:
         """The law at a joint state of the discrete parents."""
-        place = named(where, states)
-        if set(place) != set(self.domain.names):
-            raise OptionError(f"Give a state for each of {listing(self.domain.names)}; found {listing(place)}.")
-        at = tuple(self.domain[name].index(place[name]) for name in self.domain.names)
-        if np.isnan(self.alpha_[at]):
+        state = named(where, states)
+        if set(state) != set(self.domain.names):
+            raise OptionError(f"Give a state for each of {listing(self.domain.names)}; found {listing(state)}.")
+        index = tuple(self.domain[name].index(state[name]) for name in self.domain.names)
+        if np.isnan(self.alpha_[index]):
             raise EstimateError(
-                f"{place!r} has no rows and a flat prior of the intercept, so there is no posterior. Use "
+                f"{state!r} has no rows and a flat prior of the intercept, so there is no posterior. Use "
                 "LinearGaussianPrior(..., on='all')."
             )
-        return RegressionLaw(self.weights_[at], self.spread_[at], float(self.alpha_[at]), float(self.beta_[at]))
+        return RegressionLaw(
+            self.weights_[index], self.spread_[index], float(self.alpha_[index]), float(self.beta_[index])
+        )
 
     def mean(self) -> dict[str, Floats]:
         """Means of weights (cards..., q) and variances (cards...); inf where alpha is at most 1."""
@@ -157,14 +145,14 @@ class RegressionTable:
     def _places(self) -> list[dict[Hashable, Hashable]]:
         states = [self.domain[name].states for name in self.domain.names]
         return [
-            {name: known[code] for name, known, code in zip(self.domain.names, states, place, strict=True)}
-            for place in np.ndindex(*self.alpha_.shape)
+            {name: known[code] for name, known, code in zip(self.domain.names, states, codes, strict=True)}
+            for codes in np.ndindex(*self.alpha_.shape)
         ]
 
     def sample(self, n: int = 1, random_state: Any = None) -> dict[str, Floats]:
         """`n` draws of weights (n, cards..., q) and variances (n, cards...)."""
         rng = generator(random_state)
-        drawn = [self.at(place).sample(n, rng) for place in self._places()]
+        drawn = [self.at(state).sample(n, rng) for state in self._places()]
         shape = self.alpha_.shape
         return {
             "weights": np.stack([one["weights"] for one in drawn], axis=1).reshape(n, *shape, -1),
@@ -180,7 +168,7 @@ class RegressionTable:
                 f"{self.alpha_.shape}."
             )
         pairs = zip(self._places(), np.ndindex(*self.alpha_.shape), strict=True)
-        return math.fsum(float(self.at(place).log_prob((weights[k], variance[k]))) for place, k in pairs)
+        return math.fsum(float(self.at(state).log_prob((weights[k], variance[k]))) for state, k in pairs)
 
     def predictive(
         self, x: ArrayLike, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable

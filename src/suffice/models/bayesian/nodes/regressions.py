@@ -100,8 +100,8 @@ class Regressions(FittedNode):
     @property
     def variance_(self) -> Any:
         """The variance: a number, or with discrete parents an array with one axis for each of them."""
-        found = self.dense(self.variance[:, None], np.array([self.default_variance]))[..., 0]
-        return found if self.discrete_parents else float(found)
+        variances = self.dense(self.variance[:, None], np.array([self.default_variance]))[..., 0]
+        return variances if self.discrete_parents else float(variances)
 
     @property
     def table_(self) -> Table:
@@ -179,24 +179,26 @@ class Regressions(FittedNode):
             return row_positions(self.configurations, codes)
         return self._places[self._numbers(codes)]
 
-    def _rows(self, at: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def _rows(self, positions: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Weights (n, q) and variances (n,) at some positions; the last entry, that of -1, is the default."""
         weights = np.concatenate([self.weights, self.default_weights[None]])
-        return weights[at], np.append(self.variance, self.default_variance)[at]
+        return weights[positions], np.append(self.variance, self.default_variance)[positions]
 
     def parent_codes(self, columns: Columns, n: int) -> NDArray[Any]:
         """Joint states of the discrete parents (n, b) from columns."""
-        found = [np.asarray(columns[name]) for name in self.discrete_parents]
-        return np.stack(found, axis=1) if found else np.zeros((n, 0), dtype=np.int32)
+        codes = [np.asarray(columns[name]) for name in self.discrete_parents]
+        return np.stack(codes, axis=1) if codes else np.zeros((n, 0), dtype=np.int32)
 
     def _means(self, columns: Columns, n: int) -> tuple[Floats, Floats, Floats]:
         """Mean and variance of the node in each of n rows, and the size of the terms of the mean."""
-        at = self.positions(self.parent_codes(columns, n)) if self.discrete_parents else np.zeros(1, dtype=np.intp)
-        weights, variance = self._rows(at)
+        positions = (
+            self.positions(self.parent_codes(columns, n)) if self.discrete_parents else np.zeros(1, dtype=np.intp)
+        )
+        weights, variance = self._rows(positions)
         mean = np.broadcast_to(weights[:, 0], (n,)).copy()
         size = np.abs(mean)
-        for place, name in enumerate(self.real_parents, start=1):
-            term = weights[:, place] * np.asarray(columns[name], dtype=np.float64)
+        for number, name in enumerate(self.real_parents, start=1):
+            term = weights[:, number] * np.asarray(columns[name], dtype=np.float64)
             mean += term
             size += np.abs(term)
         return mean, np.broadcast_to(variance, (n,)), size

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import MOST_AXES, Domain
-from suffice.engines.memory import default_limit, in_words
+from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, FileFormatError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import NO_POSTERIOR, Columns, Factor, UnitFree
 from suffice.options import doubles
@@ -26,16 +26,11 @@ if TYPE_CHECKING:
     from suffice.answers import CountTable
     from suffice.models.bayesian.em.coordinates import Coordinates
     from suffice.models.bayesian.nodes.posterior import DirichletTable
-    from suffice.models.bayesian.nodes.table_learner import DirichletRows
     from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
-#: Tables of at most this many cells keep a row for every parent configuration.
-DENSE_CELLS = 2**22
-#: Arrays of the size of a table that learning makes: counts, rows, pseudo-counts and those in between.
-ARRAYS = 5
 #: Cells of the largest table that is written out.
 MOST_CELLS = 2**24
 
@@ -98,14 +93,14 @@ class TableNode(UnitFree):
         """A table whose probabilities are given, axes (parents, node); every row must add up to one."""
         name, shape = domain.names[-1], domain.shape(domain.names)
         try:
-            found = np.array(doubles(values))  # A copy: what the caller does to his array later is his.
+            table = np.array(doubles(values))  # A copy: what the caller does to his array later is his.
         except (TypeError, ValueError):
             raise OptionError(
                 f"The table of {name!r} is {values!r}; expected numbers of shape {shape} (parents, node)."
             ) from None
-        if found.shape != shape:
-            raise OptionError(f"The table of {name!r} has shape {found.shape}; expected {shape}.")
-        rows = found.reshape(-1, domain.variables[-1].card)
+        if table.shape != shape:
+            raise OptionError(f"The table of {name!r} has shape {table.shape}; expected {shape}.")
+        rows = table.reshape(-1, domain.variables[-1].card)
         wrong = ~((rows >= 0).all(axis=1) & (np.abs(np.minimum(rows, 2.0).sum(axis=1) - 1) <= 1e-6))
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
@@ -131,24 +126,24 @@ class TableNode(UnitFree):
 
     def unseen(self, most: int = 100) -> list[dict[Hashable, Hashable]]:
         """The first parent configurations without any weight, by label."""
-        found: list[dict[Hashable, Hashable]] = []
+        never: list[dict[Hashable, Hashable]] = []
         seen = {tuple(c) for c in self._kept()[self.counts.sum(axis=1) > 0].tolist()}
         parents = self.domain.variables[:-1]
-        for place in itertools.product(*(range(p.card) for p in parents)):
-            if len(found) == most:
+        for codes in itertools.product(*(range(p.card) for p in parents)):
+            if len(never) == most:
                 break
-            if place not in seen:
-                found.append({p.name: p.states[code] for p, code in zip(parents, place, strict=True)})
-        return found
+            if codes not in seen:
+                never.append({p.name: p.states[code] for p, code in zip(parents, codes, strict=True)})
+        return never
 
     def cell_names(self, kept: NDArray[Any]) -> list[str]:
         """``state | parent=state, ...`` of all cells of some of the kept rows."""
-        found = []
+        names = []
         for codes in self._kept()[kept]:
             states = (f"{v.name}={v.states[code]}" for v, code in zip(self.domain.variables[:-1], codes, strict=True))
             given = " | " + ", ".join(states) if self.parents else ""
-            found += [f"{self.name}={state}{given}" for state in self.domain.variables[-1].states]
-        return found
+            names += [f"{self.name}={state}{given}" for state in self.domain.variables[-1].states]
+        return names
 
     def _kept(self) -> Codes:
         if self.configurations is not None:
@@ -222,8 +217,8 @@ class TableNode(UnitFree):
         """The table itself; of one with too many axes, without the parents that have one state."""
         if len(self.domain) <= MOST_AXES or self.configurations is None:
             return [(self.domain.names, self.table_.values)]
-        several = [at for at, parent in enumerate(self.domain.variables[:-1]) if parent.card > 1]
-        names = [*(self.parents[at] for at in several), self.name]
+        several = [axis for axis, parent in enumerate(self.domain.variables[:-1]) if parent.card > 1]
+        names = [*(self.parents[axis] for axis in several), self.name]
         small = replace(self, domain=self.domain.select(names), configurations=self.configurations[:, several])
         return [(small.domain.names, small.table_.values)]
 
@@ -231,35 +226,7 @@ class TableNode(UnitFree):
         """The table itself."""
         return [(self.domain.names, self.table_.values)]
 
-    # -- learning ----------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def from_counts(
-        cls, domain: Domain, table: CountTable, prior: DirichletRows | None, estimate: str, unseen: str
-    ) -> TableNode:
-        """By row: n / sum n, or with pseudo-counts."""
-        card = domain.variables[-1].card
-        if keeps_all(table) or (prior is not None and prior.alpha.ndim > 0):
-            codes, counts = None, table.dense().reshape(-1, card)
-        else:
-            codes, counts = _by_row(table, card, domain)
-        alpha = None if prior is None else prior.rows(codes, card) * np.ones((len(counts), 1))
-        fallback = np.full(card, 1.0 / card)
-        if prior is None:
-            fallback = np.full(card, np.nan) if unseen == "nan" else fallback
-            rows = maximum_rows(counts, fallback)
-        else:
-            assert alpha is not None
-            rows = smoothed_rows(counts, alpha, estimate, domain)
-        node = cls(domain, rows, counts, fallback, codes, alpha, "mle" if prior is None else estimate)
-        if unseen == "raise" and prior is None and node.n_unseen:
-            first = node.unseen(3)
-            raise EstimateError(
-                f"{node.n_unseen} parent configurations of {node.name!r} never occur, so their row is undefined; "
-                "the first: "
-                f"{listing(first)}. Give a prior=, or unseen='uniform' or 'nan'."
-            )
-        return node
+    # -- the objective -----------------------------------------------------------------------------------------------
 
     def log_likelihood(self, summary: Summary) -> float:
         """Sum over rows of the data of log P(node | parents), -inf where an impossible event occurs."""
@@ -280,8 +247,8 @@ class TableNode(UnitFree):
             return self.rows[np.ravel_multi_index(tuple(configurations.T), self.domain.shape(self.parents))]
         from suffice.models.bayesian.nodes.lookup import row_positions
 
-        at = row_positions(self.configurations, configurations)
-        return np.where(at[:, None] >= 0, self.rows[np.maximum(at, 0)], self.default)
+        positions = row_positions(self.configurations, configurations)
+        return np.where(positions[:, None] >= 0, self.rows[np.maximum(positions, 0)], self.default)
 
     def gap(self, summary: Summary) -> float:
         """Slope of the objective in the probabilities: (counts + pseudo-counts) - p sum, a row of the data."""
@@ -289,9 +256,16 @@ class TableNode(UnitFree):
         slope = both - np.nan_to_num(self.rows) * both.sum(axis=1, keepdims=True)
         return float(np.abs(slope).max(initial=0.0) / max(summary.weight, 1.0))
 
+    def steepest(self, summary: Summary, least: float = 0.0) -> tuple[float, float]:
+        """Of the slopes in the logarithms of the probabilities, see `steepest_cells`."""
+        from suffice.models.bayesian.nodes.table_objective import steepest_cells
+
+        both = self._weighed(summary)
+        return steepest_cells(both, both.sum(axis=1, keepdims=True), self.rows)
+
     def loss_bound(self, summary: Summary) -> float | None:
         """What the shares of the (pseudo-)counts have more than the rows, see `cell_losses`."""
-        from suffice.models.bayesian.nodes.table_losses import cell_losses
+        from suffice.models.bayesian.nodes.table_objective import cell_losses
 
         both = self._weighed(summary)
         loss = float(cell_losses(both, both.sum(axis=1, keepdims=True), self.rows).sum())
@@ -318,14 +292,16 @@ class TableNode(UnitFree):
         """The counts of the family in a summary."""
         from suffice.statistics import Counts
 
-        found: CountTable = summary[Counts(self.domain.names)]
-        return found
+        counts: CountTable = summary[Counts(self.domain.names)]
+        return counts
 
     def _counts_of(self, table: CountTable) -> Floats:
         """Weights (k, card) of rows of the data, by the parent configurations that have a row."""
         if self.configurations is None:
             return table.dense().reshape(-1, self.card)
-        return _by_row(table, self.card, self.domain)[1]
+        from suffice.models.bayesian.nodes.table_layout import counts_by_row
+
+        return counts_by_row(table, self.card, self.domain)[1]
 
     def log_prior(self) -> float:
         """Log prior density up to a constant, as learning maximises it: sum (alpha - 1) log p.
@@ -364,11 +340,9 @@ class TableNode(UnitFree):
         """Log marginal likelihood of the family under its Dirichlet rows; None without a prior."""
         if self.alpha is None:
             return None
-        from scipy.special import gammaln
+        from suffice.families.categoricals import Dirichlets
 
-        both = self.counts + self.alpha
-        rows = gammaln(self.alpha.sum(axis=1)) - gammaln(both.sum(axis=1))
-        return float((rows + (gammaln(both) - gammaln(self.alpha)).sum(axis=1)).sum())
+        return float(Dirichlets(self.alpha).log_evidence(self.counts).sum())
 
     # -- use ---------------------------------------------------------------------------------------------------------
 
@@ -435,58 +409,3 @@ class TableNode(UnitFree):
 def _fits_rows(alpha: Floats, rows: Floats) -> bool:
     """Whether pseudo-counts belong to the rows of a table: one for all, or one for each cell."""
     return alpha.shape in ((), rows.shape) and bool((np.isfinite(alpha) & (alpha > 0)).all())
-
-
-def keeps_all(table: CountTable) -> bool:
-    """Whether a node with these counts keeps a row for every parent configuration."""
-    if table.cells is None:
-        return table.values.size <= DENSE_CELLS
-    return table.size <= DENSE_CELLS and len(table.shape) <= MOST_AXES
-
-
-def _by_row(table: CountTable, card: int, domain: Domain) -> tuple[Codes, Floats]:
-    """Seen parent configurations (k, p) and their counts (k, card), from cells in lexicographic order.
-
-    Rows that would not fit, as those of columns that number the rows, are an error before any allocation.
-    """
-    cells, weights = table.items()
-    above = cells[:, :-1]
-    new = np.ones(len(cells), dtype=bool)
-    new[1:] = (above[1:] != above[:-1]).any(axis=1)
-    kept = int(new.sum())
-    needed = 8 * ARRAYS * kept * card
-    if needed > default_limit():
-        raise SizeError(
-            f"The table of {domain.names[-1]!r} given {listing(domain.names[:-1])} would keep {kept:,} rows of "
-            f"{card:,} states and take {in_words(needed)}; the limit is {in_words(default_limit())}. Columns that "
-            "number the rows are no states: leave them out, group their values, or declare them real "
-            f"(states={{{domain.names[-1]!r}: 'real'}})."
-        )
-    counts = np.zeros((kept, card))
-    counts[np.cumsum(new) - 1, cells[:, -1]] = weights
-    return above[new], counts
-
-
-def maximum_rows(counts: Floats, fallback: Floats) -> Floats:
-    """Counts (k, card) over their row sums; the fallback (card,) where a row has no weight."""
-    total = counts.sum(axis=1, keepdims=True)
-    rows = np.empty(counts.shape)  # Row by row in memory, so that a table is a view of its rows.
-    rows[:] = fallback
-    return np.divide(counts, total, out=rows, where=total > 0)
-
-
-def smoothed_rows(counts: Floats, alpha: Floats, estimate: str, domain: Domain) -> Floats:
-    """Posterior mean (n + alpha) / sum, or mode (n + alpha - 1) / sum, of each row."""
-    both = counts + alpha
-    if estimate == "mean":
-        return both / both.sum(axis=1, keepdims=True)
-    excess = both - 1
-    total = excess.sum(axis=1, keepdims=True)
-    if (excess < 0).any() or not (total > 0).all():
-        name = domain.names[-1]
-        raise EstimateError(
-            f"The posterior of {name!r} has no single mode: some row has count + pseudo-count below 1, or nothing "
-            "but 1. Use "
-            "estimate='mean', or pseudo-counts above 1."
-        )
-    return excess / total

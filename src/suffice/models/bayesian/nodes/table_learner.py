@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 
 from suffice.answers import CountTable
 from suffice.domain import Domain
+from suffice.errors import EstimateError, listing
 from suffice.models.bayesian.nodes.contract import NodeLearner
-from suffice.models.bayesian.nodes.table import TableNode, keeps_all
-from suffice.models.bayesian.nodes.table_layout import FEW_CELLS, Layout, counts_laid_out, lay_out
+from suffice.models.bayesian.nodes.table import TableNode
+from suffice.models.bayesian.nodes.table_layout import (
+    FEW_CELLS,
+    TableLayout,
+    counts_by_row,
+    counts_laid_out,
+    keeps_all,
+    lay_out,
+)
 from suffice.statistics import Counts, Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -75,8 +83,38 @@ class TableLearner(NodeLearner):
         return self.learn_from(domain, summary[Counts(domain.names)])
 
     def learn_from(self, domain: Domain, table: CountTable) -> TableNode:
-        """The fitted table, from counts, expected ones too."""
-        return TableNode.from_counts(domain, table, self.prior, self.estimate, self.unseen)
+        """The fitted table, from counts, expected ones too: by row n / sum n, or with pseudo-counts."""
+        card = domain.variables[-1].card
+        if keeps_all(table) or (self.prior is not None and self.prior.alpha.ndim > 0):
+            codes, counts = None, table.dense().reshape(-1, card)
+        else:
+            codes, counts = counts_by_row(table, card, domain)
+        default = _uniform(card, self.prior is None and self.unseen == "nan")
+        if self.prior is not None:
+            alpha = self.prior.rows(codes, card) * np.ones((len(counts), 1))
+            rows = self._posterior_rows(counts + alpha, domain)
+            return TableNode(domain, rows, counts, default, codes, alpha, self.estimate)
+        total = counts.sum(axis=1, keepdims=True)
+        rows = np.broadcast_to(default, counts.shape).copy()  # Row by row in memory: a table is a view of its rows.
+        node = TableNode(domain, np.divide(counts, total, out=rows, where=total > 0), counts, default, codes)
+        if self.unseen == "raise" and node.n_unseen:
+            raise EstimateError(
+                f"{node.n_unseen} parent configurations of {node.name!r} never occur, so their row is undefined; the "
+                f"first: {listing(node.unseen(3))}. Give a prior=, or unseen='uniform' or 'nan'."
+            )
+        return node
+
+    def _posterior_rows(self, alpha: Floats, domain: Domain) -> Floats:
+        """Mean or mode of Dirichlet rows (k, card)."""
+        from suffice.families.categoricals import Dirichlets
+
+        rows = Dirichlets(alpha).mean() if self.estimate == "mean" else Dirichlets(alpha).mode()
+        if rows is None:
+            raise EstimateError(
+                f"The posterior of {domain.names[-1]!r} has no single mode: some row has count + pseudo-count below 1, "
+                "or nothing but 1. Use estimate='mean', or pseudo-counts above 1."
+            )
+        return rows
 
 
 def learn_tables(learners: Sequence[TableLearner], domains: Sequence[Domain], summary: Summary) -> list[TableNode]:
@@ -86,19 +124,19 @@ def learn_tables(learners: Sequence[TableLearner], domains: Sequence[Domain], su
     if len(alike) == 1 and _stackable(learners[0]) and (laid := counts_laid_out(domains, summary)) is not None:
         return _learned(learners, domains, *laid)
     tables = [summary[Counts(domain.names)] for domain in domains]
-    found: list[Any] = [None] * len(learners)
+    learned: list[Any] = [None] * len(learners)
     groups: dict[Hashable, list[int]] = {}
-    for at, (one, table) in enumerate(zip(learners, tables, strict=True)):
+    for number, (one, table) in enumerate(zip(learners, tables, strict=True)):
         if _stackable(one) and keeps_all(table) and table.size <= FEW_CELLS:
-            groups.setdefault((one.prior is None, one.unseen), []).append(at)
+            groups.setdefault((one.prior is None, one.unseen), []).append(number)
         else:
-            found[at] = one.learn_from(domains[at], table)
+            learned[number] = one.learn_from(domains[number], table)
     for chosen in groups.values():
-        some, families = [learners[at] for at in chosen], [domains[at] for at in chosen]
-        nodes = _learned(some, families, *lay_out([tables[at].dense() for at in chosen]))
-        for at, node in zip(chosen, nodes, strict=True):
-            found[at] = node
-    return found
+        some, families = [learners[number] for number in chosen], [domains[number] for number in chosen]
+        nodes = _learned(some, families, *lay_out([tables[number].dense() for number in chosen]))
+        for number, node in zip(chosen, nodes, strict=True):
+            learned[number] = node
+    return learned
 
 
 def _stackable(learner: TableLearner) -> bool:
@@ -107,28 +145,28 @@ def _stackable(learner: TableLearner) -> bool:
 
 
 def _learned(
-    learners: Sequence[TableLearner], domains: Sequence[Domain], layout: Layout, counts: Floats
+    learners: Sequence[TableLearner], domains: Sequence[Domain], layout: TableLayout, counts: Floats
 ) -> list[TableNode]:
     """The nodes of tables of counts, all with a prior or all without."""
-    found: list[Any] = [None] * len(domains)
+    nodes: list[Any] = [None] * len(domains)
     if learners[0].prior is not None:
         alpha = _pseudo_counts(learners, layout)
         both = counts + alpha
         rows = both / layout.sums_at(both)
         for group in layout.groups:
             mine, seen, prior, default = *map(group.matrix, (rows, counts, alpha)), _uniform(group.card)
-            for at, place in group.members:
-                found[at] = TableNode(domains[at], mine[place], seen[place], default, None, prior[place], "mean")
-        return found
+            for number, own in group.members:
+                nodes[number] = TableNode(domains[number], mine[own], seen[own], default, None, prior[own], "mean")
+        return nodes
     undefined = learners[0].unseen == "nan"
     total = layout.sums_at(counts)
     rows = np.full(len(counts), np.nan) if undefined else layout.uniform.copy()
     np.divide(counts, total, out=rows, where=total > 0)
     for group in layout.groups:
         mine, seen, default = group.matrix(rows), group.matrix(counts), _uniform(group.card, undefined)
-        for at, place in group.members:
-            found[at] = TableNode(domains[at], mine[place], seen[place], default)
-    return found
+        for number, own in group.members:
+            nodes[number] = TableNode(domains[number], mine[own], seen[own], default)
+    return nodes
 
 
 @lru_cache(maxsize=64)
@@ -139,9 +177,9 @@ def _uniform(card: int, undefined: bool = False) -> Floats:
     return row
 
 
-def _pseudo_counts(learners: Sequence[TableLearner], layout: Layout) -> Floats:
+def _pseudo_counts(learners: Sequence[TableLearner], layout: TableLayout) -> Floats:
     """The pseudo-counts of all cells as they lie; those with one number a table are written together."""
     alphas = [learner.prior.alpha for learner in learners if learner.prior is not None]
     if not any(alpha.ndim for alpha in alphas):
-        return np.repeat(np.array([alphas[at] for at in layout.order], dtype=np.float64), layout.sizes)
+        return np.repeat(np.array([alphas[number] for number in layout.order], dtype=np.float64), layout.sizes)
     return layout.flat([np.broadcast_to(alpha, shape) for alpha, shape in zip(alphas, layout.shapes, strict=True)])

@@ -31,7 +31,7 @@ def read_ties(tied: Any, nodes: Iterable[Hashable]) -> tuple[tuple[Hashable, ...
         unknown = [name for name in group if name not in known]
         if unknown:
             raise OptionError(f"tied= names {listing(unknown)}, which is no node; the nodes are {listing(known)}.")
-        twice = [name for at, name in enumerate(group) if name in seen or name in group[:at]]
+        twice = [name for number, name in enumerate(group) if name in seen or name in group[:number]]
         if twice:
             raise OptionError(f"tied= names {listing(twice)} twice; a node shares its parameters in one group.")
         seen |= set(group)
@@ -82,12 +82,12 @@ class TiedLearner(NodeLearner):
     @classmethod
     def learn_many(cls, learners: Sequence[Any], domains: Sequence[Domain], summary: Summary) -> list[Any]:
         """Each group once."""
-        found: dict[tuple[Hashable, ...], Any] = {}
+        groups: dict[tuple[Hashable, ...], Any] = {}
         for learner in learners:
-            if (key := learner.members[0].names) not in found:
-                found[key] = learner.learn(learner.members[0], summary)
+            if (key := learner.members[0].names) not in groups:
+                groups[key] = learner.learn(learner.members[0], summary)
         return [
-            replace(found[learner.members[0].names], domain=domain)
+            replace(groups[learner.members[0].names], domain=domain)
             for learner, domain in zip(learners, domains, strict=True)
         ]
 

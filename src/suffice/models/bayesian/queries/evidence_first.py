@@ -52,8 +52,8 @@ class EvidenceFirst:
             constant = float(sum(np.log(table.item()) for table in tables if table.ndim == 0))
         if not self.cards or constant == -np.inf:
             return constant, None
-        found = self.plan.load([table for table in tables if table.ndim]).condition({}, soft)
-        return constant + found.log_partition, found if found.log_partition > -np.inf else None
+        calibrated = self.plan.load([table for table in tables if table.ndim]).condition({}, soft)
+        return constant + calibrated.log_partition, calibrated if calibrated.log_partition > -np.inf else None
 
     def _table(self, node: DiscreteNode, scope: tuple[Hashable, ...], hard: Mapping[Hashable, int]) -> Floats:
         """P(node | parents) at the known states, with axes `scope`."""
@@ -73,6 +73,6 @@ class EvidenceFirst:
 
 def spread(law: Floats, cards: tuple[int, ...], known: Mapping[int, int]) -> Floats:
     """The law of the unknown axes as one of all axes: the known ones have all their probability at one place."""
-    found = np.zeros(cards)
-    found[tuple(known.get(axis, slice(None)) for axis in range(len(cards)))] = law
-    return found
+    joint = np.zeros(cards)
+    joint[tuple(known.get(axis, slice(None)) for axis in range(len(cards)))] = law
+    return joint

@@ -71,20 +71,20 @@ class GaussianInference:
 
     def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
         """The conditional mean (n,) of the target given each row."""
-        found, place = np.empty(n), self.joint.names.index(target)
+        means, column = np.empty(n), self.joint.names.index(target)
         possible = np.ones(n, dtype=bool)
         others = {name: values for name, values in columns.items() if name != target}
         for pattern in self.joint.law.patterns(self._rows(others, n)):
-            found[pattern.rows] = pattern.filled[:, place]
+            means[pattern.rows] = pattern.filled[:, column]
             possible[pattern.rows] = pattern.log_prob > -np.inf
-        return found, possible
+        return means, possible
 
     def _rows(self, columns: Columns, n: int) -> Floats:
         """Rows (n, d) in the order of the law; NaN where nothing is known."""
         rows = np.full((n, len(self.joint.names)), np.nan)
-        for place, name in enumerate(self.joint.names):
+        for column, name in enumerate(self.joint.names):
             if name in columns:
-                rows[:, place] = columns[name]
+                rows[:, column] = columns[name]
         return rows
 
     def sample_given(self, given: Mapping[Any, Any], n: int, rng: np.random.Generator) -> dict[Hashable, NDArray[Any]]:

@@ -33,9 +33,9 @@ class JointGaussian:
     @classmethod
     def of_network(cls, nodes: Mapping[Any, Regression]) -> JointGaussian:
         """The law of a linear-Gaussian network, given as ``{node: (parents, weights, variance)}``."""
-        found = cls(GaussianJoint.from_network(nodes))
-        found._nodes = nodes
-        return found
+        joint = cls(GaussianJoint.from_network(nodes))
+        joint._nodes = nodes
+        return joint
 
     _nodes: Mapping[Any, Regression] | None = None
 
@@ -157,10 +157,10 @@ def with_points(law: GaussianJoint, names: Sequence[Hashable], values: Mapping[H
     """The law of `names` in order: some follow `law`, the others are known values, without variance."""
     d = len(names)
     mean, root = np.zeros(d), np.zeros((d, law.root.shape[1]))
-    free = [at for at, name in enumerate(names) if name not in values]
-    inner = law.marginal([names[at] for at in free])
+    free = [axis for axis, name in enumerate(names) if name not in values]
+    inner = law.marginal([names[axis] for axis in free])
     mean[free], root[free] = inner.mean, inner.root
-    for at, name in enumerate(names):
+    for axis, name in enumerate(names):
         if name in values:
-            mean[at] = values[name]
+            mean[axis] = values[name]
     return GaussianJoint.from_root(names, mean, root)

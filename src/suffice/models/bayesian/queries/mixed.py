@@ -90,7 +90,8 @@ class MixedInference:
         discrete = [name for name in names if self._discrete(name)]
         reals = [name for name in names if not self._discrete(name)]
         if not reals:
-            return Table(self.domain.select(names), posterior.table(names))
+            # Sums of shares may exceed 1 by rounding.
+            return Table(self.domain.select(names), np.minimum(posterior.table(names), 1.0))
         if not discrete:
             return posterior.mixture(names)
         return MixedLaw(self.domain.select(discrete), *posterior.mixture_by(discrete, reals))
@@ -119,7 +120,7 @@ class MixedInference:
         self, columns: Columns, n: int, *, threads: int | None = None, calls: int | None = None
     ) -> Floats:
         """Log density of each row; gaps and absent columns are summed and integrated out."""
-        found, rows = log_prob_of_whole_rows(self.nodes, columns, n)
+        logs, rows = log_prob_of_whole_rows(self.nodes, columns, n)
         for start in range(0, len(rows) if columns else 0, STEP):
             some = rows[start : start + STEP]
             part = {name: values[some] for name, values in columns.items()}
@@ -129,10 +130,10 @@ class MixedInference:
                 if (smaller := without_shown(self.nodes, part, len(some))) is None:
                     raise
                 others = MixedInference(smaller[0])
-                found[some] = smaller[1] + others.log_likelihood(part, len(some), threads=threads, calls=calls)
+                logs[some] = smaller[1] + others.log_likelihood(part, len(some), threads=threads, calls=calls)
                 continue
-            found[some] = log_evidence(engine, part, threads=worker_count(threads), calls=calls)
-        return found
+            logs[some] = log_evidence(engine, part, threads=worker_count(threads), calls=calls)
+        return logs
 
     def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
         """P(target | row) (n, card) of a discrete target, or the mean (n,) of a real one."""
@@ -142,13 +143,13 @@ class MixedInference:
             return self.laws_of_rows(known, n, [target], threads=threads)
         if not known:
             return np.full(n, self.query(target, None).mean[0]), np.ones(n, dtype=bool)
-        found, possible = np.empty(n), np.ones(n, dtype=bool)
+        predicted, possible = np.empty(n), np.ones(n, dtype=bool)
         for rows, group in self._groups(known, n, (), [target], threads):
             part = next(part for part in group.parts if target in part.hidden)
             means = part.means[:, :, part.hidden.index(target)]
-            found[rows] = np.einsum("nc,cn->n", part.weights, means)
+            predicted[rows] = np.einsum("nc,cn->n", part.weights, means)
             possible[rows] = group.log_evidence > -np.inf
-        return found, possible
+        return predicted, possible
 
     def laws_of_rows(
         self, columns: Columns, n: int, names: Sequence[Hashable], *, threads: int | None = None
@@ -158,11 +159,11 @@ class MixedInference:
         if not columns:
             law = self.query(list(scope), None).values
             return np.repeat(law[None], n, axis=0), np.ones(n, dtype=bool)
-        found, possible = np.empty((n, *self.domain.shape(scope))), np.ones(n, dtype=bool)
+        probabilities, possible = np.empty((n, *self.domain.shape(scope))), np.ones(n, dtype=bool)
         for rows, group in self._groups(columns, n, [scope], (), threads):
-            found[rows] = group.marginals[scope]
+            probabilities[rows] = group.marginals[scope]
             possible[rows] = group.log_evidence > -np.inf
-        return found, possible
+        return probabilities, possible
 
     def _groups(self, columns: Columns, n: int, scopes: Any, targets: Any, threads: int | None) -> Any:
         """Groups of rows with their numbers, a step of rows at a time."""

@@ -82,8 +82,8 @@ class MixedLaw:
     def __str__(self) -> str:
         rows: list[list[Any]] = [[*self.discrete, "probability", *(f"mean of {name}" for name in self.names)]]
         means = self.mean.reshape(-1, len(self.names))
-        for at, (states, probability) in enumerate(self.table.items()):
-            rows.append([*states, f"{probability:.4g}", *(f"{value:.4g}" for value in means[at])])
+        for cell, (states, probability) in enumerate(self.table.items()):
+            rows.append([*states, f"{probability:.4g}", *(f"{value:.4g}" for value in means[cell])])
         widths = [max(len(str(row[k])) for row in rows) for k in range(len(rows[0]))]
         return "\n".join("  ".join(str(c).rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows)
 

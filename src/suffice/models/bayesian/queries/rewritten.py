@@ -71,18 +71,18 @@ class RewrittenInference:
         return [name for name in topological_order(self.parents) if name in kept]
 
     def _rewritten(self, names: Sequence[Hashable], evidence: Evidence) -> Rewritten:
-        found = Rewritten()
+        reduced = Rewritten()
         for name in self._relevant([*names, *evidence.names]):
             node = self.nodes[name]
             if not node.is_exact:
-                self._as_table(found, name, evidence)
+                self._as_table(reduced, name, evidence)
             elif node.linear:
-                found.nodes[name] = _folded(node, found.folded)
+                reduced.nodes[name] = _folded(node, reduced.folded)
             else:
-                found.nodes[name] = node
-        return found
+                reduced.nodes[name] = node
+        return reduced
 
-    def _as_table(self, found: Rewritten, name: Hashable, evidence: Evidence) -> None:
+    def _as_table(self, reduced: Rewritten, name: Hashable, evidence: Evidence) -> None:
         """Add a generalised linear model at the values that are known."""
         node = self.nodes[name]
         hidden = [parent for parent in node.real_parents if parent not in evidence.values]
@@ -105,34 +105,34 @@ class RewrittenInference:
             )
         scope = [variable for variable in node.domain.variables if variable.kind == "discrete"]
         if not self._real(name):
-            found.nodes[name] = TableNode.given(Domain(scope), np.exp(logs))
+            reduced.nodes[name] = TableNode.given(Domain(scope), np.exp(logs))
             return
-        found.folded[name] = evidence.values[name]
+        reduced.folded[name] = evidence.values[name]
         top = float(logs.max())
-        found.log_factor += top
+        reduced.log_factor += top
         if scope and top > -np.inf:
             likelihood = np.exp(logs - top)
             seen = Variable.discrete(SeenValue(name), (False, True))
             both = np.stack([1.0 - likelihood, likelihood], axis=-1)
-            found.nodes[seen.name] = TableNode.given(Domain([*scope, seen]), both)
-            found.known[seen.name] = True
+            reduced.nodes[seen.name] = TableNode.given(Domain([*scope, seen]), both)
+            reduced.known[seen.name] = True
 
-    def _inner(self, found: Rewritten) -> Any:
+    def _inner(self, reduced: Rewritten) -> Any:
         """The exact engine of what remains; kept where no number entered it."""
-        key = frozenset(found.nodes)
-        as_they_are = all(found.nodes[name] is self.nodes.get(name) for name in found.nodes)
+        key = frozenset(reduced.nodes)
+        as_they_are = all(reduced.nodes[name] is self.nodes.get(name) for name in reduced.nodes)
         if not as_they_are:
-            return exact_inference(found.nodes)
+            return exact_inference(reduced.nodes)
         if key not in self._kept:
-            self._kept[key] = exact_inference(found.nodes)
+            self._kept[key] = exact_inference(reduced.nodes)
         return self._kept[key]
 
     def _conditioned(
         self, names: Sequence[Hashable], given: Mapping[Any, Any] | None
     ) -> tuple[Rewritten, dict[Hashable, Any]]:
-        found = self._rewritten(names, read_evidence(self.domain, given))
-        inner = {name: value for name, value in (given or {}).items() if name in found.nodes}
-        return found, inner | found.known
+        reduced = self._rewritten(names, read_evidence(self.domain, given))
+        inner = {name: value for name, value in (given or {}).items() if name in reduced.nodes}
+        return reduced, inner | reduced.known
 
     # -- one question ------------------------------------------------------------------------------------------------
 
@@ -142,10 +142,10 @@ class RewrittenInference:
         known = [name for name in names if name in (given or {}) and self._real(name)]
         if known:
             raise OptionError(f"{listing(known)} is among the evidence: its value is known. Ask for the others.")
-        found, inner = self._conditioned(names, given)
-        if found.log_factor == -np.inf:
+        reduced, inner = self._conditioned(names, given)
+        if reduced.log_factor == -np.inf:
             raise _impossible(given)
-        return self._inner(found).query(variables, inner)
+        return self._inner(reduced).query(variables, inner)
 
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Any]:
         """The law of every variable given the evidence, the observed ones left out where they are real."""
@@ -161,20 +161,20 @@ class RewrittenInference:
 
     def log_probability(self, given: Mapping[Any, Any] | None) -> float:
         """Log probability of states times density of values; -inf where they are impossible."""
-        found, inner = self._conditioned((), given)
-        if found.log_factor == -np.inf or not found.nodes:
-            return found.log_factor
-        return float(self._inner(found).log_probability(inner)) + found.log_factor
+        reduced, inner = self._conditioned((), given)
+        if reduced.log_factor == -np.inf or not reduced.nodes:
+            return reduced.log_factor
+        return float(self._inner(reduced).log_probability(inner)) + reduced.log_factor
 
     def sample_given(self, given: Mapping[Any, Any], n: int, rng: np.random.Generator) -> dict[Hashable, NDArray[Any]]:
         """`n` rows by node, codes and numbers: what is above the evidence from the posterior, then parents first."""
-        found, inner = self._conditioned((), given)
-        if found.log_factor == -np.inf:
+        reduced, inner = self._conditioned((), given)
+        if reduced.log_factor == -np.inf:
             raise _impossible(given)
         drawn: dict[Hashable, NDArray[Any]] = {}
-        if found.nodes:
-            drawn = dict(self._inner(found).sample_given(inner, n, rng))
-        drawn |= {name: np.full(n, value) for name, value in found.folded.items()}
+        if reduced.nodes:
+            drawn = dict(self._inner(reduced).sample_given(inner, n, rng))
+        drawn |= {name: np.full(n, value) for name, value in reduced.folded.items()}
         for name in topological_order(self.parents):
             if name not in drawn:
                 drawn[name] = self.nodes[name].sample(drawn, rng, n)
@@ -186,7 +186,7 @@ class RewrittenInference:
         self, columns: Columns, n: int, *, threads: int | None = None, calls: int | None = None
     ) -> Floats:
         """Log density of each row; gaps and absent columns are summed and integrated out, distinct rows once each."""
-        found, rows = log_prob_of_whole_rows(self.nodes, columns, n)
+        logs, rows = log_prob_of_whole_rows(self.nodes, columns, n)
         kept = self._relevant(columns)
         others = [self.nodes[name] for name in kept if not self.nodes[name].is_exact]
         shown = _complete(columns, {name for node in others for name in node.domain.names}, n)
@@ -195,12 +195,12 @@ class RewrittenInference:
             part = {name: values[some] for name, values in columns.items()}
             stand_ins = {node.name: stand_in(node.variable, part[node.name]) for node in others}
             inner = self._standing_in(kept, stand_ins)
-            found[some] = inner.log_likelihood(part, len(some), threads=threads, calls=calls)
+            logs[some] = inner.log_likelihood(part, len(some), threads=threads, calls=calls)
             for node in others:
-                found[some] += node.log_prob(part) - stand_ins[node.name].log_prob(part)
+                logs[some] += node.log_prob(part) - stand_ins[node.name].log_prob(part)
         for given, same in self._distinct(columns, rows):
-            found[same] = self.log_probability(given)
-        return found
+            logs[same] = self.log_probability(given)
+        return logs
 
     def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
         """P(target | row) (n, card) of a discrete target, or the mean (n,) of a real one."""
@@ -208,24 +208,24 @@ class RewrittenInference:
         if not self._real(target):
             return self.laws_of_rows(known, n, [target], threads=threads)
         node = self.nodes[target]
-        found, possible = np.empty(n), np.ones(n, dtype=bool)
+        means, possible = np.empty(n), np.ones(n, dtype=bool)
         below = [name for name in self._relevant([target, *known]) if target in self.parents[name]]
         rest = np.arange(n)
         if not node.linear and not below:
             rest = np.flatnonzero(~_complete(known, self.parents[target], n))
             direct = np.setdiff1d(np.arange(n), rest)
             if len(direct):
-                found[direct] = node.mean({name: values[direct] for name, values in known.items()}, len(direct))
+                means[direct] = node.mean({name: values[direct] for name, values in known.items()}, len(direct))
         if not node.linear:
             _refuse_below(target, below)
         for given, same in self._distinct(known, rest):
             if self.log_probability(given) == -np.inf:
                 possible[same] = False
             elif node.linear:
-                found[same] = np.ravel(self.query(target, given).mean)[0]
+                means[same] = np.ravel(self.query(target, given).mean)[0]
             else:
-                found[same] = self._mean(target, given)
-        return found, possible
+                means[same] = self._mean(target, given)
+        return means, possible
 
     def _mean(self, target: Hashable, given: Mapping[Any, Any]) -> float:
         """E[target | given] of a generalised linear model: over the joint states of its parents that are not known."""
@@ -250,7 +250,7 @@ class RewrittenInference:
     ) -> RowLaws:
         """P(names | row) of each row (n, cards...), all names discrete."""
         scope = tuple(names)
-        found, possible = np.zeros((n, *self.domain.shape(scope))), np.ones(n, dtype=bool)
+        probabilities, possible = np.zeros((n, *self.domain.shape(scope))), np.ones(n, dtype=bool)
         rest = np.arange(n)
         for easy in (self._neighbours_known, self._others_known):
             if len(rest) and columns:
@@ -258,13 +258,13 @@ class RewrittenInference:
                 done, rest = rest[chosen[rest]], rest[~chosen[rest]]
                 if len(done):
                     part = {name: values[done] for name, values in columns.items()}
-                    found[done], possible[done] = work(part, len(done), threads)
+                    probabilities[done], possible[done] = work(part, len(done), threads)
         for given, same in self._distinct(columns, rest):
             if self.log_probability(given) == -np.inf:
                 possible[same] = False
             else:
-                found[same] = self.query(list(scope), given).values
-        return found, possible
+                probabilities[same] = self.query(list(scope), given).values
+        return probabilities, possible
 
     def _neighbours_known(self, columns: Columns, n: int, scope: tuple[Hashable, ...]) -> tuple[Bools, Any]:
         """Rows in which all neighbours of a single target are known, and how they are answered."""
@@ -318,7 +318,9 @@ class RewrittenInference:
         if values is None:
             yield {}, rows
             return
-        gaps = [np.isnan(values[:, at]) if self._real(n) else values[:, at] < 0 for at, n in enumerate(names)]
+        gaps = [
+            np.isnan(values[:, column]) if self._real(n) else values[:, column] < 0 for column, n in enumerate(names)
+        ]
         values[np.stack(gaps, axis=1)] = np.inf  # Gaps are alike, which NaN is not.
         distinct, places = np.unique(values, axis=0, return_inverse=True)
         for number, row in enumerate(distinct):
@@ -352,7 +354,7 @@ def _folded(node: LinearGaussianNode, folded: Mapping[Hashable, float]) -> Any:
         return node
     weights = np.asarray(node.weights_, dtype=np.float64)
     places = [1 + node.real_parents.index(name) for name in known]
-    left = [at for at in range(weights.shape[-1]) if at not in places]
+    left = [column for column in range(weights.shape[-1]) if column not in places]
     moved = weights[..., left].copy()
     moved[..., 0] += weights[..., places] @ np.array([folded[name] for name in known])
     family = Domain(variable for variable in node.domain.variables if variable.name not in known)
@@ -361,13 +363,13 @@ def _folded(node: LinearGaussianNode, folded: Mapping[Hashable, float]) -> Any:
 
 def _complete(columns: Columns, names: Iterable[Hashable], n: int) -> NDArray[np.bool_]:
     """Which rows show all of some nodes."""
-    found = np.ones(n, dtype=bool)
+    complete = np.ones(n, dtype=bool)
     for name in names:
         values = columns.get(name)
         if values is None:
             return np.zeros(n, dtype=bool)
-        found &= values >= 0 if values.dtype.kind == "i" else ~np.isnan(values)
-    return found
+        complete &= values >= 0 if values.dtype.kind == "i" else ~np.isnan(values)
+    return complete
 
 
 def _impossible(given: Any) -> EstimateError:

@@ -54,8 +54,8 @@ class SampledTable(Table):
         warn_of(what, self.effective_sample_size, self.n, r_hat=self.r_hat, pareto_k=self.pareto_k)
 
     def __str__(self) -> str:
-        found = _note(self.n, self.effective_sample_size, self.standard_errors.values, self.r_hat, self.pareto_k)
-        return f"{super().__str__()}\n{found}"
+        note = _note(self.n, self.effective_sample_size, self.standard_errors.values, self.r_hat, self.pareto_k)
+        return f"{super().__str__()}\n{note}"
 
     __repr__ = __str__
 
@@ -112,13 +112,13 @@ class SampledLaw:
     @property
     def draws(self) -> dict[Hashable, NDArray[Any]]:
         """Labels and numbers (n,) by name."""
-        found: dict[Hashable, NDArray[Any]] = {}
+        draws: dict[Hashable, NDArray[Any]] = {}
         for variable in self.domain.variables:
             labels = np.empty(variable.card, dtype=object)
             labels[:] = variable.states
             column = self._columns[variable.name]
-            found[variable.name] = labels[column] if variable.kind == "discrete" else column
-        return found
+            draws[variable.name] = labels[column] if variable.kind == "discrete" else column
+        return draws
 
     # -- discrete variables ------------------------------------------------------------------------------------------
 
@@ -186,8 +186,8 @@ class SampledLaw:
 
 def possible_states(domain: Domain, evidence: Evidence) -> dict[Hashable, NDArray[np.bool_]]:
     """Which states (card,) of each discrete variable with evidence it does not exclude."""
-    found = {name: np.arange(domain[name].card) == code for name, code in evidence.states.items()}
-    return found | {name: values > 0 for name, values in evidence.likelihoods.items()}
+    possible = {name: np.arange(domain[name].card) == code for name, code in evidence.states.items()}
+    return possible | {name: values > 0 for name, values in evidence.likelihoods.items()}
 
 
 def certain_cells(

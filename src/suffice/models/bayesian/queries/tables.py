@@ -94,8 +94,8 @@ class TableInference:
 
     def evidence(self, given: Mapping[Any, Any] | None) -> tuple[dict[Hashable, int], dict[Hashable, Floats]]:
         """Hard evidence as codes; soft evidence as likelihoods, from a dict by state or an array of all states."""
-        found = read_evidence(self.domain, given)
-        return found.states, found.likelihoods
+        evidence = read_evidence(self.domain, given)
+        return evidence.states, evidence.likelihoods
 
     @cached_property
     def _small(self) -> bool:
@@ -150,19 +150,19 @@ class TableInference:
                 self._reduced = (known, EvidenceFirst(self.nodes, known))
             except SizeError:
                 raise error from None
-        log_probability, found = self._reduced[1].condition(hard, soft)
+        log_probability, calibrated = self._reduced[1].condition(hard, soft)
         if log_probability == -np.inf:
             return log_probability, None
         unknown = [name for name in names if name not in hard]
-        law = np.ones(()) if found is None or not unknown else found.marginal(unknown)
+        law = np.ones(()) if calibrated is None or not unknown else calibrated.marginal(unknown)
         places = {axis: hard[name] for axis, name in enumerate(names) if name in hard}
         return log_probability, spread(law, self.domain.shape(names), places)
 
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Table]:
         """P(variable | given) of every variable, from one calibration."""
         hard, soft = self.evidence(given)
-        found = self._posterior(hard, soft, given).marginals()
-        return {name: Table(self.domain.select([name]), found[name]) for name in self.domain.names}
+        marginals = self._posterior(hard, soft, given).marginals()
+        return {name: Table(self.domain.select([name]), marginals[name]) for name in self.domain.names}
 
     def _posterior(
         self,
@@ -205,10 +205,10 @@ class TableInference:
         hard, soft = self.evidence(given)
         part = self._part([*hard, *soft])
         try:
-            found = part.tree.log_probability(hard, soft)
-            if part.undefined and found > -np.inf:
+            value = part.tree.log_probability(hard, soft)
+            if part.undefined and value > -np.inf:
                 part._posterior(hard, soft, given, ())
-            return found
+            return value
         except SizeError as error:
             # Soft evidence counts relative to no evidence, as in the tree.
             return part._evidence_first(hard, soft, (), error)[0]
@@ -224,7 +224,7 @@ class TableInference:
 
         With calls, the number of calls like this one, the digits do not depend on what was asked before.
         """
-        found, rest = log_prob_of_whole_rows(self.nodes, columns, n)
+        logs, rest = log_prob_of_whole_rows(self.nodes, columns, n)
         if len(rest):
             rows, names = _matrix({name: values[rest] for name, values in columns.items()}, len(rest))
             try:
@@ -233,17 +233,17 @@ class TableInference:
             except SizeError as error:
                 some = {name: values[rest] for name, values in columns.items()}
                 if (smaller := without_shown(self.nodes, some, len(rest))) is None:
-                    found[rest] = self._row_by_row(rows, names, (), error)[0]
-                    return found
+                    logs[rest] = self._row_by_row(rows, names, (), error)[0]
+                    return logs
                 others = TableInference(smaller[0])
-                found[rest] = smaller[1] + others.log_likelihood(some, len(rest), threads=threads, calls=calls)
-                return found
+                logs[rest] = smaller[1] + others.log_likelihood(some, len(rest), threads=threads, calls=calls)
+                return logs
             known = tree.plan.rows(rows, names, calls=calls)
             scopes = part.undefined.scopes(names)
             answers = tree.solve_rows(known, scopes=scopes, threads=worker_count(threads))
             part.undefined.check(names, answers.marginals.__getitem__)
-            found[rest] = answers.log_partition
-        return found
+            logs[rest] = answers.log_partition
+        return logs
 
     def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
         """P(target | row) of each row (n, card)."""
@@ -276,11 +276,11 @@ class TableInference:
         """Log-probabilities (n,) and P(names | row) (n, cards...), evidence first, one distinct row after the other."""
         distinct, places = np.unique(rows, axis=0, return_inverse=True)
         logs, laws = np.zeros(len(distinct)), np.zeros((len(distinct), *self.domain.shape(names)))
-        for at, row in enumerate(distinct.tolist()):
+        for number, row in enumerate(distinct.tolist()):
             hard = {name: code for name, code in zip(seen, row, strict=True) if code >= 0}
-            logs[at], law = self._part([*hard, *names])._evidence_first(hard, {}, names, error)
+            logs[number], law = self._part([*hard, *names])._evidence_first(hard, {}, names, error)
             if law is not None:
-                laws[at] = law
+                laws[number] = law
         return logs[places.ravel()], laws[places.ravel()]
 
     @cached_property
@@ -313,7 +313,7 @@ class TableInference:
     def sample_given(self, given: Mapping[Any, Any], n: int, rng: np.random.Generator) -> dict[Hashable, NDArray[Any]]:
         """`n` rows of codes by node, from the exact posterior."""
         codes = self._posterior(*self.evidence(given), given).sample(n, random_state=rng)
-        return {name: codes[:, place] for place, name in enumerate(self.domain.names)}
+        return {name: codes[:, column] for column, name in enumerate(self.domain.names)}
 
 
 def _impossible(given: Any) -> EstimateError:
@@ -329,13 +329,13 @@ def log_prob_of_whole_rows(nodes: Mapping[Any, Any], columns: Columns, n: int) -
             whole[:] = False
             break
         whole &= values >= 0 if values.dtype.kind == "i" else ~np.isnan(values)
-    found = np.zeros(n)
+    logs = np.zeros(n)
     if whole.all() and n:
-        found = np.sum([node.log_prob(columns) for node in nodes.values()], axis=0)
+        logs = np.sum([node.log_prob(columns) for node in nodes.values()], axis=0)
     elif whole.any():
         some = {name: values[whole] for name, values in columns.items()}
-        found[whole] = np.sum([node.log_prob(some) for node in nodes.values()], axis=0)
-    return found, np.flatnonzero(~whole)
+        logs[whole] = np.sum([node.log_prob(some) for node in nodes.values()], axis=0)
+    return logs, np.flatnonzero(~whole)
 
 
 def _matrix(columns: Columns, n: int) -> tuple[NDArray[np.int32], tuple[Hashable, ...]]:
@@ -361,9 +361,9 @@ def coded_columns(
         yield from (({}, batch.rows) for batch in source.batches(source.infer(names[:1])))
         return
     for batch in source.batches(source.infer(closed, closed)):
-        found: dict[Hashable, NDArray[Any]] = dict(zip(batch.real, batch.reals, strict=True))
+        coded: dict[Hashable, NDArray[Any]] = dict(zip(batch.real, batch.reals, strict=True))
         for name, codes in zip(batch.discrete, batch.codes, strict=True):
             signed = codes.astype(np.int32)
             signed[signed == domain[name].card] = -1
-            found[name] = signed
-        yield found, batch.rows
+            coded[name] = signed
+        yield coded, batch.rows
