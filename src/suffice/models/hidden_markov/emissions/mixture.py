@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import OptionError
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
-from suffice.models.hidden_markov.emissions.law import Mixture
+from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
 from suffice.models.hidden_markov.emissions.moments import MatchedPart, of_rows
 from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
 
@@ -184,13 +184,17 @@ class MixtureEmission(Emission):
         """Mixtures."""
         inner = self.base.laws(self._inner(parameters))
         return [
-            Mixture(inner[at * self._m : (at + 1) * self._m], weights=row)
+            MixtureDistribution(inner[at * self._m : (at + 1) * self._m], weights=row)
             for at, row in enumerate(parameters["weights"])
         ]
 
     def parameters_of(self, laws: Any) -> Parameters:
         """From one mixture for each state."""
-        if not isinstance(laws, Sequence) or len(laws) != self.size or not all(isinstance(x, Mixture) for x in laws):
+        if (
+            not isinstance(laws, Sequence)
+            or len(laws) != self.size
+            or not all(isinstance(x, MixtureDistribution) for x in laws)
+        ):
             raise OptionError(f"emissions is {laws!r}; expected a list of {self.size} mixtures, one for each state.")
         if any(len(law.components_) != self._m for law in laws):
             raise OptionError(f"emissions has a mixture without {self._m} components.")
