@@ -10,7 +10,7 @@ from suffice.fitting.report import Certificate
 
 def with_parameters(law: Any, parameters: Mapping[str, Any]) -> Any:
     """The distribution with these parameters, as if its fit had found them."""
-    return law._with_fit(Fit(replace(law.fitted_, parameters=law._check(parameters)), data=law._fit.data))
+    return law._with_fit(Fit(replace(law.fitted_, member=law.fitted_.member.at(parameters)), data=law._fit.data))
 
 
 def certificate_of(law: Any) -> Certificate:

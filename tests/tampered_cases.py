@@ -85,14 +85,15 @@ def _scaled(law: type, factor: float = 1.2) -> Spoil:
     """A closed form whose parameters are off by a factor."""
 
     def spoil(monkeypatch: Any) -> None:
-        right = law._maximise  # type: ignore[attr-defined]
+        kind = law.member_class  # type: ignore[attr-defined]
+        right = kind.maximise
 
         def wrong(self: Any, summary: Any, control: Any) -> Any:
             found, outcome = right(self, summary, control)
-            spoiled = {name: self._options.get(name) or _off(name, value, factor) for name, value in found.items()}
+            spoiled = {name: self.known.get(name) or _off(name, value, factor) for name, value in found.items()}
             return spoiled, outcome
 
-        monkeypatch.setattr(law, "_maximise", wrong)
+        monkeypatch.setattr(kind, "maximise", wrong)
 
     return spoil
 
@@ -162,13 +163,13 @@ LAWS = {
         sf.Beta,
         SHARES,
         lambda p, x: stats.beta.logpdf(x, p.alpha_, p.beta_),
-        ended("suffice.families.exponential_family|ExponentialFamily._newton", lambda x: 1.2 * x),
+        ended("suffice.families.member|FamilyMember._newton", lambda x: 1.2 * x),
     ),
     "dirichlet": _law(
         sf.Dirichlet,
         SIMPLEX,
         lambda p, x: stats.dirichlet.logpdf(x.T, p.alpha_),
-        ended("suffice.families.exponential_family|ExponentialFamily._newton", lambda x: 1.2 * x),
+        ended("suffice.families.member|FamilyMember._newton", lambda x: 1.2 * x),
     ),
 }
 

@@ -345,8 +345,8 @@ def test_a_certificate_sees_an_estimate_that_is_one_percent_off(
 def test_a_certificate_sees_a_wrong_posterior(
     make: Callable[..., Any], rows: Any, estimate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = type(make())
-    right = kind._update
+    kind = type(make()).member_class
+    right = kind.update
     for name in make(estimate=estimate).fit(rows).posterior_.parameter_names:
 
         def wrong(self: Any, prior: Any, summary: Any, name: str = name) -> Any:
@@ -355,12 +355,12 @@ def test_a_certificate_sees_a_wrong_posterior(
             value[(0,) * value.ndim] *= 1.1
             return type(posterior)(**{**posterior.parameters_, name: value if value.ndim else float(value)})
 
-        monkeypatch.setattr(kind, "_update", wrong)
+        monkeypatch.setattr(kind, "update", wrong)
         with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
             law = make(estimate=estimate).fit(rows)
         assert law.report_.certificate.moment_gap > 1e-4, name
         assert not law.converged_
-        monkeypatch.setattr(kind, "_update", right)
+        monkeypatch.setattr(kind, "update", right)
 
 
 def scaled_laws(unit: float, **how: Any) -> list[tuple[Any, Any]]:
@@ -425,7 +425,7 @@ def test_a_mode_on_the_edge_is_no_maximum_inside_the_family() -> None:
         sf.Geometric(prior=sf.Beta(2, 1), estimate="map").fit([0, 0]),
     ):
         assert edge.report_.certificate.exists is False
-        assert edge.report_.certificate.directions == edge._edge(edge.statistics_) != ()
+        assert edge.report_.certificate.directions == edge.fitted_.member.edge(edge.statistics_) != ()
         assert edge.report_.certificate.moment_gap <= 1e-7
     assert sf.Poisson(prior=sf.Gamma(1, 2)).fit([0, 0]).report_.certificate.exists is True
 
@@ -456,7 +456,7 @@ def test_the_gap_of_a_normal_mean_is_in_standard_deviations_of_a_row() -> None:
 
 
 def test_a_wrong_posterior_is_seen_from_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sf.Poisson, "_update", lambda self, prior, summary: sf.Gamma(1.0, 3.0))
+    monkeypatch.setattr(sf.Poisson.member_class, "update", lambda self, prior, summary: sf.Gamma(1.0, 3.0))
     with pytest.warns(sf.ConvergenceWarning, match="though its solver says so"):
         law = sf.Poisson(prior=sf.Gamma(1, 2), estimate="map").fit([0, 0])
     assert law.rate_ == 0

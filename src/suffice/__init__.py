@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from suffice.models.graph_crf.declaration import GraphCRF as GraphCRF
     from suffice.models.graph_crf.example import GraphExample as GraphExample
     from suffice.models.hidden_markov.declaration import HiddenMarkovModel as HiddenMarkovModel
-    from suffice.models.hidden_markov.emissions.law import Mixture as Mixture
     from suffice.models.markov.approximate.options import GibbsSampling as GibbsSampling
     from suffice.models.markov.declaration import MarkovNetwork as MarkovNetwork
     from suffice.models.markov.feature import Feature as Feature
@@ -76,6 +75,7 @@ if TYPE_CHECKING:
     from suffice.models.markov_chain.smoothing import Interpolation as Interpolation
     from suffice.models.markov_chain.smoothing import Katz as Katz
     from suffice.models.markov_chain.smoothing import KneserNey as KneserNey
+    from suffice.models.mixture import Mixture as Mixture
     from suffice.statistics import Counts as Counts
     from suffice.statistics import Moments as Moments
     from suffice.statistics import MomentsBy as MomentsBy
@@ -100,7 +100,7 @@ _EXPORTS: dict[str, str] = {
     "HiddenMarkovModel": "suffice.models.hidden_markov.declaration",
     "GibbsSampling": "suffice.models.markov.approximate.options",
     "MarkovNetwork": "suffice.models.markov.declaration",
-    "Mixture": "suffice.models.hidden_markov.emissions.law",
+    "Mixture": "suffice.models.mixture",
     "NoisyOr": "suffice.models.bayesian.nodes.kinds",
     # ways to smooth a Markov chain
     "AbsoluteDiscount": "suffice.models.markov_chain.smoothing",

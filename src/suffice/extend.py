@@ -2,14 +2,17 @@
 
 What is documented as a point of extension is here; nothing else inside the package is promised. Each kind of part has
 one function that registers it. A package that is installed beside this one needs not even a call: entry points of the
-groups ``suffice.sources`` (an opener, by the module whose data it reads) and ``suffice.formats`` (a format, by the
-ending of its files) are found by themselves.
+groups ``suffice.sources`` (an opener, by the module whose data it reads), ``suffice.formats`` (a format, by the ending
+of its files), ``suffice.families`` (the class of a distribution, by its name) and ``suffice.models`` (a class that
+files may hold, by its name) are found by themselves.
 """
 
 from __future__ import annotations
 
 from suffice.families.base import Distribution as Distribution
 from suffice.families.exponential_family import ExponentialFamily as ExponentialFamily
+from suffice.families.member import FamilyMember as FamilyMember
+from suffice.families.registry import register_family as register_family
 from suffice.fitting.contract import Data as Data
 from suffice.fitting.contract import Fitted as Fitted
 from suffice.fitting.contract import Found as Found
@@ -50,6 +53,7 @@ __all__ = [
     "Distribution",
     "Estimator",
     "ExponentialFamily",
+    "FamilyMember",
     "Fit",
     "Fitted",
     "Found",
@@ -70,6 +74,7 @@ __all__ = [
     "Task",
     "iterate",
     "register_emission",
+    "register_family",
     "register_format",
     "register_glm_distribution",
     "register_glm_family",

@@ -319,7 +319,7 @@ def test_the_certificate_measures_wrong_parameters_as_its_definition_says(shape:
     summary = sf.summarize(sf.Gamma(), X, W)
     law = sf.Gamma().fit(summary)
     law = with_parameters(law, {"shape": shape, "rate": rate})
-    gap, decrement = law._gap(summary)
+    gap, decrement = law.fitted_.member.gap(summary)
     rows = weighted(X, W)
     slope = np.array([np.log(rows).mean(), rows.mean()]) - [special.digamma(shape) - math.log(rate), shape / rate]
     covariance = np.array([[special.polygamma(1, shape), 1 / rate], [1 / rate, shape / rate**2]])

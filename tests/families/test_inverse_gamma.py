@@ -98,7 +98,7 @@ def test_what_does_not_exist_is_said() -> None:
 
 def test_the_certificate_measures_wrong_parameters_as_its_definition_says() -> None:
     shape, scale = 3.0, 0.7
-    gap, decrement = sf.InverseGamma(shape, scale)._gap(sf.summarize(sf.InverseGamma(), X))
+    gap, decrement = sf.InverseGamma(shape, scale).fitted_.member.gap(sf.summarize(sf.InverseGamma(), X))
     slope = np.array([np.log(X).mean(), (1 / X).mean()]) - [math.log(scale) - special.digamma(shape), shape / scale]
     covariance = np.array([[special.polygamma(1, shape), -1 / scale], [-1 / scale, shape / scale**2]])
     assert gap == pytest.approx(np.max(np.abs(slope) / np.sqrt(np.diag(covariance))), rel=1e-11)

@@ -355,7 +355,7 @@ def test_the_certificate_measures_wrong_parameters_as_its_definition_says() -> N
     summary = sf.summarize(sf.MultivariateNormal(), FRAME, W)
     law = sf.MultivariateNormal().fit(FRAME)
     law = with_parameters(law, {"mean": MEAN, "covariance": COVARIANCE})
-    gap, decrement = law._gap(summary)
+    gap, decrement = law.fitted_.member.gap(summary)
     rows = weighted(ROWS, W)
     statistics = LAW.sufficient_statistics(rows).mean(axis=0) - LAW.mean_parameters_
     # The decrement does not depend on the choice of statistics; the gap is that of centred ones.

@@ -11,13 +11,15 @@ from scipy import special, stats
 
 import suffice as sf
 from suffice.families.base import RunOptions, as_float, as_numbers, generator
+from suffice.families.beta import BetaMember
 from suffice.families.exponential_family import ExponentialFamily
+from suffice.families.member import FamilyMember
 from suffice.statistics import Sums
 
 Floats = NDArray[np.float64]
 
 
-class LogGamma(ExponentialFamily):
+class LogGammaMember(FamilyMember):
     """The distribution of x > 0 with density ``rate^shape / Gamma(shape) x^(shape - 1) exp(-rate x)``.
 
     It gives `_start` and nothing else about its fit.
@@ -26,14 +28,8 @@ class LogGamma(ExponentialFamily):
     parameter_names = ("shape", "rate")
     statistic_names = ("log x", "x")
 
-    def __init__(self, shape: float | None = None, rate: float | None = None, **run: Unpack[RunOptions]) -> None:
-        super().__init__(shape=shape, rate=rate, **run)
-
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         return {name: as_float(parameters[name], name, above=0) for name in self.parameter_names}
-
-    def _n_free(self) -> int:
-        return 2
 
     def sufficient_statistics(self, x: ArrayLike) -> Floats:
         values = as_numbers(x)
@@ -56,34 +52,33 @@ class LogGamma(ExponentialFamily):
         first, second = self._eta(eta)
         return np.array([[special.polygamma(1, first + 1), -1 / second], [-1 / second, (first + 1) / second**2]])
 
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+    def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
         return np.array([parameters["shape"] - 1, -parameters["rate"]])
 
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+    def from_natural(self, eta: Floats) -> dict[str, Any]:
         return {"shape": float(eta[0] + 1), "rate": float(-eta[1])}
 
-    def _start(self, mean: Floats) -> Floats:
+    def start(self, mean: Floats) -> Floats:
         return np.array([0.0, -1 / mean[1]])
-
-    def log_prob(self, x: ArrayLike) -> Floats:
-        return np.asarray(self.sufficient_statistics(x) @ self.natural_parameters_ - self.log_normalizer())
 
     def sample(self, n: int = 1, random_state: Any = None) -> Floats:
         return np.asarray(generator(random_state).gamma(self.shape_, 1 / self.rate_, size=n))
 
-    def entropy(self) -> float:
-        return self.log_normalizer() - float(self.natural_parameters_ @ self.expected_statistics())
-
-    def _ask(self, domain: Any) -> Any:
+    def ask(self, domain: Any) -> Any:
         (name,) = domain.names
         return (Sums.of((name, "log"), (name, "x")),)
 
-    def _observed(self, summary: Any) -> Floats:
-        return np.asarray(summary[self._ask(summary.domain)[0]].means)
+    def observed(self, summary: Any) -> Floats:
+        return np.asarray(summary[self.ask(summary.domain)[0]].means)
 
-    def _log_likelihood(self, summary: Any) -> float:
-        mean = self._observed(summary)
-        return float(summary.weight * (self.natural_parameters_ @ mean - self.log_normalizer()))
+
+class LogGamma(ExponentialFamily):
+    """The options of `LogGammaMember`."""
+
+    member_class = LogGammaMember
+
+    def __init__(self, shape: float | None = None, rate: float | None = None, **run: Unpack[RunOptions]) -> None:
+        super().__init__(shape=shape, rate=rate, **run)
 
 
 ROWS = stats.gamma.rvs(2.5, scale=0.7, size=60, random_state=1)
@@ -110,8 +105,11 @@ def test_a_family_that_gives_a_start_obeys_its_limits() -> None:
 
 
 def test_the_newton_that_a_family_inherits_is_the_one_of_the_package() -> None:
+    class MineMember(BetaMember):
+        maximise = FamilyMember.maximise
+
     class Mine(sf.Beta):
-        _maximise = ExponentialFamily._maximise
+        member_class = MineMember
 
     shares = [0.1, 0.4, 0.7, 0.9]
     with pytest.warns(sf.ConvergenceWarning):

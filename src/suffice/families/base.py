@@ -8,20 +8,19 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Variable, is_gap
-from suffice.errors import FileFormatError, MergeError, NotFittedError, OptionError, listing, shortened
-from suffice.families.fitted import FamilyFitted
-from suffice.fitting.driver import Fit
+from suffice.errors import MergeError, OptionError, listing, shortened
 from suffice.fitting.estimator import SummaryEstimator
 from suffice.fitting.summaries import SummaryTask
 from suffice.statistics import Summary
 
 if TYPE_CHECKING:
+    from suffice.families.fitted import FamilyFitted
     from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
@@ -189,12 +188,12 @@ def take_states(states: Sequence[Hashable], codes: NDArray[np.intp]) -> NDArray[
     return labels[codes] if len(kinds) > 1 or kinds - {bool, int, float} else np.array(labels.tolist())[codes]
 
 
-def only_variable(summary: Summary, law: object) -> Variable:
+def only_variable(summary: Summary, title: str) -> Variable:
     """The variable of a summary of one column; a summary of several is an error."""
     names = summary.domain.names
     if len(names) != 1:
         raise MergeError(
-            f"{type(law).__name__} describes one column and the summary has {len(names)}: {listing(names)}. "
+            f"{title} describes one column and the summary has {len(names)}: {listing(names)}. "
             "Summarise the one column with suffice.summarize(law, data, columns=[name])."
         )
     return summary.domain.variables[0]
@@ -205,24 +204,36 @@ def never_in(found: str) -> MergeError:
     return MergeError(f"The summary has {found}, which no rows have: rows were taken out that were never in.")
 
 
-#: Methods that evaluate a law: a result beyond the largest number is inf, which is what it rounds to.
-_EVALUATING = (
-    *(
-        "log_prob",
-        "prob",
-        "cdf",
-        "quantile",
-        "sample",
-        "mean",
-        "variance",
-        "covariance",
-        "mode",
-        "entropy",
-        "intervals",
-    ),
-    *("sufficient_statistics", "expected_statistics", "statistics_covariance", "log_normalizer", "log_base_measure"),
-    *("kl_divergence", "stationarity", "_cumulants"),
+def only_column(x: Any, title: str) -> Any:
+    """Values of one column: of a table (a DataFrame, or a mapping of columns) its only one, else as they are."""
+    if isinstance(x, Mapping) or hasattr(x, "columns"):
+        return x[one_name(list(x if isinstance(x, Mapping) else x.columns), title)]
+    return x
+
+
+def one_name(columns: Sequence[Hashable], title: str) -> Hashable:
+    """The name of the one column that a distribution of one variable reads."""
+    if len(columns) != 1:
+        raise OptionError(
+            f"{title} describes one column and the data have {len(columns)}: "
+            f"{', '.join(map(repr, columns[:8]))}. Choose one with columns=[name]."
+        )
+    return columns[0]
+
+
+#: Methods that evaluate a distribution: a result beyond the largest number is inf, which is what it rounds to.
+_EVALUATING = frozenset(
+    "log_prob prob cdf quantile sample mean variance covariance mode entropy intervals stationarity divergence "
+    "sufficient_statistics expected_statistics statistics_covariance cumulants_along log_normalizer "
+    "log_base_measure".split()
 )
+
+
+def overflow_to_inf(kind: type[object]) -> None:
+    """Let every evaluation that a class defines overflow to inf without a warning."""
+    for name, method in list(vars(kind).items()):
+        if name in _EVALUATING:
+            setattr(kind, name, np.errstate(over="ignore")(method))
 
 
 class RunOptions(TypedDict, total=False):
@@ -276,23 +287,21 @@ def _name_run_options(constructor: Any) -> frozenset[str] | None:
 class Distribution(SummaryEstimator):
     """A distribution that is unfitted (``Normal()``), given (``Normal(mean=0, variance=10)``) or fitted.
 
-    Parameters are read with a trailing underscore (``mean_``) whether given or fitted.
+    Parameters are read with a trailing underscore (``mean_``) whether given or fitted. One that is always given has its
+    formulas here; the formulas of one that is learned are those of its family, see `ExponentialFamily`.
     """
 
     #: Usual parameters, in the order of the constructor.
     parameter_names: ClassVar[tuple[str, ...]] = ()
-
     #: All options, where some of them steer a fit; None where the constructor names its options itself.
     _taken: ClassVar[frozenset[str] | None] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let every evaluation overflow to inf without a warning, and name the options that steer a fit."""
         super().__init_subclass__(**options)
-        for name in _EVALUATING:
-            if name in cls.__dict__:
-                setattr(cls, name, np.errstate(over="ignore")(cls.__dict__[name]))
-        if "__init__" in cls.__dict__:
-            cls._taken = _name_run_options(cls.__dict__["__init__"])
+        overflow_to_inf(cls)
+        if "__init__" in vars(cls):
+            cls._taken = _name_run_options(vars(cls)["__init__"])
 
     def __init__(self, **options: Any) -> None:
         """Keep the options; when every parameter is given, the distribution is ready for use."""
@@ -302,48 +311,25 @@ class Distribution(SummaryEstimator):
                 raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {unknown!r}")
             options = {**RUN_DEFAULTS, **options}
         super().__init__(**options)
-        given = self._given()
-        if given is not None:
-            self._adopt(Fit(FamilyFitted(self._with_fit(None), self._check(given))))
+        self._settle()
 
-    # -- parameters --------------------------------------------------------------------------------------------------
+    def _settle(self) -> None:
+        """Take over the parameters that the options give."""
+        self._parameters = self._check({name: self._options[name] for name in self.parameter_names})
 
-    def _given(self) -> dict[str, Any] | None:
-        """The parameters named in the constructor when they are all there, else None."""
-        found = {name: self._options[name] for name in self.parameter_names}
-        return None if any(value is None for value in found.values()) else found
-
-    @abstractmethod
     def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters in their final type; an impossible value is an error."""
-
-    def _with(self, **parameters: Any) -> Self:
-        """The same distribution with these parameters given."""
-        fixed = {n: self._options[n] for n in self._option_names() if n in self._fixed_options()}
-        return type(self)(**fixed, **parameters)
-
-    def _fixed_options(self) -> Sequence[str]:
-        """Options that are part of the distribution rather than of its fit (states, a known size)."""
-        return ()
-
-    def _n_free(self) -> int:
-        """Parameters that are learned; none of a distribution that is always given."""
-        return 0
+        return dict(parameters)
 
     @property
     def n_params_(self) -> int:
-        """Number of free parameters."""
-        return self._n_free()
+        """Number of free parameters; none of a distribution that is always given."""
+        return 0
 
     @property
     def parameters_(self) -> dict[str, Any]:
         """The usual parameters by name."""
-        if self._fit is None:
-            names = ", ".join(self.parameter_names)
-            raise NotFittedError(
-                f"This {type(self).__name__} has no parameters yet. Call fit, or give {names} in the constructor."
-            )
-        return dict(self._fit.fitted.parameters)
+        return dict(self._parameters)
 
     def __getattr__(self, name: str) -> Any:
         """Parameters with a trailing underscore, then options."""
@@ -351,26 +337,11 @@ class Distribution(SummaryEstimator):
             return self.parameters_[name[:-1]]
         return super().__getattr__(name)
 
-    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
-        names = plain["names"]
-        if names is not None and not all(isinstance(name, Hashable) for name in names):
-            raise FileFormatError(f"The {type(self).__name__} has learned columns whose names are {names!r}.")
-        return FamilyFitted(
-            self._with_fit(None), self._check(plain["parameters"]), names=None if names is None else tuple(names)
-        )
-
-    def to_plain(self) -> dict[str, Any]:
-        """As plain data: parameters that are given are options, and are not written twice."""
-        plain = super().to_plain()
-        return plain if self._bare_report() is not None else plain | {"fitted": None}
-
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
         from suffice.families.portrait import portrait_of
 
         return portrait_of(self)
-
-    # -- evaluation --------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def log_prob(self, x: Any) -> Floats:
@@ -385,34 +356,10 @@ class Distribution(SummaryEstimator):
 
         A table (a DataFrame, or a mapping of columns) of one column is read by that column.
         """
-        if isinstance(x, Mapping) or hasattr(x, "columns"):
-            names = list(x if isinstance(x, Mapping) else x.columns)
-            x = x[self._column(names)]
-        return np.atleast_1d(self.log_prob(x))
-
-    # -- fitting -----------------------------------------------------------------------------------------------------
+        return np.atleast_1d(self.log_prob(only_column(x, type(self).__name__)))
 
     def _task(self) -> SummaryTask[FamilyFitted]:
         raise OptionError(f"{type(self).__name__} is given by its parameters and is not fitted to rows.")
 
-    def _log_likelihood(self, summary: Summary) -> float:
-        """Sum over the rows of a summary, natural logarithm."""
-        raise OptionError(f"{type(self).__name__} has no sufficient statistics: use log_prob of the rows.")
-
-    def _column(self, columns: Sequence[Hashable]) -> Hashable:
-        """The one column that a distribution of one variable reads."""
-        if len(columns) != 1:
-            raise OptionError(
-                f"{type(self).__name__} describes one column and the data have {len(columns)}: "
-                f"{', '.join(map(repr, columns[:8]))}. Choose one with columns=[name]."
-            )
-        return columns[0]
-
-    def _variable(self, name: Hashable) -> Variable:
-        """The kind of column that the distribution describes."""
-        return Variable(name, "real")
-
-    def _required(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
-        """The variables to read, by column."""
-        name = self._column(columns)
-        return {name: self._variable(name)}
+    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
+        raise OptionError(f"{type(self).__name__} is given by its parameters, and the file holds fitted ones.")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.domain import Domain, Variable, state_key
-from suffice.errors import MissingValueError, OptionError
+from suffice.errors import MissingValueError, NotFittedError, OptionError
 from suffice.families.base import (
     as_array,
     as_float,
@@ -23,93 +22,48 @@ from suffice.families.base import (
     take_states,
 )
 from suffice.families.beta import Beta, trial_counts, trial_states
-from suffice.families.exponential_family import ExponentialFamily
-from suffice.families.fitted import FamilyFitted
+from suffice.families.exponential_family import ExponentialFamily, answered_by
+from suffice.families.member import FamilyMember
 from suffice.families.simplex import odds_cumulants, relative_entropy
 from suffice.fitting.control import Control
 from suffice.statistics import Counts, Statistic, Summary
 
-if TYPE_CHECKING:
-    from suffice.fitting.portrait import Portrait
-
 Floats = NDArray[np.float64]
 
 
-class Bernoulli(ExponentialFamily):
-    """The Bernoulli law: a success has `probability`, a failure the rest.
-
-    Without `states` a column holds 0 and 1, False and True, or 0.0 and 1.0. A probability of 0 or 1 is a limit of the
-    family; it is the estimate where every row is a failure or every row a success.
-
-    Args:
-        probability: of a success, when given.
-        states: (failure, success), any two different values.
-        prior: a number (that many pseudo-counts for success and for failure) or a `Beta`.
-        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the probability.
-        progress: show a bar over the rows.
-
-    >>> Bernoulli(prior=1.0).fit([1, 1, 0]).probability_
-    0.6
-    >>> Bernoulli(states=("no", "yes")).fit(["yes", "no", "yes", "yes"]).probability_
-    0.75
-    """
+class BernoulliMember(FamilyMember):
+    """The Bernoulli law: a success has `probability`, a failure the rest."""
 
     parameter_names = ("probability",)
     statistic_names = ("x",)
     conjugate_priors = ("Beta",)
-
-    def __init__(
-        self,
-        probability: float | None = None,
-        *,
-        states: Iterable[Hashable] | None = None,
-        prior: Any = None,
-        estimate: str | None = None,
-        progress: bool = False,
-    ) -> None:
-        """See the class."""
-        kept = states if states is None or isinstance(states, str | tuple) else tuple(states)
-        if kept is not None and Variable.discrete("x", kept).card != 2:
-            raise OptionError(f"states is {states!r}; expected two: (failure, success).")
-        super().__init__(probability=probability, states=kept, prior=prior, estimate=estimate, progress=progress)
+    constant_names = ("states",)
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their final type; an impossible value is an error."""
         probability = as_float(parameters["probability"], "probability", least=0)
         if probability > 1:
             raise OptionError(f"probability is {parameters['probability']!r}; expected a number from 0 to 1.")
         return {"probability": probability}
 
-    def _with(self, **parameters: Any) -> Self:
-        return type(self)(states=self._known_states(), **parameters)
-
     def _known_states(self) -> tuple[Hashable, Hashable] | None:
         """(failure, success) as declared or seen; None where neither has happened."""
-        if self._options["states"] is not None:
-            failure, success = Variable.discrete("x", self._options["states"]).states
-            return failure, success
-        seen: tuple[Hashable, Hashable] | None = None if self._fit is None else self._fit.fitted.states
-        return seen
+        states = self.known.get("states", self.known.get("seen_states"))
+        if states is None:
+            return None
+        failure, success = Variable.discrete("x", states).states
+        return failure, success
 
-    @property
-    def states_(self) -> tuple[Hashable, Hashable]:
+    def labels(self) -> tuple[Hashable, Hashable]:
         """(failure, success): declared, seen, or (0, 1)."""
         return self._known_states() or (0, 1)
 
-    def portrait(self) -> Portrait:
-        """What there is to see of it: what pages, plots and notebooks show."""
-        from suffice.families.portrait import exponential_portrait
-
-        return exponential_portrait(self, self.states_)
-
-    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
+    def restored(self, plain: Mapping[str, Any]) -> Self:
+        """The member of a file, with the states that were seen."""
         failure, success = Variable.discrete("x", plain["states"]).states
-        return replace(super()._fitted_from(plain), states=(failure, success))
-
-    def _n_free(self) -> int:
-        """One."""
-        return 1
+        return self.at(plain["parameters"], seen_states=(failure, success))
 
     # -- statistics --------------------------------------------------------------------------------------------------
 
@@ -119,7 +73,7 @@ class Bernoulli(ExponentialFamily):
             x = np.atleast_1d(as_array(list(x) if isinstance(x, Iterator) else x))
             truths = x.dtype.kind == "b" or any(isinstance(value, bool) for value in x.tolist() if x.dtype.kind == "O")
             return state_codes(Variable.discrete("x", (False, True) if truths else (0, 1)), x)
-        return state_codes(Variable.discrete("x", self.states_), x)
+        return state_codes(Variable.discrete("x", self.labels()), x)
 
     def sufficient_statistics(self, x: Any) -> Floats:
         """1 for a success, 0 for a failure, (n, 1); a gap has no statistic and is an error."""
@@ -147,7 +101,7 @@ class Bernoulli(ExponentialFamily):
         value = self._eta(eta)[0]
         return np.array([[self._usual([value]) * self._usual([-value])]])
 
-    def _cumulants(self, order: int, direction: Floats) -> Floats:
+    def cumulants_along(self, order: int, direction: Floats) -> Floats:
         """Polynomials in the probability, p (1 - p) times the derivative of the one before; odd ones flip with p."""
         p = self.probability_
         found = odds_cumulants(order, min(p, 1 - p), -1)
@@ -164,16 +118,18 @@ class Bernoulli(ExponentialFamily):
 
         return float(self.probability_) if eta is None else float(expit(self._eta(eta)[0]))
 
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+    def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
         """The log odds."""
         probability = np.array([parameters["probability"]])
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(probability) - np.log1p(-probability))
 
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+    def from_natural(self, eta: Floats) -> dict[str, Any]:
+        """Usual parameters from natural ones."""
         return {"probability": self._usual(eta)}
 
-    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+    def match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+        """Usual parameters from mean parameters, and how the iteration ended; None for a closed form."""
         return {"probability": float(mean[0])}, None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
@@ -196,7 +152,7 @@ class Bernoulli(ExponentialFamily):
     def sample(self, n: int = 1, random_state: Any = None) -> NDArray[Any]:
         """`n` draws, as an array of states."""
         successes = generator(random_state).random(n) < self.probability_
-        return take_states(self.states_, successes.astype(np.intp))
+        return take_states(self.labels(), successes.astype(np.intp))
 
     def mean(self) -> float:
         """The probability: the mean of 1 for a success and 0 for a failure."""
@@ -208,7 +164,7 @@ class Bernoulli(ExponentialFamily):
 
     def mode(self) -> Hashable:
         """The more probable state; the failure where both are alike."""
-        return self.states_[int(self.probability_ > 0.5)]
+        return self.labels()[int(self.probability_ > 0.5)]
 
     def entropy(self) -> float:
         """-p log p - (1 - p) log(1 - p)."""
@@ -217,76 +173,136 @@ class Bernoulli(ExponentialFamily):
         p = self.probability_
         return float(entr(p) - xlog1py(1 - p, -p))
 
-    def kl_divergence(self, other: Bernoulli) -> float:
+    def divergence(self, other: BernoulliMember) -> float:
         """``p log(p / q) + (1 - p) log((1 - p) / (1 - q))``; inf where the other gives a possible state no mass."""
-        if type(other) is not type(self):
-            return super().kl_divergence(other)
         mine, theirs = self.probability_, other.probability_
-        named = self._options["states"] is not None and other._options["states"] is not None
-        if named and list(map(state_key, self.states_)) != list(map(state_key, other.states_)):
-            if set(map(state_key, self.states_)) != set(map(state_key, other.states_)):
-                raise OptionError(f"The laws have different states: {self.states_!r} and {other.states_!r}.")
+        named = "states" in self.known and "states" in other.known
+        if named and list(map(state_key, self.labels())) != list(map(state_key, other.labels())):
+            if set(map(state_key, self.labels())) != set(map(state_key, other.labels())):
+                raise OptionError(f"The laws have different states: {self.labels()!r} and {other.labels()!r}.")
             theirs = 1 - theirs
         return float(relative_entropy([1 - mine, mine], [1 - theirs, theirs]))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _variable(self, name: Hashable) -> Variable:
-        states = self._options["states"]
+    def variable(self, name: Hashable) -> Variable:
+        """The kind of column that the family describes."""
+        states = self.known.get("states")
         return Variable(name, "discrete") if states is None else Variable.discrete(name, states)
 
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+    def ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The statistics that a fit needs."""
         return (Counts(domain.names),)
 
     def _counts(self, summary: Summary) -> tuple[float, float]:
         """Weights of failures and successes."""
         return trial_counts(summary, self._known_states())
 
-    def _observed(self, summary: Summary) -> Floats:
+    def observed(self, summary: Summary) -> Floats:
+        """Mean of T over the rows (k,)."""
         failures, successes = self._counts(summary)
         return np.array([successes / (failures + successes)])
 
-    def _states_in(self, summary: Summary) -> tuple[Hashable, Hashable]:
-        return self._known_states() or trial_states(only_variable(summary, self))
+    def seen_in(self, summary: Summary) -> Mapping[str, Any]:
+        """The two states."""
+        return {"seen_states": self._known_states() or trial_states(only_variable(summary, self.title))}
 
-    def _edge(self, summary: Summary) -> tuple[str, ...]:
+    def edge(self, summary: Summary) -> tuple[str, ...]:
+        """What runs to infinity at the maximum-likelihood estimate; empty where the maximum is attained."""
         failures, successes = self._counts(summary)
         if successes == 0:
             return ("log odds -> -inf (no success was seen)",)
         return () if failures > 0 else ("log odds -> +inf (no failure was seen)",)
 
-    def _shortfall(self, summary: Summary) -> float:
+    def shortfall(self, summary: Summary) -> float:
+        """How far the mean log-likelihood of a row is below its maximum, by a formula."""
         counts = np.array(self._counts(summary))
         return float(relative_entropy(counts / counts.sum(), [1 - self.probability_, self.probability_]))
 
-    def _log_likelihood(self, summary: Summary) -> float:
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over the rows of a summary, natural logarithm, where log h is 0."""
         from scipy.special import xlog1py, xlogy
 
         failures, successes = self._counts(summary)
         return float(xlogy(successes, self.probability_) + xlog1py(failures, -self.probability_))
 
-    def _empirical_entropy(self, summary: Summary) -> float | None:
+    def empirical_entropy(self, summary: Summary) -> float | None:
+        """Entropy of the observed frequencies; None where the data are not discrete."""
         failures, successes = self._counts(summary)
         total = failures + successes
-        return Bernoulli(successes / total).entropy() if total > 0 else None
+        return self.at({"probability": successes / total}).entropy() if total > 0 else None
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
-    def _prior(self, summary: Summary) -> Any:
-        prior = self._options["prior"]
+    def conjugate_prior(self, prior: Any, summary: Summary) -> Any:
+        """A number stands for as many pseudo-counts of both states."""
         if isinstance(prior, int | float) and not isinstance(prior, bool):
             if not (prior > 0 and math.isfinite(prior)):
                 raise OptionError(f"prior is {prior!r}; a number of pseudo-counts must be above 0.")
             return Beta(float(prior), float(prior))
-        return super()._prior(summary)
+        return super().conjugate_prior(prior, summary)
 
-    def _update(self, prior: Any, summary: Summary) -> Any:
+    def update(self, prior: Any, summary: Summary) -> Any:
+        """The posterior: the prior with the statistics of the rows added."""
         failures, successes = self._counts(summary)
         return prior._from_counts([successes, failures])
 
-    def _predictive(self, posterior: Any) -> Bernoulli:
-        return Bernoulli(posterior.mean(), states=self.states_)
+    def predictive(self, posterior: Any) -> Bernoulli:
+        """The distribution of one more row, with the parameters integrated out."""
+        return Bernoulli(posterior.mean(), states=self.labels())
 
-    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+    def evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+        """Log marginal likelihood of the rows: ``p(x | point) p(point) / p(point | x)`` is the same at any point."""
         failures, successes = self._counts(summary)
         return float(prior.log_evidence([successes, failures]))
+
+
+class Bernoulli(ExponentialFamily):
+    """The Bernoulli law: a success has `probability`, a failure the rest.
+
+    Without `states` a column holds 0 and 1, False and True, or 0.0 and 1.0. A probability of 0 or 1 is a limit of the
+    family; it is the estimate where every row is a failure or every row a success.
+
+    Args:
+        probability: of a success, when given.
+        states: (failure, success), any two different values.
+        prior: a number (that many pseudo-counts for success and for failure) or a `Beta`.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the probability.
+        progress: show a bar over the rows.
+
+    >>> Bernoulli(prior=1.0).fit([1, 1, 0]).probability_
+    0.6
+    >>> Bernoulli(states=("no", "yes")).fit(["yes", "no", "yes", "yes"]).probability_
+    0.75
+    """
+
+    member_class = BernoulliMember
+
+    def __init__(
+        self,
+        probability: float | None = None,
+        *,
+        states: Iterable[Hashable] | None = None,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        kept = states if states is None or isinstance(states, str | tuple) else tuple(states)
+        if kept is not None and Variable.discrete("x", kept).card != 2:
+            raise OptionError(f"states is {states!r}; expected two: (failure, success).")
+        super().__init__(probability=probability, states=kept, prior=prior, estimate=estimate, progress=progress)
+
+    variance = answered_by(BernoulliMember.variance)
+    cdf = answered_by(BernoulliMember.cdf)
+    quantile = answered_by(BernoulliMember.quantile)
+    mean = answered_by(BernoulliMember.mean)
+    mode = answered_by(BernoulliMember.mode)
+
+    @property
+    def states_(self) -> tuple[Hashable, Hashable]:
+        """(failure, success): declared, seen, or (0, 1)."""
+        if self._fit is None and self._options["states"] is None:
+            raise NotFittedError("This Bernoulli has no states yet. Call fit, or give states= in the constructor.")
+        states: tuple[Hashable, Hashable] = self._member.labels()
+        return states

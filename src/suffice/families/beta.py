@@ -22,7 +22,8 @@ from suffice.families.base import (
     only_variable,
 )
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential_family import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily, answered_by
+from suffice.families.member import FamilyMember
 from suffice.families.moments import read_sums
 from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Counts, Statistic, Summary, Sums
@@ -33,46 +34,20 @@ Floats = NDArray[np.float64]
 ROUNDING = 1e-9
 
 
-class Beta(ExponentialFamily, ConjugatePrior):
-    """The beta law, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``.
-
-    As a prior of a probability, `alpha` counts successes and `beta` failures: the posterior mean is
-    ``(alpha + successes) / (alpha + beta + rows)``, the mode has one less in each. As a law of data it is fitted to a
-    column of numbers strictly between 0 and 1 by Newton.
-
-    Args:
-        alpha: weight of the logarithm of x, above 0.
-        beta: weight of the logarithm of 1 - x, above 0.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
-
-    >>> posterior = Beta(1, 1).posterior([7, 3])
-    >>> posterior.alpha_, posterior.beta_, round(posterior.mean(), 4)
-    (8.0, 4.0, 0.6667)
-    """
+class BetaMember(FamilyMember):
+    """The beta law, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``."""
 
     parameter_names = ("alpha", "beta")
     statistic_names = ("log x", "log(1 - x)")
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        beta: float | None = None,
-        **run: Unpack[RunOptions],
-    ) -> None:
-        """See the class."""
-        super().__init__(
-            alpha=alpha,
-            beta=beta,
-            **run,
-        )
-
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their final type; an impossible value is an error."""
         return {name: as_shape(parameters[name], name) for name in self.parameter_names}
 
-    def _n_free(self) -> int:
+    @property
+    def n_params(self) -> int:
         """Two."""
         return 2
 
@@ -101,7 +76,8 @@ class Beta(ExponentialFamily, ConjugatePrior):
         """diag(trigamma(alpha), trigamma(beta)) - trigamma(alpha + beta)."""
         return simplex.logs_covariance(self._usual(eta))
 
-    def _cumulants(self, order: int, direction: Floats) -> Floats:
+    def cumulants_along(self, order: int, direction: Floats) -> Floats:
+        """Cumulants 1 to `order` of ``direction . T`` (order,); numerical derivatives unless a family has formulas."""
         return simplex.logs_cumulants(self._usual(None), order, direction)
 
     # -- maps --------------------------------------------------------------------------------------------------------
@@ -110,15 +86,18 @@ class Beta(ExponentialFamily, ConjugatePrior):
         """(alpha, beta)."""
         return np.array([self.alpha_, self.beta_]) if eta is None else self._eta(eta) + 1
 
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+    def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        """Natural parameters (k,) from usual ones; +-inf at the edge of the family."""
         return np.array([parameters["alpha"] - 1, parameters["beta"] - 1])
 
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+    def from_natural(self, eta: Floats) -> dict[str, Any]:
+        """Usual parameters from natural ones."""
         return {"alpha": float(eta[0]) + 1, "beta": float(eta[1]) + 1}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+    def from_mean(self, mean: Floats) -> dict[str, Any]:
+        """Usual parameters from mean parameters."""
         simplex.check_mean_logs(mean)
-        return super()._from_mean(mean)
+        return super().from_mean(mean)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -177,61 +156,63 @@ class Beta(ExponentialFamily, ConjugatePrior):
         """A - (alpha - 1) E[log x] - (beta - 1) E[log(1 - x)]."""
         return simplex.entropy(self._usual(None))
 
-    def kl_divergence(self, other: Beta) -> float:
+    def divergence(self, other: BetaMember) -> float:
         """Between two beta laws; see `simplex.divergence`."""
-        if type(other) is not type(self):
-            return super().kl_divergence(other)
         return simplex.divergence(self._usual(None), other._usual(None))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+    def ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The statistics that a fit needs."""
         return (Sums.of(*((name, function) for name in domain.names for function in ("log", "log1m"))),)
 
-    def _observed(self, summary: Summary) -> Floats:
-        means = np.asarray(read_sums(summary, self._ask(summary.domain)[0]).means)
+    def observed(self, summary: Summary) -> Floats:
+        """Mean of T over the rows (k,)."""
+        means = np.asarray(read_sums(summary, self.ask(summary.domain)[0]).means)
         if not simplex.are_possible(means, ROUNDING):
             raise never_in(f"a mean of (log x, log(1 - x)) of {means!r}")
         return means
 
-    def _start(self, mean: Floats) -> Floats:
+    def start(self, mean: Floats) -> Floats:
+        """Natural parameters near those that match the mean, for Newton."""
         return simplex.rough_alpha(mean) - 1
 
-    def _refuse_given(self, summary: Summary) -> None:
-        super()._refuse_given(summary)
-        if self._options["alpha"] is not None or self._options["beta"] is not None:
+    def refuse_given(self, summary: Summary) -> None:
+        """Raise where every parameter is given: the fit would either do nothing or overrule the caller."""
+        super().refuse_given(summary)
+        if self.known.get("alpha") is not None or self.known.get("beta") is not None:
             raise OptionError("Beta is fitted in both alpha and beta; give neither in the constructor.")
 
-    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], Outcome | None]:
-        if simplex.are_alike(self._observed(summary)):
+    def maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], Outcome | None]:
+        """Parameters of maximum likelihood, and how the iteration ended; None for a closed form."""
+        if simplex.are_alike(self.observed(summary)):
             raise EstimateError(
                 f"The column is constant over {summary.rows} rows: the likelihood grows without bound "
                 "with alpha and beta. A beta law needs values that differ."
             )
-        simplex.refuse_corner(self._observed(summary), summary.rows)
-        return super()._maximise(summary, control)
+        simplex.refuse_corner(self.observed(summary), summary.rows)
+        return super().maximise(summary, control)
 
-    def _log_likelihood(self, summary: Summary) -> float:
-        return summary.weight * simplex.mean_log_density(self._usual(None), self._observed(summary))
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over the rows of a summary, natural logarithm, where log h is 0."""
+        return summary.weight * simplex.mean_log_density(self._usual(None), self.observed(summary))
+
+    by_mean = True
+
+    def concentration(self) -> float:
+        """The sum of alpha."""
+        return float(self.alpha_ + self.beta_)
+
+    def is_possible(self, mean: Floats) -> bool:
+        """Geometric means of shares that add up to one add up to no more."""
+        return float(np.exp(mean).sum()) <= 1 + simplex.ROUNDING
+
+    def narrowest(self, mean: Floats, most: float) -> dict[str, Any]:
+        """The largest sum of alpha."""
+        alpha, beta = simplex.of_total(mean, most)
+        return {"alpha": float(alpha), "beta": float(beta)}
 
     # -- as a prior of a probability ---------------------------------------------------------------------------------
-
-    def _from_summary(self, summary: Summary) -> Beta:
-        """Of a column of successes and failures."""
-        only_variable(summary, self)
-        failures, successes = trial_counts(summary)
-        return self._from_counts([successes, failures])
-
-    def _from_counts(self, counts: Any) -> Beta:
-        found = as_floats(counts, "counts")
-        if found.shape != (2,) or (found < 0).any():
-            raise OptionError(f"counts is {counts!r}; expected (successes, failures), two numbers of at least 0.")
-        return Beta(self.alpha_ + float(found[0]), self.beta_ + float(found[1]))
-
-    def log_evidence(self, counts: ArrayLike) -> float:
-        """Log probability of a sequence of trials with these (successes, failures): log B(posterior) - log B(prior)."""
-        self._from_counts(counts)
-        return simplex.log_evidence(self._usual(None), as_floats(counts, "counts"))
 
     def stationarity(self, point: Any) -> Floats:
         """Slope of the log density in the log odds: (alpha - 1) - x (alpha + beta - 2), zero at the mode."""
@@ -245,6 +226,66 @@ class Beta(ExponentialFamily, ConjugatePrior):
         """The central interval."""
         low, high = self.quantile(tails(level))
         return float(low), float(high)
+
+
+class Beta(ExponentialFamily, ConjugatePrior):
+    """The beta law, density ``x^(alpha - 1) (1 - x)^(beta - 1) / B(alpha, beta)``.
+
+    As a prior of a probability, `alpha` counts successes and `beta` failures: the posterior mean is
+    ``(alpha + successes) / (alpha + beta + rows)``, the mode has one less in each. As a law of data it is fitted to a
+    column of numbers strictly between 0 and 1 by Newton.
+
+    Args:
+        alpha: weight of the logarithm of x, above 0.
+        beta: weight of the logarithm of 1 - x, above 0.
+        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
+            `suffice.fitting.control.Control`.
+
+    >>> posterior = Beta(1, 1).posterior([7, 3])
+    >>> posterior.alpha_, posterior.beta_, round(posterior.mean(), 4)
+    (8.0, 4.0, 0.6667)
+    """
+
+    member_class = BetaMember
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        beta: float | None = None,
+        **run: Unpack[RunOptions],
+    ) -> None:
+        """See the class."""
+        super().__init__(
+            alpha=alpha,
+            beta=beta,
+            **run,
+        )
+
+    variance = answered_by(BetaMember.variance)
+    cdf = answered_by(BetaMember.cdf)
+    quantile = answered_by(BetaMember.quantile)
+    mean = answered_by(BetaMember.mean)
+    mode = answered_by(BetaMember.mode)
+    stationarity = answered_by(BetaMember.stationarity)
+    below_mode = answered_by(BetaMember.below_mode)
+    intervals = answered_by(BetaMember.intervals)
+
+    def _from_summary(self, summary: Summary) -> Beta:
+        """Of a column of successes and failures."""
+        only_variable(summary, type(self).__name__)
+        failures, successes = trial_counts(summary)
+        return self._from_counts([successes, failures])
+
+    def _from_counts(self, counts: Any) -> Beta:
+        found = as_floats(counts, "counts")
+        if found.shape != (2,) or (found < 0).any():
+            raise OptionError(f"counts is {counts!r}; expected (successes, failures), two numbers of at least 0.")
+        return Beta(self.alpha_ + float(found[0]), self.beta_ + float(found[1]))
+
+    def log_evidence(self, counts: ArrayLike) -> float:
+        """Log probability of a sequence of trials with these (successes, failures): log B(posterior) - log B(prior)."""
+        self._from_counts(counts)
+        return simplex.log_evidence(np.array([self.alpha_, self.beta_]), as_floats(counts, "counts"))
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -99,6 +99,16 @@ class Categoricals:
         drawn = [random.choice(cells.shape[1], size=n, p=row) for row in cells]
         return np.stack(drawn, axis=-1).reshape(n, *self.probabilities.shape[:-1])
 
+    def draw(self, cells: Codes, random: np.random.Generator) -> Codes:
+        """One code of each cell asked for (n,), of cells (C, K) along one axis, by inversion of the cumulated rows."""
+        upper = np.cumsum(self.probabilities, axis=-1)
+        upper[:, -1] = 1.0
+        levels, codes = random.random(len(cells)), np.empty(len(cells), np.intp)
+        for cell in range(len(upper)):
+            own = cells == cell
+            codes[own] = np.searchsorted(upper[cell], levels[own], side="right")
+        return codes
+
 
 @dataclass(frozen=True, eq=False)
 class Dirichlets:

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 class ConjugatePrior:
-    """Mixed into the laws that serve as priors.
+    """Mixed into the distributions that serve as priors.
 
     A prior has `mean`, `mode`, `log_prob`, `sample` and `posterior`; most have `stationarity`, the slope of the log
     density (on the simplex: along it), which is zero at the mode, and `intervals`, the central interval (low, high):
@@ -25,20 +25,15 @@ class ConjugatePrior:
     def posterior(self, data: Any, likelihood: Any = None) -> Any:
         """The posterior after the rows of a `Summary`.
 
-        The summary is that of the law whose parameters the prior usually describes; for another law give it as
+        The summary is that of the family whose parameters the prior usually describes; for another family give it as
         `likelihood`. Priors on probabilities also take an array of counts, in the order of their own parameters.
         """
-        if likelihood is not None and type(self).__name__ not in likelihood.conjugate_priors:
-            raise OptionError(f"{type(self).__name__} is not a conjugate prior of {type(likelihood).__name__}.")
-        if not isinstance(data, Summary):
-            return self._from_counts(data)
-        return self._from_summary(data) if likelihood is None else likelihood._update(self, data)
+        return posterior_after(self, data, likelihood)
 
     def _from_summary(self, summary: Summary) -> Any:
-        """The posterior for the usual partner of the prior."""
         raise OptionError(f"Say which law the rows follow: {type(self).__name__}.posterior(summary, likelihood=...).")
 
-    def _from_counts(self, counts: Any) -> Any:
+    def _from_counts(self, counts: object) -> Any:
         raise OptionError(
             f"{type(self).__name__}.posterior takes a Summary, not {type(counts).__name__}. "
             "Make one with suffice.summarize(law, data)."
@@ -47,6 +42,15 @@ class ConjugatePrior:
     def below_mode(self, point: Any) -> float | None:
         """How far the log density at a point is below that at the mode, by a formula; None where none is known."""
         return None
+
+
+def posterior_after(prior: ConjugatePrior, data: object, likelihood: Any) -> Any:
+    """The posterior after a summary of the prior's usual partner or of `likelihood`, or after counts."""
+    if likelihood is not None and type(prior).__name__ not in likelihood._family.conjugate_priors:
+        raise OptionError(f"{type(prior).__name__} is not a conjugate prior of {type(likelihood).__name__}.")
+    if not isinstance(data, Summary):
+        return prior._from_counts(data)
+    return prior._from_summary(data) if likelihood is None else likelihood._family.update(prior, data)
 
 
 def tails(level: float) -> tuple[float, float]:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain, Variable
 from suffice.errors import DataError, MissingValueError, SizeError
 from suffice.families.base import as_numbers, as_shares, only_variable
-from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.gamma_function import rest
+from suffice.families.member import FamilyMember
 from suffice.statistics import Patterns, Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,7 @@ def refuse_long_draws(mean: float) -> None:
         raise SizeError(f"The law has a mean of {mean:g}; counts are drawn up to a mean of {LARGEST_MEAN:g}.")
 
 
-class CountFamily(ExponentialFamily):
+class CountMember(FamilyMember):
     """Base of the laws on 0, 1, 2, ... with T(x) = x.
 
     They ask for the distinct values of a column with their weights: the sum of x, the sum of log h(x) and the entropy
@@ -100,21 +100,21 @@ class CountFamily(ExponentialFamily):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _variable(self, name: Hashable) -> Variable:
+    def variable(self, name: Hashable) -> Variable:
+        """The kind of column that the family describes."""
         return Variable(name, "count")
 
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+    def ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The statistics that a fit needs."""
         return (Patterns(domain.names),)
 
     def _values(self, summary: Summary) -> tuple[Floats, Floats]:
         """Distinct values and their weights."""
-        name = only_variable(summary, self).name
+        name = only_variable(summary, self.title).name
         table = summary[Patterns((name,))]
         values = np.asarray(table.rows[:, 0], dtype=np.float64)
         if np.isnan(values).any():
-            raise MissingValueError(
-                f"Column {name!r} has gaps and {type(self).__name__} takes none. Leave those rows out."
-            )
+            raise MissingValueError(f"Column {name!r} has gaps and {self.title} takes none. Leave those rows out.")
         wrong = values[~in_support(values)]
         if len(wrong):
             raise DataError(f"Column {name!r} holds {float(wrong[0])!r}; expected whole numbers of at least 0.")
@@ -131,10 +131,12 @@ class CountFamily(ExponentialFamily):
             )
         return total
 
-    def _observed(self, summary: Summary) -> Floats:
+    def observed(self, summary: Summary) -> Floats:
+        """Mean of T over the rows (k,)."""
         return np.array([self._total(summary) / summary.weight])
 
-    def _log_likelihood(self, summary: Summary) -> float:
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over the rows of a summary, natural logarithm, where log h is 0."""
         values, weights = self._values(summary)
         return weighted_sum(weights, self.log_prob(values))
 
@@ -143,10 +145,11 @@ class CountFamily(ExponentialFamily):
         values, weights = self._values(summary)
         return weighted_sum(weights, self.log_base_measure(values))
 
-    def _empirical_entropy(self, summary: Summary) -> float | None:
+    def empirical_entropy(self, summary: Summary) -> float | None:
+        """Entropy of the observed frequencies; None where the data are not discrete."""
         weights = self._values(summary)[1]
         return entropy_of_weights(weights) if weights.sum() > 0 else None
 
-    def _edge(self, summary: Summary) -> tuple[str, ...]:
+    def edge(self, summary: Summary) -> tuple[str, ...]:
         """All rows zero: the law that never leaves zero, which has no natural parameter."""
         return ("eta -> -inf (every value is 0)",) if self._total(summary) == 0 else ()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from suffice.families.exponential_family import ExponentialFamily
+    from suffice.families.member import FamilyMember
 
 Floats = NDArray[np.float64]
 
@@ -20,14 +20,14 @@ WIDTH, POINTS = 0.5, 17
 MOST_HALVINGS = 40
 
 
-def numeric_cumulants(family: ExponentialFamily, order: int, direction: Floats) -> Floats:
+def numeric_cumulants(family: FamilyMember, order: int, direction: Floats) -> Floats:
     """Cumulants 1 to `order` of ``direction . T``.
 
     They are the derivatives of ``A(eta + t direction)`` at t = 0. The first two are the mean and the variance; those
     above are derivatives of the variance along the direction, whose values at Chebyshev points of a short piece give a
     polynomial: exact to about 1e-10 for the third, and some two digits fewer for each one above.
     """
-    eta = family.natural_parameters_
+    eta = family.natural_parameters()
     mean = float(direction @ family.expected_statistics(eta))
 
     def variance(t: float) -> float:

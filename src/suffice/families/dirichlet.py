@@ -13,8 +13,9 @@ from suffice.errors import DataError, EstimateError, OptionError
 from suffice.families import simplex
 from suffice.families.base import RunOptions, are_shapes, as_floats, as_numbers, generator, never_in, only_variable
 from suffice.families.conjugate import ConjugatePrior, tails
+from suffice.families.exponential_family import answered_by
 from suffice.families.moments import read_moments, read_sums
-from suffice.families.vectors import VectorFamily
+from suffice.families.vectors import VectorFamily, VectorMember
 from suffice.fitting.control import Control, Outcome
 from suffice.statistics import Counts, Moments, Statistic, Summary, Sums
 
@@ -24,49 +25,23 @@ Floats = NDArray[np.float64]
 SUM_TOLERANCE = 1e-6
 
 
-class Dirichlet(VectorFamily, ConjugatePrior):
-    """The Dirichlet law, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``.
-
-    As a prior, `alpha` are pseudo-counts plus one for the mode and pseudo-counts for the mean: ``Dirichlet(1)`` leaves
-    the mode at the maximum-likelihood estimate. One number stands for a symmetric prior over as many states as the data
-    have. As a law of data it is fitted to columns of proportions by Newton.
-
-    Args:
-        alpha: one positive number for each part, or one number for all.
-        columns: names of the columns of proportions, in the order of alpha; those of the data unless said.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
-
-    >>> Dirichlet([1, 2, 3]).posterior([5, 0, 2]).alpha_
-    array([6., 2., 5.])
-    """
+class DirichletMember(VectorMember):
+    """The Dirichlet law, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``."""
 
     parameter_names = ("alpha",)
 
-    def __init__(
-        self,
-        alpha: ArrayLike | None = None,
-        *,
-        columns: Iterable[Hashable] | None = None,
-        **run: Unpack[RunOptions],
-    ) -> None:
-        """See the class."""
-        super().__init__(
-            alpha=alpha,
-            columns=None if columns is None else tuple(columns),
-            **run,
-        )
-
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their final type; an impossible value is an error."""
         alpha = np.atleast_1d(as_floats(parameters["alpha"], "alpha"))
         if alpha.ndim != 1 or len(alpha) == 0 or not are_shapes(alpha):
             raise OptionError(f"alpha is {parameters['alpha']!r}; expected one positive number for each state.")
         self._check_columns(len(alpha))
         return {"alpha": alpha}
 
-    def _n_free(self) -> int:
+    @property
+    def n_params(self) -> int:
         """One for each component."""
         return len(self.alpha_)
 
@@ -76,11 +51,6 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         """Log x of each row, (n, K)."""
         with np.errstate(divide="ignore"):
             return np.log(np.atleast_2d(self._rows(x)))
-
-    @property
-    def statistic_names_(self) -> tuple[str, ...]:
-        """The logarithm of each part."""
-        return tuple(f"log x[{k}]" for k in range(len(self.alpha_)))
 
     def log_base_measure(self, x: ArrayLike) -> Floats:
         """0 for each row: h = 1 with natural parameters alpha - 1."""
@@ -98,7 +68,8 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         """diag(trigamma(alpha_k)) - trigamma(sum alpha)."""
         return simplex.logs_covariance(self._usual(eta))
 
-    def _cumulants(self, order: int, direction: Floats) -> Floats:
+    def cumulants_along(self, order: int, direction: Floats) -> Floats:
+        """Cumulants 1 to `order` of ``direction . T`` (order,); numerical derivatives unless a family has formulas."""
         return simplex.logs_cumulants(self.alpha_, order, direction)
 
     # -- maps --------------------------------------------------------------------------------------------------------
@@ -107,15 +78,18 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         """Alpha (K,)."""
         return np.asarray(self.alpha_) if eta is None else self._eta(eta) + 1
 
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+    def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        """Natural parameters (k,) from usual ones; +-inf at the edge of the family."""
         return np.asarray(parameters["alpha"] - 1.0)
 
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+    def from_natural(self, eta: Floats) -> dict[str, Any]:
+        """Usual parameters from natural ones."""
         return {"alpha": eta + 1}
 
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
+    def from_mean(self, mean: Floats) -> dict[str, Any]:
+        """Usual parameters from mean parameters."""
         simplex.check_mean_logs(mean)
-        return super()._from_mean(mean)
+        return super().from_mean(mean)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -159,28 +133,28 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         """A - sum (alpha_k - 1) (digamma(alpha_k) - digamma(sum alpha))."""
         return simplex.entropy(self.alpha_)
 
-    def kl_divergence(self, other: Dirichlet) -> float:
+    def divergence(self, other: DirichletMember) -> float:
         """Between two laws of as many parts; see `simplex.divergence`."""
-        if type(other) is not type(self):
-            return super().kl_divergence(other)
         if len(other.alpha_) != len(self.alpha_):
             raise OptionError(f"The laws have {len(self.alpha_)} and {len(other.alpha_)} parts; expected as many.")
         return simplex.divergence(self.alpha_, other.alpha_)
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _required(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
-        required = super()._required(columns)
+    def required(self, columns: Sequence[Hashable]) -> Mapping[Hashable, Variable | None]:
+        """The variables to read, by column."""
+        required = super().required(columns)
         if len(required) < 2:
             raise OptionError(f"Dirichlet describes two or more columns of proportions; the data have {len(required)}.")
         return required
 
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+    def ask(self, domain: Domain) -> tuple[Statistic, ...]:
         """Log x for the fit, moments of x to see whether every row adds up to one."""
         return (Sums.of(*((name, "log") for name in domain.names)), Moments(domain.names))
 
-    def _observed(self, summary: Summary) -> Floats:
-        logs, moments = read_sums(summary, self._ask(summary.domain)[0]).means, read_moments(summary)
+    def observed(self, summary: Summary) -> Floats:
+        """Mean of T over the rows (k,)."""
+        logs, moments = read_sums(summary, self.ask(summary.domain)[0]).means, read_moments(summary)
         # The mean square of (sum of a row - 1) is the variance of the sums and the square of their mean less one.
         away = float(moments.mean.sum()) - 1
         if max(float(moments.covariance.sum()), 0.0) + away**2 > SUM_TOLERANCE**2:
@@ -192,27 +166,107 @@ class Dirichlet(VectorFamily, ConjugatePrior):
             raise never_in(f"a mean of log x of {logs!r}")
         return np.asarray(logs)
 
-    def _start(self, mean: Floats) -> Floats:
+    def start(self, mean: Floats) -> Floats:
+        """Natural parameters near those that match the mean, for Newton."""
         return simplex.rough_alpha(mean) - 1
 
-    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], Outcome | None]:
+    def maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], Outcome | None]:
+        """Parameters of maximum likelihood, and how the iteration ended; None for a closed form."""
         constant = not (np.diag(read_moments(summary).scatter) > 0).any()
-        if constant or simplex.are_alike(self._observed(summary)):
+        if constant or simplex.are_alike(self.observed(summary)):
             raise EstimateError(
                 f"All {summary.rows} rows are alike: the likelihood grows without bound as alpha grows. "
                 "A Dirichlet law needs rows that differ."
             )
-        simplex.refuse_corner(self._observed(summary), summary.rows)
-        return super()._maximise(summary, control)
+        simplex.refuse_corner(self.observed(summary), summary.rows)
+        return super().maximise(summary, control)
 
-    def _log_likelihood(self, summary: Summary) -> float:
-        return summary.weight * simplex.mean_log_density(self.alpha_, self._observed(summary))
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over the rows of a summary, natural logarithm, where log h is 0."""
+        return summary.weight * simplex.mean_log_density(self.alpha_, self.observed(summary))
+
+    by_mean = True
+
+    def concentration(self) -> float:
+        """The sum of alpha."""
+        return float(self.alpha_.sum())
+
+    def is_possible(self, mean: Floats) -> bool:
+        """Geometric means of shares that add up to one add up to no more."""
+        return float(np.exp(mean).sum()) <= 1 + simplex.ROUNDING
+
+    def narrowest(self, mean: Floats, most: float) -> dict[str, Any]:
+        """The largest sum of alpha."""
+        return {"alpha": simplex.of_total(mean, most)}
 
     # -- as a prior --------------------------------------------------------------------------------------------------
 
+    def stationarity(self, point: Any) -> Floats:
+        """Slope along the simplex: (alpha_k - 1) - x_k sum(alpha - 1), zero at the mode."""
+        excess = self.alpha_ - 1
+        return np.asarray(excess - as_numbers(point) * excess.sum())
+
+    def below_mode(self, point: Any) -> float | None:
+        """``sum(alpha - 1)`` times the divergence of the mode from the point."""
+        return simplex.below_mode(self.alpha_, np.asarray(point))
+
+    def intervals(self, level: float = 0.95) -> Any:
+        """Central interval of each part (K, 2): each part is a Beta law."""
+        if len(self.alpha_) == 1:
+            tails(level)
+            return np.ones((1, 2))
+        rest = simplex.others(self.alpha_)
+        return np.stack([simplex.beta_quantile(self.alpha_, rest, q) for q in tails(level)], axis=-1)
+
+
+class Dirichlet(VectorFamily, ConjugatePrior):
+    """The Dirichlet law, density ``Gamma(sum alpha) / prod Gamma(alpha_k) * prod x_k^(alpha_k - 1)``.
+
+    As a prior, `alpha` are pseudo-counts plus one for the mode and pseudo-counts for the mean: ``Dirichlet(1)`` leaves
+    the mode at the maximum-likelihood estimate. One number stands for a symmetric prior over as many states as the data
+    have. As a law of data it is fitted to columns of proportions by Newton.
+
+    Args:
+        alpha: one positive number for each part, or one number for all.
+        columns: names of the columns of proportions, in the order of alpha; those of the data unless said.
+        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
+            `suffice.fitting.control.Control`.
+
+    >>> Dirichlet([1, 2, 3]).posterior([5, 0, 2]).alpha_
+    array([6., 2., 5.])
+    """
+
+    member_class = DirichletMember
+
+    def __init__(
+        self,
+        alpha: ArrayLike | None = None,
+        *,
+        columns: Iterable[Hashable] | None = None,
+        **run: Unpack[RunOptions],
+    ) -> None:
+        """See the class."""
+        super().__init__(
+            alpha=alpha,
+            columns=None if columns is None else tuple(columns),
+            **run,
+        )
+
+    variance = answered_by(DirichletMember.variance)
+    mean = answered_by(DirichletMember.mean)
+    mode = answered_by(DirichletMember.mode)
+    stationarity = answered_by(DirichletMember.stationarity)
+    below_mode = answered_by(DirichletMember.below_mode)
+    intervals = answered_by(DirichletMember.intervals)
+
+    @property
+    def statistic_names_(self) -> tuple[str, ...]:
+        """The logarithm of each part."""
+        return tuple(f"log x[{k}]" for k in range(len(self.alpha_)))
+
     def _from_summary(self, summary: Summary) -> Dirichlet:
         """Of a categorical column, its states in the order of alpha."""
-        return self._from_counts(summary[Counts((only_variable(summary, self).name,))].dense())
+        return self._from_counts(summary[Counts((only_variable(summary, type(self).__name__).name,))].dense())
 
     def spread_over(self, size: int) -> Dirichlet:
         """The same law, or, where `alpha` was given as one number, the symmetric one over `size` states."""
@@ -233,20 +287,3 @@ class Dirichlet(VectorFamily, ConjugatePrior):
         """Log probability of a sequence of rows with these counts: log B(alpha + n) - log B(alpha)."""
         size = len(self._from_counts(counts).alpha_)
         return simplex.log_evidence(self.spread_over(size).alpha_, np.atleast_1d(as_floats(counts, "counts")))
-
-    def stationarity(self, point: Any) -> Floats:
-        """Slope along the simplex: (alpha_k - 1) - x_k sum(alpha - 1), zero at the mode."""
-        excess = self.alpha_ - 1
-        return np.asarray(excess - as_numbers(point) * excess.sum())
-
-    def below_mode(self, point: Any) -> float | None:
-        """``sum(alpha - 1)`` times the divergence of the mode from the point."""
-        return simplex.below_mode(self.alpha_, np.asarray(point))
-
-    def intervals(self, level: float = 0.95) -> Any:
-        """Central interval of each part (K, 2): each part is a Beta law."""
-        if len(self.alpha_) == 1:
-            tails(level)
-            return np.ones((1, 2))
-        rest = simplex.others(self.alpha_)
-        return np.stack([simplex.beta_quantile(self.alpha_, rest, q) for q in tails(level)], axis=-1)

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain
 from suffice.errors import EstimateError
 from suffice.families.base import as_float, as_numbers, as_shares, generator, never_in
-from suffice.families.exponential_family import ExponentialFamily
+from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import ratio_excess
 from suffice.families.gamma_shape import rate_of
 from suffice.families.lomax import Lomax
+from suffice.families.member import FamilyMember
 from suffice.families.moments import read_sums
 from suffice.fitting.control import Control
 from suffice.statistics import Statistic, Summary, Sums
@@ -23,40 +24,21 @@ from suffice.statistics import Statistic, Summary, Sums
 Floats = NDArray[np.float64]
 
 
-class Exponential(ExponentialFamily):
-    """The exponential law, ``rate exp(-rate x)`` for x >= 0.
-
-    Args:
-        rate: one over the mean, when given.
-        prior: a `Gamma` on the rate.
-        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
-        progress: show a bar over the rows.
-
-    >>> Exponential().fit([0.5, 1.0, 2.5, 4.0]).rate_
-    0.5
-    """
+class WaitingMember(FamilyMember):
+    """The exponential law, ``rate exp(-rate x)`` for x >= 0."""
 
     parameter_names = ("rate",)
     statistic_names = ("x",)
     conjugate_priors = ("Gamma",)
 
-    def __init__(
-        self,
-        rate: float | None = None,
-        *,
-        prior: Any = None,
-        estimate: str | None = None,
-        progress: bool = False,
-    ) -> None:
-        """See the class."""
-        super().__init__(rate=rate, prior=prior, estimate=estimate, progress=progress)
-
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their final type; an impossible value is an error."""
         return {"rate": as_float(parameters["rate"], "rate", above=0)}
 
-    def _n_free(self) -> int:
+    @property
+    def n_params(self) -> int:
         """One."""
         return 1
 
@@ -83,7 +65,7 @@ class Exponential(ExponentialFamily):
         """1 / rate^2."""
         return np.array([[1 / self._usual(eta) / self._usual(eta)]])
 
-    def _cumulants(self, order: int, direction: Floats) -> Floats:
+    def cumulants_along(self, order: int, direction: Floats) -> Floats:
         """(s - 1)! (direction / rate)^s."""
         scale = direction[0] / self.rate_
         return np.array([math.factorial(s - 1) * scale**s for s in range(1, order + 1)])
@@ -93,13 +75,16 @@ class Exponential(ExponentialFamily):
     def _usual(self, eta: ArrayLike | None) -> float:
         return float(self.rate_) if eta is None else float(-self._eta(eta)[0])
 
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+    def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        """Natural parameters (k,) from usual ones; +-inf at the edge of the family."""
         return np.array([-parameters["rate"]])
 
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+    def from_natural(self, eta: Floats) -> dict[str, Any]:
+        """Usual parameters from natural ones."""
         return {"rate": float(-eta[0])}
 
-    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+    def match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+        """Usual parameters from mean parameters, and how the iteration ended; None for a closed form."""
         return {"rate": float(1 / mean[0])}, None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
@@ -138,50 +123,74 @@ class Exponential(ExponentialFamily):
         """1 - log(rate)."""
         return 1 - math.log(self.rate_)
 
-    def kl_divergence(self, other: Exponential) -> float:
+    def divergence(self, other: WaitingMember) -> float:
         """KL is r - 1 - log r, with r = rate' / rate."""
-        if type(other) is not type(self):
-            return super().kl_divergence(other)
         return float(ratio_excess(other.rate_, self.rate_))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+    def ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The statistics that a fit needs."""
         return (Sums.of(*((name, "nonnegative") for name in domain.names)),)
 
     def _total(self, summary: Summary) -> float:
         """Sum of x over the rows."""
-        total = float(read_sums(summary, self._ask(summary.domain)[0]).sums_pair[0, 0])
+        total = float(read_sums(summary, self.ask(summary.domain)[0]).sums_pair[0, 0])
         if total < 0:
             raise never_in(f"a sum of {total!r} of numbers of at least 0")
         return total
 
-    def _observed(self, summary: Summary) -> Floats:
+    def observed(self, summary: Summary) -> Floats:
+        """Mean of T over the rows (k,)."""
         return np.array([self._total(summary) / summary.weight])
 
-    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
+    def maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
+        """Parameters of maximum likelihood, and how the iteration ended; None for a closed form."""
         if not self._total(summary) > 0:
             raise EstimateError(
                 f"All {summary.rows} values are 0: the likelihood grows without bound as the rate grows. "
                 "Give a prior=Gamma(...)."
             )
-        return {"rate": rate_of(1.0, float(self._observed(summary)[0]))}, None
+        return {"rate": rate_of(1.0, float(self.observed(summary)[0]))}, None
 
-    def _shortfall(self, summary: Summary) -> float:
-        return float(ratio_excess(self._observed(summary)[0], self.mean()))
+    def shortfall(self, summary: Summary) -> float:
+        """How far the mean log-likelihood of a row is below its maximum, by a formula."""
+        return float(ratio_excess(self.observed(summary)[0], self.mean()))
 
-    def _spread(self) -> Floats:
+    def spread(self) -> Floats:
+        """Standard deviation of each statistic (k,), where its square may be beyond float64 too."""
         return self.expected_statistics()
 
-    def _log_likelihood(self, summary: Summary) -> float:
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over the rows of a summary, natural logarithm, where log h is 0."""
         return float(summary.weight * math.log(self.rate_) - self.rate_ * self._total(summary))
+
+    by_mean = True
+
+    def concentration(self) -> float:
+        """The square of the rate."""
+        return float(self.rate_**2)
+
+    def is_possible(self, mean: Floats) -> bool:
+        """Waiting times are at least 0."""
+        return bool(mean[0] >= 0)
+
+    def narrowest(self, mean: Floats, most: float) -> dict[str, Any]:
+        """The largest rate."""
+        return {"rate": math.sqrt(most)}
+
+    def is_coercive(self, prior: Any) -> bool:
+        """A gamma density of shape above 1 goes to 0 at 0, and faster than any power at inf."""
+        return bool(prior.shape_ > 1)
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
-    def _update(self, prior: Any, summary: Summary) -> Any:
+    def update(self, prior: Any, summary: Summary) -> Any:
+        """The posterior: the prior with the statistics of the rows added."""
         return prior._updated(summary.weight, self._total(summary))
 
-    def _from_point(self, point: Any) -> dict[str, Any]:
+    def from_point(self, point: Any) -> dict[str, Any]:
+        """Parameters from the posterior's mean or mode."""
         if not point > 0:
             raise EstimateError(
                 "The posterior mode is at rate 0, which is no exponential law. "
@@ -189,12 +198,39 @@ class Exponential(ExponentialFamily):
             )
         return {"rate": point}
 
-    def _predictive(self, posterior: Any) -> Lomax:
+    def predictive(self, posterior: Any) -> Lomax:
         """With the rate integrated out."""
         return Lomax(shape=posterior.shape_, scale=posterior.rate_)
 
-    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
-        """p(x) = p(x | rate) p(rate) / p(rate | x) at any rate."""
-        rate = posterior.mean()
-        ratio = prior.log_prob(rate) - posterior.log_prob(rate)
-        return Exponential(rate)._log_likelihood(summary) + float(ratio)
+
+class Exponential(ExponentialFamily):
+    """The exponential law, ``rate exp(-rate x)`` for x >= 0.
+
+    Args:
+        rate: one over the mean, when given.
+        prior: a `Gamma` on the rate.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
+        progress: show a bar over the rows.
+
+    >>> Exponential().fit([0.5, 1.0, 2.5, 4.0]).rate_
+    0.5
+    """
+
+    member_class = WaitingMember
+
+    def __init__(
+        self,
+        rate: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        super().__init__(rate=rate, prior=prior, estimate=estimate, progress=progress)
+
+    variance = answered_by(WaitingMember.variance)
+    cdf = answered_by(WaitingMember.cdf)
+    quantile = answered_by(WaitingMember.quantile)
+    mean = answered_by(WaitingMember.mean)
+    mode = answered_by(WaitingMember.mode)

@@ -1,145 +1,116 @@
-"""Exponential families: ``p(x) = h(x) exp(eta . T(x) - A(eta))``.
-
-Maximum likelihood is moment matching, ``grad A(eta) = mean of T``; a conjugate prior turns into a conjugate posterior
-by adding statistics. Both are written here, and in `families.task`, once for all families.
-"""
+"""The face of an exponential family: options in the constructor, and the questions that its members answer."""
 
 from __future__ import annotations
 
-import math
-from abc import abstractmethod
-from collections.abc import Hashable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.domain import Domain
 from suffice.errors import OptionError
 from suffice.families.base import Distribution, as_numbers
-from suffice.families.cumulants import numeric_cumulants
 from suffice.families.fitted import FamilyFitted
+from suffice.families.member import FamilyMember
 from suffice.families.task import FamilyTask
-from suffice.fitting.control import Control, Outcome
-from suffice.statistics import Statistic, Summary
+from suffice.fitting.driver import Fit
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
+P = ParamSpec("P")
+R = TypeVar("R")
+M = TypeVar("M", bound=FamilyMember)
 
-#: What rounding may hide of a standardised gap, where observed and expected statistics are divided and subtracted.
-ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
-ESTIMATES = ("mle", "map", "mean")
-#: How a distribution is found that has given expected statistics.
-EXACT = Control(max_iter=200, tolerance=1e-13)
+def answered_by(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[ExponentialFamily, P], R]:
+    """The method of a family that asks its member, with the signature and the words of the member's own method."""
+
+    def ask(family: ExponentialFamily, /, *args: P.args, **options: P.kwargs) -> R:
+        answer: R = methodcaller(method.__name__, *args, **options)(family._member)
+        return answer
+
+    return update_wrapper(ask, method)
 
 
 class ExponentialFamily(Distribution):
-    """Base of the exponential families.
+    """Base of the exponential families: the formulas are those of `member_class`, a subclass of `FamilyMember`."""
 
-    A family provides, in this order: its parameters, its statistics (T, h, A and the derivatives of A), the maps
-    between natural, mean and usual parameters, evaluation, and fitting. One that has a closed form from mean
-    parameters gives `_match`; another gives `_start` and is fitted by Newton.
-    """
-
+    member_class: ClassVar[type[FamilyMember]]
     #: Names of the components of T.
     statistic_names: ClassVar[tuple[str, ...]] = ()
-    #: Names of the prior classes that are conjugate to the law.
-    conjugate_priors: ClassVar[tuple[str, ...]] = ()
 
-    # -- statistics --------------------------------------------------------------------------------------------------
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Take over the names of the members."""
+        super().__init_subclass__(**options)
+        if "member_class" in vars(cls):
+            cls.parameter_names = cls.member_class.parameter_names
+            cls.statistic_names = cls.member_class.statistic_names
 
-    @abstractmethod
-    def sufficient_statistics(self, x: Any) -> Floats:
-        """T of each value, (n, k)."""
+    def _settle(self) -> None:
+        if (given := self._family.given()) is not None:
+            self._adopt(Fit(FamilyFitted(self._family.at(given))))
 
-    @abstractmethod
-    def log_base_measure(self, x: Any) -> Floats:
-        """Log h of each value, (n,)."""
+    @property
+    def _family(self) -> Any:
+        """The family that the options declare."""
+        names = (*self.member_class.parameter_names, *self.member_class.constant_names)
+        known = {name: self._options[name] for name in names if self._options.get(name) is not None}
+        return self.member_class(type(self).__name__, known)
 
-    @abstractmethod
-    def log_normalizer(self, eta: ArrayLike | None = None) -> float:
-        """A(eta) = log of the integral of h exp(eta . T); at its own parameters by default."""
+    @property
+    def _member(self) -> Any:
+        """The member that was given or learned; before a fit the family itself."""
+        return self._family if self._fit is None else self._fit.fitted.member
 
-    @abstractmethod
-    def expected_statistics(self, eta: ArrayLike | None = None) -> Floats:
-        """The gradient of A, which is E[T] (k,)."""
+    @property
+    def n_params_(self) -> int:
+        """Number of free parameters."""
+        return int(self.fitted_.n_params)
 
-    @abstractmethod
-    def statistics_covariance(self, eta: ArrayLike | None = None) -> Floats:
-        """The Hessian of A, which is Cov[T] (k, k); also the Fisher information of eta."""
-
-    def cumulants(self, order: int, direction: ArrayLike | None = None) -> Floats:
-        """Cumulants 1 to `order` of ``direction . T(x)``.
-
-        They are the derivatives of ``A(eta + t direction)`` at t = 0: cumulants, not central moments (the two differ
-        from the fourth on). Without a direction, one row of cumulants for each component of T: (k, order).
-        """
-        if not (isinstance(order, int) and order >= 1):
-            raise OptionError(f"order is {order!r}; expected a whole number of at least 1.")
-        size = len(self.natural_parameters_)
-        vectors = np.eye(size) if direction is None else as_numbers(direction, "direction")[None]
-        if vectors.shape[1:] != (size,):
-            shape = vectors.shape[1:]
-            raise OptionError(f"direction has shape {shape}; expected ({size},), one entry for each statistic.")
-        with np.errstate(over="ignore"):
-            found = np.array([self._cumulants(order, vector) for vector in vectors]).reshape(-1, order)
-        return found if direction is None else found[0]
-
-    def _cumulants(self, order: int, direction: Floats) -> Floats:
-        """Cumulants 1 to `order` of ``direction . T`` (order,); numerical derivatives unless a family has formulas."""
-        return numeric_cumulants(self, order, direction)
+    @property
+    def parameters_(self) -> dict[str, Any]:
+        """The usual parameters by name."""
+        return dict(self._member.parameters_)
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
         from suffice.families.portrait import exponential_portrait
 
-        return exponential_portrait(self)
+        return exponential_portrait(self, self._member)
 
-    # -- maps --------------------------------------------------------------------------------------------------------
+    # -- what members answer -----------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
-        """Natural parameters (k,) from usual ones; +-inf at the edge of the family."""
+    sufficient_statistics = answered_by(FamilyMember.sufficient_statistics)
+    log_base_measure = answered_by(FamilyMember.log_base_measure)
+    log_normalizer = answered_by(FamilyMember.log_normalizer)
+    expected_statistics = answered_by(FamilyMember.expected_statistics)
+    statistics_covariance = answered_by(FamilyMember.statistics_covariance)
+    cumulants = answered_by(FamilyMember.cumulants)
+    log_prob = answered_by(FamilyMember.log_prob)
+    score_samples = answered_by(FamilyMember.score_samples)
+    sample = answered_by(FamilyMember.sample)
+    entropy = answered_by(FamilyMember.entropy)
 
-    @abstractmethod
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
-        """Usual parameters from natural ones."""
+    def prob(self, x: Any) -> Floats:
+        """Density or probability of each value."""
+        return np.exp(self.log_prob(x))
 
-    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], Outcome | None]:
-        """Usual parameters from mean parameters, and how the iteration ended; None for a closed form."""
-        outcome = self._newton(mean, control)
-        return self._from_natural(outcome.state.parameters), outcome
-
-    def _newton(self, mean: Floats, control: Control) -> Outcome:
-        """Find eta with ``grad A(eta) = mean`` by maximising the concave ``eta . mean - A(eta)``."""
-        from suffice.solvers.newton import newton
-
-        def function(eta: Floats) -> tuple[float, Floats, Floats]:
-            value = float(eta @ mean) - self.log_normalizer(eta)
-            if not np.isfinite(value):
-                return -np.inf, mean, np.eye(len(mean))
-            return value, mean - self.expected_statistics(eta), self.statistics_covariance(eta)
-
-        return newton(function, self._start(mean), control, magnitude=np.abs(mean))
-
-    def _start(self, mean: Floats) -> Floats:
-        """Natural parameters near those that match the mean, for Newton."""
-        raise OptionError(
-            f"{type(self).__name__} gives neither a closed form (_match) nor a start for Newton (_start)."
-        )
-
-    def _from_mean(self, mean: Floats) -> dict[str, Any]:
-        """Usual parameters from mean parameters."""
-        return self._match(mean, EXACT)[0]
+    def kl_divergence(self, other: Self) -> float:
+        """KL(self || other) in nats, without the cancellation of the general formula where the family has its own."""
+        if type(other) is not type(self):
+            raise OptionError(
+                f"KL is between two members of one family, not {type(self).__name__} and {type(other).__name__}."
+            )
+        return float(self._member.divergence(other._member))
 
     @property
     def natural_parameters_(self) -> Floats:
         """Eta (k,)."""
-        return self._to_natural(self.parameters_)
+        return np.asarray(self._member.natural_parameters())
 
     @property
     def mean_parameters_(self) -> Floats:
@@ -148,143 +119,21 @@ class ExponentialFamily(Distribution):
 
     def with_natural_parameters(self, eta: ArrayLike) -> Self:
         """The distribution of this family that has the given natural parameters."""
-        return self._with(**self._from_natural(np.atleast_1d(as_numbers(eta))))
+        return self._with(self._member.from_natural(np.atleast_1d(as_numbers(eta))))
 
     def with_mean_parameters(self, mean: ArrayLike) -> Self:
         """The distribution of this family that has the given expected statistics."""
-        return self._with(**self._from_mean(np.atleast_1d(as_numbers(mean))))
+        return self._with(self._member.from_mean(np.atleast_1d(as_numbers(mean))))
 
-    def _eta(self, eta: ArrayLike | None) -> Floats:
-        return self.natural_parameters_ if eta is None else np.atleast_1d(as_numbers(eta))
-
-    # -- evaluation --------------------------------------------------------------------------------------------------
-
-    def prob(self, x: Any) -> Floats:
-        """Density or probability of each value."""
-        return np.exp(self.log_prob(x))
-
-    @abstractmethod
-    def entropy(self) -> float:
-        """Expected -log p, in nats (differential entropy for a density)."""
-
-    def kl_divergence(self, other: Self) -> float:
-        """KL(self || other) in nats: ``A(eta') - A(eta) - (eta' - eta) . E[T]``, the Bregman divergence of A."""
-        if type(other) is not type(self):
-            raise OptionError(
-                f"KL is between two laws of one family, not {type(self).__name__} and {type(other).__name__}."
-            )
-        mine, theirs = self.natural_parameters_, other.natural_parameters_
-        value = other.log_normalizer() - self.log_normalizer() - (theirs - mine) @ self.expected_statistics()
-        return max(0.0, float(value))
+    def _with(self, parameters: Mapping[str, Any]) -> Self:
+        """The same distribution with these parameters given."""
+        constants = {n: self._options[n] for n in self.member_class.constant_names}
+        return type(self)(**{**constants, **parameters})
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _task(self) -> FamilyTask[Self]:
-        return FamilyTask(self._options, self._with_fit(None))
-
-    @abstractmethod
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
-        """The statistics that a fit needs."""
-
-    @abstractmethod
-    def _observed(self, summary: Summary) -> Floats:
-        """Mean of T over the rows (k,)."""
-
-    def _states_in(self, summary: Summary) -> tuple[Hashable, ...] | None:
-        """The states that the rows showed; None where the distribution has none."""
-        return None
-
-    def _refuse_given(self, summary: Summary) -> None:
-        """Raise where every parameter is given: the fit would either do nothing or overrule the caller."""
-        if self._given() is not None:
-            names = " and ".join(self.parameter_names)
-            raise OptionError(f"There is nothing to fit: {names} given in the constructor. Leave out what is unknown.")
-
-    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], Outcome | None]:
-        """Parameters of maximum likelihood, and how the iteration ended; None for a closed form."""
-        return self._match(self._observed(summary), control)
-
-    def _empirical_entropy(self, summary: Summary) -> float | None:
-        """Entropy of the observed frequencies; None where the data are not discrete."""
-        return None
-
-    # -- what a certificate is made of -------------------------------------------------------------------------------
-
-    def _edge(self, summary: Summary) -> tuple[str, ...]:
-        """What runs to infinity at the maximum-likelihood estimate; empty where the maximum is attained."""
-        return ()
-
-    def _shortfall(self, summary: Summary) -> float | None:
-        """How far the mean log-likelihood of a row is below its maximum, where a formula says so; None where none does.
-
-        It is the divergence of the distribution that has the observed statistics from this one, a sum of terms that
-        are never negative, and takes no part in the fit.
-        """
-        return None
-
-    def _rounding(self) -> float:
-        """What rounding may hide of a standardised gap."""
-        return ROUNDING
-
-    def _gap(self, summary: Summary) -> tuple[float, float]:
-        """Largest standardised gap between observed and expected statistics, and the Newton decrement."""
-        spread = self._spread()
-        spread = np.where(spread > 0, spread, 1.0)
-        gaps = (self._observed(summary) - self.expected_statistics()) / spread
-        if len(gaps) == 1:
-            return (abs(float(gaps[0])),) * 2
-        # Standardised first: statistics of very different sizes would look singular to the inverse.
-        inverse = np.linalg.pinv(self.statistics_covariance() / np.outer(spread, spread), hermitian=True)
-        return float(np.abs(gaps).max()), math.sqrt(max(float(gaps @ inverse @ gaps), 0.0))
-
-    def _spread(self) -> Floats:
-        """Standard deviation of each statistic (k,), where its square may be beyond float64 too."""
-        return np.sqrt(np.diag(self.statistics_covariance()))
-
-    # -- with a prior ------------------------------------------------------------------------------------------------
-
-    def _estimate(self) -> str:
-        estimate, prior = self._options.get("estimate"), self._options.get("prior")
-        if estimate is None:
-            return "mle" if prior is None else "mean"
-        if estimate not in ESTIMATES:
-            raise OptionError(f"estimate is {estimate!r}; expected one of {', '.join(map(repr, ESTIMATES))}.")
-        if (estimate == "mle") != (prior is None):
-            raise OptionError(f"estimate={estimate!r} {'needs a prior=' if prior is None else 'takes no prior'}.")
-        return str(estimate)
-
-    def _prior(self, summary: Summary) -> Any:
-        """The prior object, or None; a class that is not conjugate to the family is an error."""
-        prior = self._options.get("prior")
-        if prior is None:
-            return None
-        if type(prior).__name__ not in self.conjugate_priors:
-            known = " or ".join(self.conjugate_priors) or "none"
-            raise OptionError(f"prior is {prior!r}; the conjugate prior of {type(self).__name__} is {known}.")
-        prior.parameters_  # noqa: B018  an unfitted prior has no parameters and says so
-        return prior
-
-    def _update(self, prior: Any, summary: Summary) -> Any:
-        """The posterior: the prior with the statistics of the rows added."""
-        raise OptionError(f"{type(self).__name__} has no conjugate prior.")
-
-    def _from_point(self, point: Any) -> dict[str, Any]:
-        """Parameters from the posterior's mean or mode."""
-        return {self.parameter_names[0]: point}
-
-    def _point_space(self, estimate: str) -> str:
-        """The parameters in which a mean or mode was taken."""
-        return self.parameter_names[0]
-
-    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
-        """Log marginal likelihood of the rows."""
-        return None
-
-    def _prior_point(self) -> Any:
-        """The current parameters in the form that the prior's density takes."""
-        return self.parameters_[self.parameter_names[0]]
-
-    # -- posterior ---------------------------------------------------------------------------------------------------
+    def _task(self) -> FamilyTask:
+        return FamilyTask(self._options, self._family)
 
     @property
     def posterior_(self) -> Any:
@@ -299,10 +148,7 @@ class ExponentialFamily(Distribution):
     @property
     def predictive_(self) -> Any:
         """The posterior predictive distribution of one more row."""
-        return self._predictive(self.posterior_)
-
-    def _predictive(self, posterior: Any) -> Any:
-        raise OptionError(f"{type(self).__name__} has no posterior predictive distribution in closed form.")
+        return self._member.predictive(self.posterior_)
 
     @property
     def log_evidence_(self) -> float:
@@ -314,11 +160,16 @@ class ExponentialFamily(Distribution):
 
     def credible_intervals(self, level: float = 0.95) -> dict[str, Any]:
         """Central posterior intervals of the parameters, by name."""
-        found = self.posterior_.intervals(level)
-        return found if isinstance(found, dict) else {self.parameter_names[0]: found}
+        ends = self.posterior_.intervals(level)
+        free = [name for name in self.parameter_names if name not in self._member.known]
+        return ends if isinstance(ends, dict) else {free[0]: ends}
+
+    # -- files -------------------------------------------------------------------------------------------------------
 
     def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
-        fitted, posterior = super()._fitted_from(plain), plain.get("posterior")
-        if posterior is not None and type(posterior).__name__ not in self.conjugate_priors:
-            raise OptionError(f"{type(posterior).__name__} is not a posterior of {type(self).__name__}.")
-        return replace(fitted, posterior=posterior)
+        return FamilyFitted.from_dict(self._family, plain)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As plain data: parameters that are given are options, and are not written twice."""
+        plain = super().to_plain()
+        return plain if self._bare_report() is not None else plain | {"fitted": None}

@@ -1,4 +1,4 @@
-"""The fitted value of a distribution: its family and its parameters, given or learned."""
+"""The fitted value of a distribution: one member of its family."""
 
 from __future__ import annotations
 
@@ -9,59 +9,67 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.fitting.driver import Fit
+from suffice.errors import FileFormatError, OptionError
 from suffice.statistics import Summary
 
 if TYPE_CHECKING:
-    from suffice.families.base import Distribution
+    from suffice.families.member import FamilyMember
     from suffice.fitting.portrait import Portrait
 
 
 @dataclass(frozen=True, eq=False)
 class FamilyFitted:
-    """One distribution of a family.
+    """One distribution of a family, given or learned.
 
-    `family` declares which (its states, its columns, what is known of it); `posterior` is the conjugate posterior
-    where there was a prior. `names` are the columns that were learned, `states` the states that were seen in them;
-    None where nothing was learned, or there are none.
+    `posterior` is the conjugate posterior where there was a prior; `names` are the columns that were learned, None
+    where nothing was.
     """
 
-    family: Distribution
-    parameters: Mapping[str, Any]
+    member: FamilyMember
     posterior: Any = None
     names: tuple[Hashable, ...] | None = None
-    states: tuple[Hashable, ...] | None = None
 
     @property
     def title(self) -> str:
         """The name of the family."""
-        return type(self.family).__name__
+        return self.member.title
 
     @property
-    def distribution(self) -> Distribution:
-        """The distribution itself, which evaluates and samples."""
-        return self.family._with_fit(Fit(self))
+    def parameters(self) -> Mapping[str, Any]:
+        """The usual parameters by name."""
+        return self.member.parameters_
 
     @property
     def n_params(self) -> int:
         """Parameters that were learned."""
-        return self.distribution._n_free()
+        return self.member.n_params
 
     def log_likelihood(self, summary: Summary) -> float:
         """Sum over the rows of a summary, natural logarithm."""
-        return self.distribution._log_likelihood(summary)
+        return self.member.log_likelihood(summary)
 
     def score_samples(self, rows: Any) -> NDArray[np.float64]:
         """Log density or log probability of each row (n,)."""
-        return self.distribution.score_samples(rows)
+        return self.member.score_samples(rows)
 
     def portrait(self) -> Portrait:
         """What there is to see of it."""
-        return self.distribution.portrait()
+        return self.member.portrait()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file; the family is written by its options."""
-        held = {"posterior": self.posterior, "states": None if self.states is None else list(self.states)}
+        states = self.member.known.get("seen_states")
+        held = {"posterior": self.posterior, "states": None if states is None else list(states)}
         names = None if self.names is None else list(self.names)
-        found = {"parameters": dict(self.parameters), "names": names}
-        return found | {name: value for name, value in held.items() if value is not None}
+        plain = {"parameters": dict(self.parameters), "names": names}
+        return plain | {name: value for name, value in held.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, family: FamilyMember, plain: Mapping[str, Any]) -> FamilyFitted:
+        """The fitted value of a family out of a file."""
+        names, posterior = plain["names"], plain.get("posterior")
+        if names is not None and not all(isinstance(name, Hashable) for name in names):
+            raise FileFormatError(f"The {family.title} has learned columns whose names are {names!r}.")
+        if posterior is not None and type(posterior).__name__ not in family.conjugate_priors:
+            raise OptionError(f"{type(posterior).__name__} is not a posterior of {family.title}.")
+        return cls(family.restored(plain), posterior, None if names is None else tuple(names))

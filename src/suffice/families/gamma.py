@@ -13,60 +13,27 @@ from suffice.errors import EstimateError, OptionError
 from suffice.families.base import RunOptions, as_numbers, as_shares, generator, only_variable
 from suffice.families.beta_prime import BetaPrime
 from suffice.families.conjugate import ConjugatePrior, tails
+from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess, rest, rest_slope
 from suffice.families.moments import read_sums
-from suffice.families.shape_family import ShapeFamily
+from suffice.families.shape_family import ShapeMember
 from suffice.statistics import Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
 
 
-class Gamma(ShapeFamily, ConjugatePrior):
-    """The gamma law, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0.
-
-    As a law of data both parameters are fitted, by Newton; with `shape` given, `fit` takes it as known and the rate has
-    a closed form and a conjugate prior. As a prior it describes the rate of a `Poisson` (the usual partner), of an
-    `Exponential` or of a `Gamma` of known shape: `shape` grows by the events seen and `rate` by the exposure.
-
-    Args:
-        shape: the shape, when given or known.
-        rate: one over the scale, when given.
-        prior: with a known shape, a `Gamma` on the rate.
-        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
-
-    >>> Gamma(shape=3, rate=2).mean()
-    1.5
-    """
+class GammaMember(ShapeMember):
+    """The gamma law, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0."""
 
     parameter_names = ("shape", "rate")
     statistic_names = ("log x", "x")
     conjugate_priors = ("Gamma",)
     _sign, _title, _remedy = 1.0, "gamma", "Give values that differ, or a known shape=."
 
-    def __init__(
-        self,
-        shape: float | None = None,
-        rate: float | None = None,
-        *,
-        prior: Any = None,
-        estimate: str | None = None,
-        **run: Unpack[RunOptions],
-    ) -> None:
-        """See the class."""
-        super().__init__(
-            shape=shape,
-            rate=rate,
-            prior=prior,
-            estimate=estimate,
-            **run,
-        )
-
     # -- parameters --------------------------------------------------------------------------------------------------
 
     def _known_shape(self) -> float | None:
-        found: float | None = self._options["shape"]
+        found: float | None = self.known.get("shape")
         return found
 
     # -- statistics --------------------------------------------------------------------------------------------------
@@ -132,69 +99,55 @@ class Gamma(ShapeFamily, ConjugatePrior):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+    def ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The statistics that a fit needs."""
         (name,) = domain.names
         return (Sums.of((name, "log"), (name, "x")),)
 
-    def _refuse_given(self, summary: Summary) -> None:
-        super()._refuse_given(summary)
-        if self._options["rate"] is not None:
+    def refuse_given(self, summary: Summary) -> None:
+        """Raise where every parameter is given: the fit would either do nothing or overrule the caller."""
+        super().refuse_given(summary)
+        if self.known.get("rate") is not None:
             raise OptionError("rate= is given without shape=. Give the shape as known, or neither.")
 
     # -- with a prior on the rate ------------------------------------------------------------------------------------
 
-    def _prior(self, summary: Summary) -> Any:
-        prior = super()._prior(summary)
-        if prior is not None and self._options["shape"] is None:
+    def conjugate_prior(self, prior: Any, summary: Summary) -> Any:
+        """On the rate, of a known shape."""
+        prior = super().conjugate_prior(prior, summary)
+        if "shape" not in self.known:
             raise OptionError("A Gamma prior is on the rate and needs a known shape=.")
         return prior
 
-    def _update(self, prior: Any, summary: Summary) -> Any:
+    def update(self, prior: Any, summary: Summary) -> Any:
+        """The posterior: the prior with the statistics of the rows added."""
         if summary.weight > 0:
-            self._observed(summary)  # Says so where no rows have these sums.
-        total = float(read_sums(summary, self._ask(summary.domain)[0]).sums_pair[0, 1])
-        return prior._updated(float(self._options["shape"]) * summary.weight, total)
+            self.observed(summary)  # Says so where no rows have these sums.
+        total = float(read_sums(summary, self.ask(summary.domain)[0]).sums_pair[0, 1])
+        return prior._updated(float(self.known["shape"]) * summary.weight, total)
 
-    def _from_point(self, point: Any) -> dict[str, Any]:
+    def from_point(self, point: Any) -> dict[str, Any]:
+        """Parameters from the posterior's mean or mode."""
         if not point > 0:
             raise EstimateError(
                 "The posterior mode is at rate 0, which is no gamma law. "
                 "Use estimate='mean', or a prior of larger shape."
             )
-        return {"shape": self._options["shape"], "rate": point}
+        return {"shape": self.known.get("shape"), "rate": point}
 
-    def _prior_point(self) -> Any:
+    def prior_point(self) -> Any:
+        """The current parameters in the form that the prior's density takes."""
         return self.rate_
 
-    def _point_space(self, estimate: str) -> str:
+    def point_space(self, estimate: str) -> str:
+        """The parameters in which a mean or mode was taken."""
         return "rate (shape known)"
 
-    def _predictive(self, posterior: Any) -> BetaPrime:
+    def predictive(self, posterior: Any) -> BetaPrime:
         """With the rate integrated out."""
         return BetaPrime(alpha=self.shape_, beta=posterior.shape_, scale=posterior.rate_)
 
-    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
-        """p(x) = p(x | rate) p(rate) / p(rate | x) at any rate."""
-        rate = posterior.mean()
-        ratio = prior.log_prob(rate) - posterior.log_prob(rate)
-        return Gamma(self._options["shape"], rate)._log_likelihood(summary) + float(ratio)
-
-    def credible_intervals(self, level: float = 0.95) -> dict[str, Any]:
-        """Central posterior interval of the rate."""
-        return {"rate": self.posterior_.intervals(level)}
-
     # -- as a prior on a rate ----------------------------------------------------------------------------------------
-
-    def _from_summary(self, summary: Summary) -> Gamma:
-        """Of a column of counts."""
-        from suffice.families.poisson import Poisson
-
-        only_variable(summary, self)
-        return Poisson()._update(self, summary)
-
-    def _updated(self, events: float, exposure: float) -> Gamma:
-        """After more rows: shape' = shape + events, rate' = rate + exposure."""
-        return Gamma(shape=self.shape_ + events, rate=self.rate_ + exposure)
 
     def stationarity(self, point: Any) -> Floats:
         """Slope (shape - 1) / x - rate of the log density; at x = 0 only a rise inwards counts."""
@@ -213,3 +166,63 @@ class Gamma(ShapeFamily, ConjugatePrior):
         """The central interval."""
         low, high = self.quantile(tails(level))
         return float(low), float(high)
+
+
+class Gamma(ExponentialFamily, ConjugatePrior):
+    """The gamma law, ``rate^shape / Gamma(shape) * x^(shape - 1) exp(-rate x)`` for x > 0.
+
+    As a law of data both parameters are fitted, by Newton; with `shape` given, `fit` takes it as known and the rate has
+    a closed form and a conjugate prior. As a prior it describes the rate of a `Poisson` (the usual partner), of an
+    `Exponential` or of a `Gamma` of known shape: `shape` grows by the events seen and `rate` by the exposure.
+
+    Args:
+        shape: the shape, when given or known.
+        rate: one over the scale, when given.
+        prior: with a known shape, a `Gamma` on the rate.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
+        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
+            `suffice.fitting.control.Control`.
+
+    >>> Gamma(shape=3, rate=2).mean()
+    1.5
+    """
+
+    member_class = GammaMember
+
+    def __init__(
+        self,
+        shape: float | None = None,
+        rate: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        **run: Unpack[RunOptions],
+    ) -> None:
+        """See the class."""
+        super().__init__(
+            shape=shape,
+            rate=rate,
+            prior=prior,
+            estimate=estimate,
+            **run,
+        )
+
+    variance = answered_by(GammaMember.variance)
+    cdf = answered_by(GammaMember.cdf)
+    quantile = answered_by(GammaMember.quantile)
+    mean = answered_by(GammaMember.mean)
+    mode = answered_by(GammaMember.mode)
+    stationarity = answered_by(GammaMember.stationarity)
+    below_mode = answered_by(GammaMember.below_mode)
+    intervals = answered_by(GammaMember.intervals)
+
+    def _from_summary(self, summary: Summary) -> Gamma:
+        """Of a column of counts."""
+        from suffice.families.poisson import Poisson
+
+        only_variable(summary, type(self).__name__)
+        return Poisson()._family.update(self, summary)
+
+    def _updated(self, events: float, exposure: float) -> Gamma:
+        """After more rows: shape' = shape + events, rate' = rate + exposure."""
+        return Gamma(shape=self.shape_ + events, rate=self.rate_ + exposure)

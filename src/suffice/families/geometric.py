@@ -11,50 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.families.base import as_numbers, generator
 from suffice.families.counting import in_support, refuse_long_draws
-from suffice.families.negative_binomial import NegativeBinomial
+from suffice.families.exponential_family import ExponentialFamily, answered_by
+from suffice.families.negative_binomial import NegativeBinomialMember
 
 Floats = NDArray[np.float64]
 
 
-class Geometric(NegativeBinomial):
-    """Failures before the first success, ``probability (1 - probability)^x`` for x = 0, 1, 2, ...
-
-    It is the negative binomial law of size 1. (The number of trials, success included, is x + 1.) A probability of 1 is
-    the limit that puts all mass on 0; it is the estimate where every value is 0.
-
-    A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
-    rows.
-
-    Args:
-        probability: of a success, when given.
-        prior: a `Beta` on the probability.
-        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the probability.
-        progress: show a bar over the rows.
-
-    >>> Geometric().fit([0, 3, 1, 0]).probability_
-    0.5
-    """
+class GeometricMember(NegativeBinomialMember):
+    """Failures before the first success, ``probability (1 - probability)^x`` for x = 0, 1, 2, ..."""
 
     parameter_names = ("probability",)
 
-    def __init__(
-        self,
-        probability: float | None = None,
-        *,
-        prior: Any = None,
-        estimate: str | None = None,
-        progress: bool = False,
-    ) -> None:
-        """See the class."""
-        # Past the parent's constructor: the size is no option here.
-        super(NegativeBinomial, self).__init__(
-            probability=probability, prior=prior, estimate=estimate, progress=progress
-        )
-
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {"probability": super()._check({**parameters, "size": 1.0})["probability"]}
+    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their final type; an impossible value is an error."""
+        return {"probability": super().check({**parameters, "size": 1.0})["probability"]}
 
     def _known_size(self) -> float:
         return 1.0
@@ -86,5 +58,45 @@ class Geometric(NegativeBinomial):
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
-    def _from_point(self, point: Any) -> dict[str, Any]:
-        return {"probability": super()._from_point(point)["probability"]}
+    def from_point(self, point: Any) -> dict[str, Any]:
+        """Parameters from the posterior's mean or mode."""
+        return {"probability": super().from_point(point)["probability"]}
+
+
+class Geometric(ExponentialFamily):
+    """Failures before the first success, ``probability (1 - probability)^x`` for x = 0, 1, 2, ...
+
+    It is the negative binomial law of size 1. (The number of trials, success included, is x + 1.) A probability of 1 is
+    the limit that puts all mass on 0; it is the estimate where every value is 0.
+
+    A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
+    rows.
+
+    Args:
+        probability: of a success, when given.
+        prior: a `Beta` on the probability.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the probability.
+        progress: show a bar over the rows.
+
+    >>> Geometric().fit([0, 3, 1, 0]).probability_
+    0.5
+    """
+
+    member_class = GeometricMember
+
+    def __init__(
+        self,
+        probability: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        super().__init__(probability=probability, prior=prior, estimate=estimate, progress=progress)
+
+    variance = answered_by(GeometricMember.variance)
+    cdf = answered_by(GeometricMember.cdf)
+    quantile = answered_by(GeometricMember.quantile)
+    mean = answered_by(GeometricMember.mean)
+    mode = answered_by(GeometricMember.mode)

@@ -11,45 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import RunOptions, as_numbers, as_shares, generator
+from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import log_gamma_kernel, rest, rest_slope
-from suffice.families.shape_family import ShapeFamily
+from suffice.families.shape_family import ShapeMember
 from suffice.statistics import Statistic, Summary, Sums
 
 Floats = NDArray[np.float64]
 
 
-class InverseGamma(ShapeFamily):
-    """The inverse-gamma law, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0.
-
-    It is the law of 1 / y where y is gamma with this shape and with rate `scale`. Its mode is ``scale / (shape + 1)``.
-    Both parameters are fitted by Newton.
-
-    Args:
-        shape: the shape, when given.
-        scale: the scale, when given.
-        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
-            `suffice.fitting.control.Control`.
-
-    >>> InverseGamma(shape=3, scale=8).mode()
-    2.0
-    """
+class InverseGammaMember(ShapeMember):
+    """The inverse-gamma law, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0."""
 
     parameter_names = ("shape", "scale")
     statistic_names = ("log x", "1/x")
     _sign, _title, _remedy = -1.0, "inverse-gamma", "An inverse-gamma law needs values that differ."
-
-    def __init__(
-        self,
-        shape: float | None = None,
-        scale: float | None = None,
-        **run: Unpack[RunOptions],
-    ) -> None:
-        """See the class."""
-        super().__init__(
-            shape=shape,
-            scale=scale,
-            **run,
-        )
 
     # -- statistics --------------------------------------------------------------------------------------------------
 
@@ -122,13 +97,53 @@ class InverseGamma(ShapeFamily):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+    def ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The statistics that a fit needs."""
         (name,) = domain.names
         return (Sums.of((name, "log"), (name, "reciprocal")),)
 
-    def _refuse_given(self, summary: Summary) -> None:
-        given = [name for name in self.parameter_names if self._options[name] is not None]
+    def refuse_given(self, summary: Summary) -> None:
+        """Raise where every parameter is given: the fit would either do nothing or overrule the caller."""
+        given = [name for name in self.parameter_names if name in self.known]
         if given:
             raise OptionError(
                 f"{' and '.join(given)} given: InverseGamma fits shape and scale together. Leave them out."
             )
+
+
+class InverseGamma(ExponentialFamily):
+    """The inverse-gamma law, ``scale^shape / Gamma(shape) * x^(-shape - 1) exp(-scale / x)`` for x > 0.
+
+    It is the law of 1 / y where y is gamma with this shape and with rate `scale`. Its mode is ``scale / (shape + 1)``.
+    Both parameters are fitted by Newton.
+
+    Args:
+        shape: the shape, when given.
+        scale: the scale, when given.
+        run: `max_iter`, `tolerance`, `max_seconds`, `progress`, `callback` and `checkpoint` of a fit; see
+            `suffice.fitting.control.Control`.
+
+    >>> InverseGamma(shape=3, scale=8).mode()
+    2.0
+    """
+
+    member_class = InverseGammaMember
+
+    def __init__(
+        self,
+        shape: float | None = None,
+        scale: float | None = None,
+        **run: Unpack[RunOptions],
+    ) -> None:
+        """See the class."""
+        super().__init__(
+            shape=shape,
+            scale=scale,
+            **run,
+        )
+
+    variance = answered_by(InverseGammaMember.variance)
+    cdf = answered_by(InverseGammaMember.cdf)
+    quantile = answered_by(InverseGammaMember.quantile)
+    mean = answered_by(InverseGammaMember.mean)
+    mode = answered_by(InverseGammaMember.mode)

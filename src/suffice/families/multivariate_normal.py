@@ -15,70 +15,36 @@ from suffice.errors import EstimateError, MissingColumnError, OptionError, listi
 from suffice.families import gaussian
 from suffice.families.base import as_floats, generator
 from suffice.families.conjugate import ConjugatePrior, tails
+from suffice.families.exponential_family import answered_by
 from suffice.families.gaussian import LOG_2PI
 from suffice.families.matrices import as_positive_definite, flat, inverse, log_determinant, root, solve, unflat, whiten
 from suffice.families.moments import SMALLEST, read_moments, refuse_small
 from suffice.families.student import MultivariateStudentT
-from suffice.families.vectors import VectorFamily
+from suffice.families.vectors import VectorFamily, VectorMember
 from suffice.fitting.control import Control
+from suffice.options import own_options
 from suffice.statistics import Moments, Statistic, Summary
 
 Floats = NDArray[np.float64]
 
 
-class MultivariateNormal(VectorFamily, ConjugatePrior):
-    """The normal law of d columns, ``exp(-(x - mean)' covariance^-1 (x - mean) / 2) / sqrt(det(2 pi covariance))``.
-
-    Unfitted ``MultivariateNormal()``; given ``MultivariateNormal(mean, covariance)``, where the mean is 0 unless said.
-    With only one of the two given, `fit` takes it as known and learns the other. Maximum likelihood divides by N
-    (ddof 0).
-
-    Natural parameters are one array of d + d^2 numbers: ``covariance^-1 mean``, then ``-covariance^-1 / 2`` row by row.
-    Mean parameters are laid out alike: ``E[x]``, then ``E[x x']`` row by row. The two halves of a symmetric matrix
-    make this form overcomplete: the free parameters are d + d(d + 1)/2.
-
-    Args:
-        mean: the mean (d,), when given.
-        covariance: the covariance (d, d), when given.
-        columns: names of the columns, in the order of the parameters; those of the data unless said.
-        prior: a `NormalWishart` on (mean, precision), or, with a known covariance, a `MultivariateNormal` on the mean.
-        estimate: ``"mean"`` (default with a prior): the posterior means of mean and covariance; or ``"map"``, the mode
-            in (mean, precision).
-        progress: show a bar over the rows.
-
-    >>> law = MultivariateNormal(mean=[1, 2], covariance=[[2, 1], [1, 2]], columns=["a", "b"])
-    >>> law.condition(on={"a": 3}).mean_
-    array([3.])
-    """
+class MultivariateNormalMember(VectorMember):
+    """The normal law of d columns, ``exp(-(x - mean)' covariance^-1 (x - mean) / 2) / sqrt(det(2 pi covariance))``."""
 
     parameter_names = ("mean", "covariance")
     conjugate_priors = ("NormalWishart", "MultivariateNormal")
 
-    def __init__(
-        self,
-        mean: ArrayLike | None = None,
-        covariance: ArrayLike | None = None,
-        *,
-        columns: Iterable[Hashable] | None = None,
-        prior: Any = None,
-        estimate: str | None = None,
-        progress: bool = False,
-    ) -> None:
-        """See the class."""
-        names = None if columns is None else tuple(columns)
-        super().__init__(
-            mean=mean, covariance=covariance, columns=names, prior=prior, estimate=estimate, progress=progress
-        )
-
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def _given(self) -> dict[str, Any] | None:
-        mean, covariance = self._options["mean"], self._options["covariance"]
-        if covariance is None:
+    def given(self) -> dict[str, Any] | None:
+        """The parameters that are known when they are all there, else None."""
+        if "covariance" not in self.known:
             return None
+        mean, covariance = self.known.get("mean"), self.known["covariance"]
         return {"mean": np.zeros(len(np.atleast_2d(covariance))) if mean is None else mean, "covariance": covariance}
 
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their final type; an impossible value is an error."""
         mean = np.atleast_1d(as_floats(parameters["mean"], "mean"))
         if mean.ndim != 1:
             raise OptionError(f"mean has shape {mean.shape}; expected one number for each column.")
@@ -86,20 +52,15 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
         return {"mean": mean, "covariance": as_positive_definite(parameters["covariance"], "covariance", len(mean))}
 
     @property
-    def statistic_names_(self) -> tuple[str, ...]:
-        """Names of the d + d^2 statistics."""
-        names = [str(name) for name in self.columns_]
-        return (*names, *(f"{first} * {second}" for first in names for second in names))
-
-    @property
     def precision_(self) -> Floats:
         """The inverse of the covariance (d, d)."""
         return inverse(self.covariance_)
 
-    def _n_free(self) -> int:
+    @property
+    def n_params(self) -> int:
         """One for each unknown mean, and d(d + 1)/2 for an unknown covariance."""
         d = len(self.mean_)
-        return d * (self._options["mean"] is None) + d * (d + 1) // 2 * (self._options["covariance"] is None)
+        return d * (self.known.get("mean") is None) + d * (d + 1) // 2 * (self.known.get("covariance") is None)
 
     # -- statistics --------------------------------------------------------------------------------------------------
 
@@ -134,7 +95,8 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
         """Cov of (x, x x'): (d + d^2, d + d^2); singular, since x_i x_j and x_j x_i are the same statistic."""
         return gaussian.statistics_covariance(*self._usual(eta))
 
-    def _cumulants(self, order: int, direction: Floats) -> Floats:
+    def cumulants_along(self, order: int, direction: Floats) -> Floats:
+        """Cumulants 1 to `order` of ``direction . T`` (order,); numerical derivatives unless a family has formulas."""
         vector, matrix = unflat(direction)
         higher = gaussian.quadratic_cumulants(self.mean_, self.covariance_, vector, matrix, order)
         return np.concatenate([[direction @ self.expected_statistics()], higher])
@@ -144,37 +106,24 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
     def _usual(self, eta: ArrayLike | None) -> tuple[Floats, Floats]:
         if eta is None:
             return self.mean_, self.covariance_
-        found = self._from_natural(self._eta(eta))
+        found = self.from_natural(self._eta(eta))
         return found["mean"], found["covariance"]
 
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+    def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        """Natural parameters (k,) from usual ones; +-inf at the edge of the family."""
         precision = inverse(parameters["covariance"])
         return flat(solve(parameters["covariance"], parameters["mean"]), -0.5 * precision)
 
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+    def from_natural(self, eta: Floats) -> dict[str, Any]:
+        """Usual parameters from natural ones."""
         first, second = unflat(eta)
         precision = as_positive_definite(-2 * second, "-2 times the matrix part of eta")
         return {"mean": solve(precision, first), "covariance": inverse(precision)}
 
-    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+    def match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+        """Usual parameters from mean parameters, and how the iteration ended; None for a closed form."""
         first, second = unflat(mean)
         return {"mean": first, "covariance": second - np.outer(first, first)}, None
-
-    def information_form(self) -> tuple[Floats, Floats]:
-        """(h, J) with J the precision (d, d) and h = J mean (d,)."""
-        first, second = unflat(self.natural_parameters_)
-        return first, -2 * second
-
-    @classmethod
-    def from_information(cls, h: ArrayLike, J: ArrayLike, *, columns: Iterable[Hashable] | None = None) -> Self:
-        """The law with the potential vector h (d,) and the precision J (d, d): ``exp(h . x - x' J x / 2)``."""
-        precision = as_positive_definite(J, "J")
-        vector = np.atleast_1d(as_floats(h, "h"))
-        if vector.shape != (len(precision),):
-            raise OptionError(
-                f"h has shape {vector.shape}; expected {(len(precision),)}, one number for each row of J."
-            )
-        return cls(mean=solve(precision, vector), covariance=inverse(precision), columns=columns)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -203,20 +152,23 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
         """(d (1 + log(2 pi)) + log det covariance) / 2."""
         return 0.5 * (len(self.mean_) * (1 + LOG_2PI) + log_determinant(self.covariance_))
 
-    def kl_divergence(self, other: MultivariateNormal) -> float:
+    def divergence(self, other: MultivariateNormalMember) -> float:
         """Closed form, as a sum of terms that are never negative."""
-        if type(other) is not type(self):
-            return super().kl_divergence(other)
         if len(other.mean_) != len(self.mean_):
             raise OptionError(
                 f"The laws have {len(self.mean_)} and {len(other.mean_)} columns; KL needs the same ones."
             )
         return gaussian.divergence((self.mean_, self.covariance_), (other.mean_, other.covariance_))
 
-    # -- parts of the law --------------------------------------------------------------------------------------------
+    def information_form(self) -> tuple[Floats, Floats]:
+        """(h, J) with J the precision (d, d) and h = J mean (d,)."""
+        first, second = unflat(self.natural_parameters())
+        return first, -2 * second
+
+    # -- parts of the distribution -----------------------------------------------------------------------------------
 
     def _places(self, columns: Iterable[Hashable]) -> list[int]:
-        own = self.columns_
+        own = self.named()
         chosen = list(columns)
         unknown = [name for name in chosen if name not in own]
         if unknown:
@@ -226,51 +178,55 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
         return [own.index(name) for name in chosen]
 
     def marginal(self, columns: Iterable[Hashable]) -> MultivariateNormal:
-        """The law of some columns, in the order asked."""
+        """The distribution of some columns, in the order asked."""
         places = self._places(columns)
-        names = [self.columns_[place] for place in places]
+        names = [self.named()[place] for place in places]
         return MultivariateNormal(self.mean_[places], self.covariance_[np.ix_(places, places)], columns=names)
 
     def condition(self, on: Mapping[Hashable, float]) -> MultivariateNormal:
-        """The law of the other columns, given values of some."""
+        """The distribution of the other columns, given values of some."""
         known = self._places(on)
         free = [place for place in range(len(self.mean_)) if place not in known]
         if not free:
             raise OptionError("Every column has a value; leave out those whose law is asked for.")
-        values = as_floats([on[self.columns_[place]] for place in known], "on")
+        values = as_floats([on[self.named()[place]] for place in known], "on")
         factor = root(self.covariance_[np.ix_(known, known)])
         cross = whiten(factor, self.covariance_[np.ix_(known, free)])
         mean = self.mean_[free] + cross.T @ whiten(factor, values - self.mean_[known])
         covariance = self.covariance_[np.ix_(free, free)] - cross.T @ cross
-        return MultivariateNormal(mean, covariance, columns=[self.columns_[place] for place in free])
+        return MultivariateNormal(mean, covariance, columns=[self.named()[place] for place in free])
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+    def ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The statistics that a fit needs."""
         return (Moments(domain.names),)
 
     def _moments(self, summary: Summary) -> MomentSums:
         return read_moments(summary)
 
-    def _observed(self, summary: Summary) -> Floats:
+    def observed(self, summary: Summary) -> Floats:
+        """Mean of T over the rows (k,)."""
         moments = self._moments(summary)
         return flat(moments.mean, moments.covariance + np.outer(moments.mean, moments.mean))
 
-    def _refuse_given(self, summary: Summary) -> None:
+    def refuse_given(self, summary: Summary) -> None:
+        """Raise where every parameter is given: the fit would either do nothing or overrule the caller."""
         d = len(summary.domain.names)
-        if self._options["mean"] is not None:  # A covariance alone is known, and the mean is learned.
-            super()._refuse_given(summary)
+        if self.known.get("mean") is not None:  # A covariance alone is known, and the mean is learned.
+            super().refuse_given(summary)
         for name in self.parameter_names:
-            given = self._options[name]
+            given = self.known.get(name)
             if given is not None and np.shape(given)[:1] != (d,):
                 names = listing(summary.domain.names)
                 raise OptionError(
                     f"{name} is given with shape {np.shape(given)} and the data have {d} columns: {names}."
                 )
 
-    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
+    def maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
+        """Parameters of maximum likelihood, and how the iteration ended; None for a closed form."""
         moments = self._moments(summary)
-        mean, covariance = self._options["mean"], self._options["covariance"]
+        mean, covariance = self.known.get("mean"), self.known.get("covariance")
         if covariance is None:
             scatter = moments.scatter if mean is None else moments.scatter_about(as_floats(mean, "mean"))
             refuse_small(moments, summary.domain.names, summary.rows)
@@ -278,31 +234,33 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
             covariance = scatter / moments.weight
         return {"mean": moments.mean if mean is None else mean, "covariance": covariance}, None
 
-    def _gap(self, summary: Summary) -> tuple[float, float]:
+    def gap(self, summary: Summary) -> tuple[float, float]:
         """On the centred statistics, which do not cancel."""
         moments = self._moments(summary)
         gaps = []
-        if self._options["mean"] is None:
+        if self.known.get("mean") is None:
             gaps.append(gaussian.mean_gap(moments.mean - self.mean_, self.covariance_))
-        if self._options["covariance"] is None:
+        if self.known.get("covariance") is None:
             gaps.append(gaussian.spread_gap(moments.scatter_about(self.mean_) / moments.weight, self.covariance_))
         return max(gap for gap, _ in gaps), math.hypot(*(decrement for _, decrement in gaps))
 
-    def _shortfall(self, summary: Summary) -> float:
+    def shortfall(self, summary: Summary) -> float:
+        """How far the mean log-likelihood of a row is below its maximum, by a formula."""
         moments = self._moments(summary)
-        known, best = self._options, moments.mean if self._options["mean"] is None else self.mean_
+        best = moments.mean if "mean" not in self.known else self.mean_
         covariance = self.covariance_
-        if known["covariance"] is None:
+        if "covariance" not in self.known:
             covariance = moments.scatter_about(best) / moments.weight
         return gaussian.divergence((best, covariance), (self.mean_, self.covariance_))
 
-    def _rounding(self) -> float:
+    def rounding(self) -> float:
         """Magnified by the condition of the correlations, in whose directions the rows are measured."""
         units = np.sqrt(np.diag(self.covariance_))
         values = np.linalg.eigvalsh(self.covariance_ / units[:, None] / units)
-        return super()._rounding() * len(units) * float(values[-1] / max(values[0], SMALLEST))
+        return super().rounding() * len(units) * float(values[-1] / max(values[0], SMALLEST))
 
-    def _log_likelihood(self, summary: Summary) -> float:
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over the rows of a summary, natural logarithm, where log h is 0."""
         moments = self._moments(summary)
         if not moments.weight > 0:
             return 0.0
@@ -310,16 +268,14 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
-    def _prior(self, summary: Summary) -> Any:
-        prior = super()._prior(summary)
-        if prior is None:
-            return None
-        known = self._options["covariance"] is not None
+    def conjugate_prior(self, prior: Any, summary: Summary) -> Any:
+        """A normal prior of the mean needs a known covariance; the other one is for both unknown."""
+        prior, known = super().conjugate_prior(prior, summary), "covariance" in self.known
         if isinstance(prior, MultivariateNormal) and not known:
             raise OptionError(
                 "A MultivariateNormal prior on the mean needs a known covariance=; for both unknown give NormalWishart."
             )
-        if not isinstance(prior, MultivariateNormal) and (known or self._options["mean"] is not None):
+        if not isinstance(prior, MultivariateNormal) and (known or self.known.get("mean") is not None):
             raise OptionError("A NormalWishart prior is for an unknown mean and covariance; give neither.")
         return self._matched(prior, summary.domain.names)
 
@@ -332,20 +288,22 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
             raise OptionError(f"The prior has {n} dimensions and the data {len(names)} columns: {listing(names)}.")
         return prior
 
-    def _update(self, prior: Any, summary: Summary) -> Any:
+    def update(self, prior: Any, summary: Summary) -> Any:
+        """The posterior: the prior with the statistics of the rows added."""
         prior = self._matched(prior, summary.domain.names)
         if not isinstance(prior, MultivariateNormal):
             return prior._from_summary(summary)
         moments = self._moments(summary)
         if not moments.weight > 0:
             return prior
-        known = as_positive_definite(self._options["covariance"], "covariance", len(prior.mean_))
+        known = as_positive_definite(self.known["covariance"], "covariance", len(prior.mean_))
         mean, covariance = gaussian.update_mean((prior.mean_, prior.covariance_), moments.weight, moments.mean, known)
         return MultivariateNormal(mean, covariance, columns=summary.domain.names)
 
-    def _from_point(self, point: Any) -> dict[str, Any]:
+    def from_point(self, point: Any) -> dict[str, Any]:
+        """Parameters from the posterior's mean or mode."""
         if not isinstance(point, Mapping):
-            return {"mean": point, "covariance": self._options["covariance"]}
+            return {"mean": point, "covariance": self.known.get("covariance")}
         if "covariance" not in point:
             raise EstimateError(
                 "The covariance has no posterior mean: the posterior needs dof > d + 1. "
@@ -353,30 +311,30 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
             )
         return {name: point[name] for name in self.parameter_names}
 
-    def _prior_point(self) -> Any:
-        known = self._options["covariance"] is not None
+    def prior_point(self) -> Any:
+        """The current parameters in the form that the prior's density takes."""
+        known = self.known.get("covariance") is not None
         return self.mean_ if known else {"mean": self.mean_, "precision": self.precision_}
 
-    def _point_space(self, estimate: str) -> str:
-        if self._options["covariance"] is not None:
+    def point_space(self, estimate: str) -> str:
+        """The parameters in which a mean or mode was taken."""
+        if self.known.get("covariance") is not None:
             return "mean (covariance known)"
         return "(mean, precision)" if estimate == "map" else "(mean, covariance)"
 
-    def _predictive(self, posterior: Any) -> MultivariateNormal | MultivariateStudentT:
+    def predictive(self, posterior: Any) -> MultivariateNormal | MultivariateStudentT:
+        """The distribution of one more row, with the parameters integrated out."""
         if not isinstance(posterior, MultivariateNormal):
             return posterior._predictive_law()
         covariance = posterior.covariance_ + self.covariance_
-        return MultivariateNormal(posterior.mean_, covariance, columns=self.columns_)
+        return MultivariateNormal(posterior.mean_, covariance, columns=self.named())
 
-    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
-        """p(x) = p(x | mean) p(mean) / p(mean | x) at any mean."""
-        if not isinstance(prior, MultivariateNormal):
-            return float(
-                prior._log_constant() - posterior._log_constant() - 0.5 * summary.weight * len(prior.mean_) * LOG_2PI
-            )
-        law = MultivariateNormal(posterior.mean_, self._options["covariance"])
-        ratio = prior.log_prob(posterior.mean_) - posterior.log_prob(posterior.mean_)
-        return law._log_likelihood(summary) + float(ratio)
+    def evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+        """Of both unknown by the constants of the densities."""
+        if isinstance(prior, MultivariateNormal):
+            return super().evidence(prior, posterior, summary)
+        constants = prior._log_constant() - posterior._log_constant()
+        return float(constants - 0.5 * summary.weight * len(prior.mean_) * LOG_2PI)
 
     # -- as a prior on a mean ----------------------------------------------------------------------------------------
 
@@ -395,3 +353,77 @@ class MultivariateNormal(VectorFamily, ConjugatePrior):
 
         spread = np.sqrt(self.variance())
         return np.stack([self.mean_ + ndtri(q) * spread for q in tails(level)], axis=-1)
+
+
+class MultivariateNormal(VectorFamily, ConjugatePrior):
+    """The normal law of d columns, ``exp(-(x - mean)' covariance^-1 (x - mean) / 2) / sqrt(det(2 pi covariance))``.
+
+    Unfitted ``MultivariateNormal()``; given ``MultivariateNormal(mean, covariance)``, where the mean is 0 unless said.
+    With only one of the two given, `fit` takes it as known and learns the other. Maximum likelihood divides by N
+    (ddof 0).
+
+    Natural parameters are one array of d + d^2 numbers: ``covariance^-1 mean``, then ``-covariance^-1 / 2`` row by row.
+    Mean parameters are laid out alike: ``E[x]``, then ``E[x x']`` row by row. The two halves of a symmetric matrix
+    make this form overcomplete: the free parameters are d + d(d + 1)/2.
+
+    Args:
+        mean: the mean (d,), when given.
+        covariance: the covariance (d, d), when given.
+        columns: names of the columns, in the order of the parameters; those of the data unless said.
+        prior: a `NormalWishart` on (mean, precision), or, with a known covariance, a `MultivariateNormal` on the mean.
+        estimate: ``"mean"`` (default with a prior): the posterior means of mean and covariance; or ``"map"``, the mode
+            in (mean, precision).
+        progress: show a bar over the rows.
+
+    >>> law = MultivariateNormal(mean=[1, 2], covariance=[[2, 1], [1, 2]], columns=["a", "b"])
+    >>> law.condition(on={"a": 3}).mean_
+    array([3.])
+    """
+
+    member_class = MultivariateNormalMember
+
+    def __init__(
+        self,
+        mean: ArrayLike | None = None,
+        covariance: ArrayLike | None = None,
+        *,
+        columns: Iterable[Hashable] | None = None,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        options = own_options(locals())
+        super().__init__(**options | {"columns": None if columns is None else tuple(columns)})
+
+    variance = answered_by(MultivariateNormalMember.variance)
+    mean = answered_by(MultivariateNormalMember.mean)
+    mode = answered_by(MultivariateNormalMember.mode)
+    stationarity = answered_by(MultivariateNormalMember.stationarity)
+    below_mode = answered_by(MultivariateNormalMember.below_mode)
+    intervals = answered_by(MultivariateNormalMember.intervals)
+    information_form = answered_by(MultivariateNormalMember.information_form)
+    marginal = answered_by(MultivariateNormalMember.marginal)
+    condition = answered_by(MultivariateNormalMember.condition)
+
+    @property
+    def precision_(self) -> Floats:
+        """The inverse of the covariance (d, d)."""
+        return inverse(self.covariance_)
+
+    @property
+    def statistic_names_(self) -> tuple[str, ...]:
+        """Names of the d + d^2 statistics."""
+        names = [str(name) for name in self.columns_]
+        return (*names, *(f"{first} * {second}" for first in names for second in names))
+
+    @classmethod
+    def from_information(cls, h: ArrayLike, J: ArrayLike, *, columns: Iterable[Hashable] | None = None) -> Self:
+        """The law with the potential vector h (d,) and the precision J (d, d): ``exp(h . x - x' J x / 2)``."""
+        precision = as_positive_definite(J, "J")
+        vector = np.atleast_1d(as_floats(h, "h"))
+        if vector.shape != (len(precision),):
+            raise OptionError(
+                f"h has shape {vector.shape}; expected {(len(precision),)}, one number for each row of J."
+            )
+        return cls(mean=solve(precision, vector), covariance=inverse(precision), columns=columns)

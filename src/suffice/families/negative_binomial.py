@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import as_float, as_numbers, as_shape, generator
 from suffice.families.beta_negative_binomial import BetaNegativeBinomial
-from suffice.families.counting import CountFamily, in_support, log_choices, refuse_long_draws
+from suffice.families.counting import CountMember, in_support, log_choices, refuse_long_draws
+from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import ratio_excess, rest
 from suffice.families.simplex import odds_cumulants, relative_entropy
 from suffice.fitting.control import Control
@@ -21,45 +22,16 @@ from suffice.statistics import Summary
 Floats = NDArray[np.float64]
 
 
-class NegativeBinomial(CountFamily):
-    """Failures before the `size`-th success, ``C(x + size - 1, x) probability^size (1 - probability)^x``.
-
-    The size is known, not fitted, and need not be a whole number: with ``size = a`` and ``probability = b / (b + 1)``
-    it is the law of a Poisson count whose rate is Gamma(a, b). A probability of 1 is the limit that puts all mass on 0;
-    it is the estimate where every value is 0.
-
-    A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
-    rows.
-
-    Args:
-        size: the number of successes, any number above 0.
-        probability: of a success, when given.
-        prior: a `Beta` on the probability.
-        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the probability.
-        progress: show a bar over the rows.
-
-    >>> NegativeBinomial(size=3).fit([2, 0, 1, 5]).probability_
-    0.6
-    """
+class NegativeBinomialMember(CountMember):
+    """Failures before the `size`-th success, ``C(x + size - 1, x) probability^size (1 - probability)^x``."""
 
     parameter_names: ClassVar[tuple[str, ...]] = ("size", "probability")
     conjugate_priors = ("Beta",)
 
-    def __init__(
-        self,
-        size: float | None = None,
-        probability: float | None = None,
-        *,
-        prior: Any = None,
-        estimate: str | None = None,
-        progress: bool = False,
-    ) -> None:
-        """See the class."""
-        super().__init__(size=size, probability=probability, prior=prior, estimate=estimate, progress=progress)
-
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their final type; an impossible value is an error."""
         probability = as_float(parameters["probability"], "probability", above=0)
         if probability > 1:
             raise OptionError(f"probability is {parameters['probability']!r}; expected a number above 0 and at most 1.")
@@ -67,12 +39,13 @@ class NegativeBinomial(CountFamily):
 
     def _known_size(self) -> float:
         """The size, which must be given."""
-        size = self._options["size"]
+        size = self.known.get("size")
         if size is None:
-            raise OptionError(f"{type(self).__name__} needs a known size=: the number of successes to wait for.")
+            raise OptionError(f"{self.title} needs a known size=: the number of successes to wait for.")
         return as_shape(size, "size")
 
-    def _n_free(self) -> int:
+    @property
+    def n_params(self) -> int:
         """One: the size is known."""
         return 1
 
@@ -97,7 +70,7 @@ class NegativeBinomial(CountFamily):
         """``size (1 - probability) / probability^2``."""
         return self._known_size() * odds_cumulants(2, self._odds(eta), +1)[1:, None]
 
-    def _cumulants(self, order: int, direction: Floats) -> Floats:
+    def cumulants_along(self, order: int, direction: Floats) -> Floats:
         """Polynomials in the odds of a failure, each w (1 + w) times the derivative of the one before."""
         powers = direction[0] ** np.arange(1, order + 1)
         return np.asarray(powers * self._known_size() * odds_cumulants(order, self._odds(None), +1))
@@ -114,14 +87,17 @@ class NegativeBinomial(CountFamily):
         failure = 1 - probability if eta is None else float(np.exp(self._eta(eta)[0]))
         return failure / probability if probability > 0 else math.inf
 
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+    def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        """Natural parameters (k,) from usual ones; +-inf at the edge of the family."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log1p(-np.array([parameters["probability"]])))
 
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
-        return self._from_point(float(-np.expm1(eta[0])))
+    def from_natural(self, eta: Floats) -> dict[str, Any]:
+        """Usual parameters from natural ones."""
+        return self.from_point(float(-np.expm1(eta[0])))
 
-    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+    def match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+        """Usual parameters from mean parameters, and how the iteration ended; None for a closed form."""
         size = self._known_size()
         probability = size / (size + float(mean[0]))
         if not (probability > 0 and math.isfinite(1 / probability)):
@@ -134,7 +110,7 @@ class NegativeBinomial(CountFamily):
                 f"The mean of the counts is {float(mean[0])!r}: with size = {size!r} the probability of a success is 1 "
                 "in float64, under which every count would be 0. So large a size is the law of Poisson()."
             )
-        return self._from_point(probability), None
+        return self.from_point(probability), None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -187,10 +163,8 @@ class NegativeBinomial(CountFamily):
         known = self._known_size() * (math.log(self.probability_) + self._odds(None) * math.log1p(-self.probability_))
         return -known - expected_log_choices(self._known_size(), self.probability_)
 
-    def kl_divergence(self, other: NegativeBinomial) -> float:
+    def divergence(self, other: NegativeBinomialMember) -> float:
         """The divergence of one trial, ``size / probability`` times; both laws must have the same size."""
-        if type(other) is not type(self):
-            return super().kl_divergence(other)
         if self._known_size() != other._known_size():
             raise OptionError(
                 f"The laws have sizes {self._known_size():g} and {other._known_size():g}; a family has one size."
@@ -209,21 +183,24 @@ class NegativeBinomial(CountFamily):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _shortfall(self, summary: Summary) -> float:
-        (mean,) = self._observed(summary)
+    def shortfall(self, summary: Summary) -> float:
+        """How far the mean log-likelihood of a row is below its maximum, by a formula."""
+        (mean,) = self.observed(summary)
         return float(self._divergence(mean)) if mean > 0 else -self._known_size() * math.log(self.probability_)
 
-    def _spread(self) -> Floats:
+    def spread(self) -> Floats:
+        """Standard deviation of each statistic (k,), where its square may be beyond float64 too."""
         odds = self._odds(None)
         return np.array([math.sqrt(self._known_size()) * math.sqrt(odds) * math.sqrt(1 + odds)])
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
-    def _update(self, prior: Any, summary: Summary) -> Any:
+    def update(self, prior: Any, summary: Summary) -> Any:
         """Each row saw `size` successes and x failures."""
         return prior._from_counts([summary.weight * self._known_size(), self._total(summary)])
 
-    def _from_point(self, point: Any) -> dict[str, Any]:
+    def from_point(self, point: Any) -> dict[str, Any]:
+        """Parameters from the posterior's mean or mode."""
         if not point > 0:
             raise EstimateError(
                 "The probability is estimated as 0, under which no success ever comes: that is no law of counts. "
@@ -231,23 +208,64 @@ class NegativeBinomial(CountFamily):
             )
         return {"size": self._known_size(), "probability": point}
 
-    def _prior_point(self) -> Any:
+    def prior_point(self) -> Any:
+        """The current parameters in the form that the prior's density takes."""
         return self.probability_
 
-    def _point_space(self, estimate: str) -> str:
+    def point_space(self, estimate: str) -> str:
+        """The parameters in which a mean or mode was taken."""
         return "probability"
 
-    def _predictive(self, posterior: Any) -> BetaNegativeBinomial:
+    def predictive(self, posterior: Any) -> BetaNegativeBinomial:
         """With the probability integrated out."""
         return BetaNegativeBinomial(size=self._known_size(), alpha=posterior.alpha_, beta=posterior.beta_)
 
-    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+    def evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+        """Log marginal likelihood of the rows: ``p(x | point) p(point) / p(point | x)`` is the same at any point."""
         counts = [summary.weight * self._known_size(), self._total(summary)]
         return float(prior.log_evidence(counts)) + self._log_base(summary)
 
-    def credible_intervals(self, level: float = 0.95) -> dict[str, Any]:
-        """Central posterior interval of the probability."""
-        return {"probability": self.posterior_.intervals(level)}
+
+class NegativeBinomial(ExponentialFamily):
+    """Failures before the `size`-th success, ``C(x + size - 1, x) probability^size (1 - probability)^x``.
+
+    The size is known, not fitted, and need not be a whole number: with ``size = a`` and ``probability = b / (b + 1)``
+    it is the law of a Poisson count whose rate is Gamma(a, b). A probability of 1 is the limit that puts all mass on 0;
+    it is the estimate where every value is 0.
+
+    A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
+    rows.
+
+    Args:
+        size: the number of successes, any number above 0.
+        probability: of a success, when given.
+        prior: a `Beta` on the probability.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the probability.
+        progress: show a bar over the rows.
+
+    >>> NegativeBinomial(size=3).fit([2, 0, 1, 5]).probability_
+    0.6
+    """
+
+    member_class = NegativeBinomialMember
+
+    def __init__(
+        self,
+        size: float | None = None,
+        probability: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        super().__init__(size=size, probability=probability, prior=prior, estimate=estimate, progress=progress)
+
+    variance = answered_by(NegativeBinomialMember.variance)
+    cdf = answered_by(NegativeBinomialMember.cdf)
+    quantile = answered_by(NegativeBinomialMember.quantile)
+    mean = answered_by(NegativeBinomialMember.mean)
+    mode = answered_by(NegativeBinomialMember.mode)
 
 
 def expected_log_choices(size: float, probability: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,9 @@ from suffice.domain import Domain
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import as_float, as_floats, as_numbers, as_shares, generator
 from suffice.families.conjugate import ConjugatePrior, tails
-from suffice.families.exponential_family import ExponentialFamily
-from suffice.families.fitted import FamilyFitted
+from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import ratio_excess
+from suffice.families.member import FamilyMember
 from suffice.families.moments import read_moments, refuse_small
 from suffice.families.normals import LOG_2PI, Normals, log_density
 from suffice.fitting.control import Control
@@ -24,47 +24,21 @@ from suffice.statistics import Moments, Statistic, Summary
 Floats = NDArray[np.float64]
 
 
-class Normal(ExponentialFamily, ConjugatePrior):
-    """The normal law, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``.
-
-    Unfitted ``Normal()``; given ``Normal(mean=0, variance=10)``, where the mean is 0 unless said. With only one of the
-    two given, `fit` takes it as known and learns the other. Maximum likelihood divides by N (ddof 0).
-
-    Args:
-        mean: the mean, when given.
-        variance: the variance, when given.
-        prior: a `NormalInverseGamma` on (mean, variance), or, with a known variance, a `Normal` on the mean.
-        estimate: ``"mean"`` (default) or ``"map"``, the mode in (mean, variance).
-        progress: show a bar over the rows.
-
-    >>> d = Normal().fit([1.0, 2.0, 3.0, 4.0])
-    >>> d.mean_, d.variance_
-    (2.5, 1.25)
-    """
+class NormalMember(FamilyMember):
+    """The normal law, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``."""
 
     parameter_names = ("mean", "variance")
     statistic_names = ("x", "x^2")
     conjugate_priors = ("NormalInverseGamma", "Normal")
 
-    def __init__(
-        self,
-        mean: ArrayLike | None = None,
-        variance: ArrayLike | None = None,
-        *,
-        prior: Any = None,
-        estimate: str | None = None,
-        progress: bool = False,
-    ) -> None:
-        """See the class."""
-        super().__init__(mean=mean, variance=variance, prior=prior, estimate=estimate, progress=progress)
-
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def _given(self) -> dict[str, Any] | None:
-        mean, variance = self._options["mean"], self._options["variance"]
-        return None if variance is None else {"mean": 0.0 if mean is None else mean, "variance": variance}
+    def given(self) -> dict[str, Any] | None:
+        """The parameters that are known when they are all there, else None."""
+        return None if "variance" not in self.known else {"mean": 0.0, **self.known}
 
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their final type; an impossible value is an error."""
         mean, variance = as_floats(parameters["mean"], "mean"), as_floats(parameters["variance"], "variance")
         if mean.ndim or variance.ndim:
             alike = mean.ndim == 0 or variance.ndim == 0 or mean.shape == variance.shape
@@ -76,15 +50,12 @@ class Normal(ExponentialFamily, ConjugatePrior):
             "variance": as_float(parameters["variance"], "variance", above=0),
         }
 
-    def _fitted_from(self, plain: Mapping[str, Any]) -> FamilyFitted:
-        fitted = super()._fitted_from(plain)
-        if any(np.ndim(value) for value in fitted.parameters.values()):
+    def restored(self, plain: Mapping[str, Any]) -> Self:
+        """The member of a file, which is one."""
+        member = super().restored(plain)
+        if any(np.ndim(value) for value in member.parameters_.values()):
             raise OptionError("The file holds several distributions, and one was fitted.")
-        return fitted
-
-    def _n_free(self) -> int:
-        """Free parameters: those that are not known."""
-        return (self._options["mean"] is None) + (self._options["variance"] is None)
+        return member
 
     # -- statistics --------------------------------------------------------------------------------------------------
 
@@ -115,7 +86,7 @@ class Normal(ExponentialFamily, ConjugatePrior):
         mixed = 2 * mean * variance
         return np.array([[variance, mixed], [mixed, 2 * variance * variance + 4 * mean * mean * variance]])
 
-    def _cumulants(self, order: int, direction: Floats) -> Floats:
+    def cumulants_along(self, order: int, direction: Floats) -> Floats:
         """With z = x - mean, direction . T is a quadratic in z, whose cumulants are elementary."""
         mean, variance = self._usual(None)
         slope, curve = direction[0] + 2 * direction[1] * mean, direction[1] * variance
@@ -134,7 +105,7 @@ class Normal(ExponentialFamily, ConjugatePrior):
             if np.ndim(mean) or np.ndim(variance):
                 raise OptionError("This Normal holds several laws, one for each entry of mean and variance: take one.")
             return mean, variance
-        found = self._from_natural(self._eta(eta))
+        found = self.from_natural(self._eta(eta))
         return found["mean"], found["variance"]
 
     @property
@@ -143,14 +114,17 @@ class Normal(ExponentialFamily, ConjugatePrior):
         mean, variance = self._usual(None)
         return Normals(np.asarray(mean), np.asarray(variance))
 
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+    def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        """Natural parameters (k,) from usual ones; +-inf at the edge of the family."""
         mean, variance = parameters["mean"], parameters["variance"]
         return np.array([mean / variance, -0.5 / variance])
 
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+    def from_natural(self, eta: Floats) -> dict[str, Any]:
+        """Usual parameters from natural ones."""
         return {"mean": float(-0.5 * eta[0] / eta[1]), "variance": float(-0.5 / eta[1])}
 
-    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+    def match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+        """Usual parameters from mean parameters, and how the iteration ended; None for a closed form."""
         return {"mean": float(mean[0]), "variance": float(mean[1] - mean[0] ** 2)}, None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
@@ -191,15 +165,14 @@ class Normal(ExponentialFamily, ConjugatePrior):
         """(1 + log(2 pi variance))/2."""
         return float(self._cell.entropy())
 
-    def kl_divergence(self, other: Normal) -> float:
+    def divergence(self, other: NormalMember) -> float:
         """Closed form, without the cancellation of the general one."""
-        if type(other) is not type(self):
-            return super().kl_divergence(other)
         return float(self._cell.divergence(other._cell))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _ask(self, domain: Domain) -> tuple[Statistic, ...]:
+    def ask(self, domain: Domain) -> tuple[Statistic, ...]:
+        """The statistics that a fit needs."""
         return (Moments(domain.names),)
 
     def _moments(self, summary: Summary) -> tuple[float, float, float]:
@@ -209,17 +182,20 @@ class Normal(ExponentialFamily, ConjugatePrior):
             return 0.0, 0.0, 0.0
         return moments.weight, float(moments.mean[0]), max(float(moments.scatter[0, 0]), 0.0)
 
-    def _observed(self, summary: Summary) -> Floats:
+    def observed(self, summary: Summary) -> Floats:
+        """Mean of T over the rows (k,)."""
         weight, mean, scatter = self._moments(summary)
         return np.array([mean, mean * mean + scatter / weight])
 
-    def _refuse_given(self, summary: Summary) -> None:
-        if self._options["mean"] is not None:  # A variance alone is known, and the mean is learned.
-            super()._refuse_given(summary)
+    def refuse_given(self, summary: Summary) -> None:
+        """Raise where every parameter is given: the fit would either do nothing or overrule the caller."""
+        if self.known.get("mean") is not None:  # A variance alone is known, and the mean is learned.
+            super().refuse_given(summary)
 
-    def _maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
+    def maximise(self, summary: Summary, control: Control) -> tuple[dict[str, Any], None]:
+        """Parameters of maximum likelihood, and how the iteration ended; None for a closed form."""
         weight, average, scatter = self._moments(summary)
-        mean, variance = self._options["mean"], self._options["variance"]
+        mean, variance = self.known.get("mean"), self.known.get("variance")
         if variance is None:
             about = average if mean is None else float(mean)
             refuse_small(read_moments(summary), summary.domain.names, summary.rows)
@@ -232,77 +208,84 @@ class Normal(ExponentialFamily, ConjugatePrior):
                 )
         return {"mean": average if mean is None else mean, "variance": variance}, None
 
-    def _gap(self, summary: Summary) -> tuple[float, float]:
+    def gap(self, summary: Summary) -> tuple[float, float]:
         """On the centred statistics, which do not cancel: (x - mean, (x - mean)^2)."""
         weight, average, scatter = self._moments(summary)
         mean, variance = self.mean_, self.variance_
         gaps = []
-        if self._options["mean"] is None:
+        if self.known.get("mean") is None:
             gaps.append((average - mean) / math.sqrt(variance))
-        if self._options["variance"] is None:
+        if self.known.get("variance") is None:
             spread = scatter / weight + (average - mean) ** 2
             gaps.append((spread - variance) / (math.sqrt(2) * variance))
         return max(map(abs, gaps)), math.hypot(*gaps)
 
-    def _shortfall(self, summary: Summary) -> float:
+    def shortfall(self, summary: Summary) -> float:
+        """How far the mean log-likelihood of a row is below its maximum, by a formula."""
         weight, average, scatter = self._moments(summary)
         away = (average - self.mean_) / math.sqrt(self.variance_)
-        if self._options["variance"] is not None:
+        if self.known.get("variance") is not None:
             return 0.5 * away * away
-        if self._options["mean"] is None:
+        if self.known.get("mean") is None:
             return 0.5 * (float(ratio_excess(scatter / weight, self.variance_)) + away * away)
         known = average - self.mean_
         return 0.5 * float(ratio_excess(scatter / weight + known * known, self.variance_))
 
-    def _log_likelihood(self, summary: Summary) -> float:
+    def log_likelihood(self, summary: Summary) -> float:
+        """Sum over the rows of a summary, natural logarithm, where log h is 0."""
         return float(self._cell.log_likelihood(*self._moments(summary)))
+
+    def concentration(self) -> float:
+        """One over the variance."""
+        return float(1.0 / self.variance_)
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
-    def _prior(self, summary: Summary) -> Any:
-        prior = super()._prior(summary)
-        known = self._options["variance"] is not None
+    def conjugate_prior(self, prior: Any, summary: Summary) -> Any:
+        """A normal prior of the mean needs a known variance; the other one is for both unknown."""
+        prior, known = super().conjugate_prior(prior, summary), "variance" in self.known
         if isinstance(prior, Normal) and not known:
             raise OptionError(
                 "A Normal prior on the mean needs a known variance=; for both unknown give NormalInverseGamma."
             )
-        if prior is not None and not isinstance(prior, Normal) and (known or self._options["mean"] is not None):
+        if not isinstance(prior, Normal) and (known or self.known.get("mean") is not None):
             raise OptionError("A NormalInverseGamma prior is for an unknown mean and variance; give neither.")
         return prior
 
-    def _update(self, prior: Any, summary: Summary) -> Any:
+    def update(self, prior: Any, summary: Summary) -> Any:
+        """The posterior: the prior with the statistics of the rows added."""
         weight, average, _ = self._moments(summary)
         if not isinstance(prior, Normal):
             return prior._from_summary(summary)
         # 1 / variance' = 1 / variance + N / known, in a form that gives the prior back to the bit at N = 0.
-        pull = weight / self._options["variance"]
+        pull = weight / self.known["variance"]
         variance = prior.variance_ / (1 + prior.variance_ * pull)
         return Normal(mean=prior.mean_ + variance * pull * (average - prior.mean_), variance=variance)
 
-    def _from_point(self, point: Any) -> dict[str, Any]:
-        return dict(point) if isinstance(point, dict) else {"mean": point, "variance": self._options["variance"]}
+    def from_point(self, point: Any) -> dict[str, Any]:
+        """Parameters from the posterior's mean or mode."""
+        return dict(point) if isinstance(point, dict) else {"mean": point, "variance": self.known.get("variance")}
 
-    def _prior_point(self) -> Any:
-        known = self._options["variance"] is not None
+    def prior_point(self) -> Any:
+        """The current parameters in the form that the prior's density takes."""
+        known = self.known.get("variance") is not None
         return self.mean_ if known else {"mean": self.mean_, "variance": self.variance_}
 
-    def _point_space(self, estimate: str) -> str:
-        return "mean (variance known)" if self._options["variance"] is not None else "(mean, variance)"
+    def point_space(self, estimate: str) -> str:
+        """The parameters in which a mean or mode was taken."""
+        return "mean (variance known)" if self.known.get("variance") is not None else "(mean, variance)"
 
-    def _predictive(self, posterior: Any) -> Any:
+    def predictive(self, posterior: Any) -> Any:
+        """The distribution of one more row, with the parameters integrated out."""
         if isinstance(posterior, Normal):
             return Normal(mean=posterior.mean_, variance=posterior.variance_ + self.variance_)
         return posterior._predictive_law()
 
-    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
-        """p(x) = p(x | mean) p(mean) / p(mean | x) at any mean."""
-        weight, average, scatter = self._moments(summary)
-        if not isinstance(prior, Normal):
-            return float(prior._log_constant() - posterior._log_constant() - 0.5 * weight * LOG_2PI)
-        point = posterior.mean_
-        cell = Normals(np.asarray(point), np.asarray(self._options["variance"], dtype=np.float64))
-        likelihood = cell.log_likelihood(weight, average, scatter)
-        return float(likelihood + prior.log_prob(point) - posterior.log_prob(point))
+    def evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
+        """Of both unknown by the constants of the densities."""
+        if isinstance(prior, Normal):
+            return super().evidence(prior, posterior, summary)
+        return float(prior._log_constant() - posterior._log_constant() - 0.5 * summary.weight * LOG_2PI)
 
     # -- as a prior on a mean ----------------------------------------------------------------------------------------
 
@@ -320,3 +303,45 @@ class Normal(ExponentialFamily, ConjugatePrior):
         """The central interval."""
         low, high = self.quantile(tails(level))
         return float(low), float(high)
+
+
+class Normal(ExponentialFamily, ConjugatePrior):
+    """The normal law, ``exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance)``.
+
+    Unfitted ``Normal()``; given ``Normal(mean=0, variance=10)``, where the mean is 0 unless said. With only one of the
+    two given, `fit` takes it as known and learns the other. Maximum likelihood divides by N (ddof 0).
+
+    Args:
+        mean: the mean, when given.
+        variance: the variance, when given.
+        prior: a `NormalInverseGamma` on (mean, variance), or, with a known variance, a `Normal` on the mean.
+        estimate: ``"mean"`` (default) or ``"map"``, the mode in (mean, variance).
+        progress: show a bar over the rows.
+
+    >>> d = Normal().fit([1.0, 2.0, 3.0, 4.0])
+    >>> d.mean_, d.variance_
+    (2.5, 1.25)
+    """
+
+    member_class = NormalMember
+
+    def __init__(
+        self,
+        mean: ArrayLike | None = None,
+        variance: ArrayLike | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        super().__init__(mean=mean, variance=variance, prior=prior, estimate=estimate, progress=progress)
+
+    variance = answered_by(NormalMember.variance)
+    cdf = answered_by(NormalMember.cdf)
+    quantile = answered_by(NormalMember.quantile)
+    mean = answered_by(NormalMember.mean)
+    mode = answered_by(NormalMember.mode)
+    stationarity = answered_by(NormalMember.stationarity)
+    below_mode = answered_by(NormalMember.below_mode)
+    intervals = answered_by(NormalMember.intervals)

@@ -85,7 +85,7 @@ class NormalInverseGamma(Distribution, ConjugatePrior):
 
     def _from_summary(self, summary: Summary) -> NormalInverseGamma:
         """Of a normal column."""
-        only_variable(summary, self)
+        only_variable(summary, type(self).__name__)
         moments = read_moments(summary)
         if not moments.weight > 0:
             return self

@@ -70,9 +70,6 @@ class NormalWishart(Distribution, ConjugatePrior):
             "inverse_scale": as_positive_definite(parameters["inverse_scale"], "inverse_scale", len(mean)),
         }
 
-    def _fixed_options(self) -> Sequence[str]:
-        return ("names",)
-
     @property
     def exchangeable(self) -> bool:
         """Whether the law is the same for every order of the dimensions: equal means, variances and covariances."""

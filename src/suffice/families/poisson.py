@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.families.base import as_float, as_numbers, generator
-from suffice.families.counting import CountFamily, in_support, refuse_long_draws
+from suffice.families.counting import CountMember, in_support, refuse_long_draws
+from suffice.families.exponential_family import ExponentialFamily, answered_by
 from suffice.families.gamma_function import log_gamma_kernel, ratio_excess
 from suffice.families.negative_binomial import NegativeBinomial
 from suffice.fitting.control import Control
@@ -24,44 +25,20 @@ LARGE_RATE = 1000.0
 ALMOST_ONE = math.nextafter(1, 0)
 
 
-class Poisson(CountFamily):
-    """The Poisson law, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ...
-
-    A rate of 0 is the limit that puts all mass on 0; it is the estimate where every value is 0.
-
-    A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
-    rows.
-
-    Args:
-        rate: the mean number of events, when given.
-        prior: a `Gamma` on the rate.
-        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
-        progress: show a bar over the rows.
-
-    >>> Poisson().fit([0, 3, 1, 2]).rate_
-    1.5
-    """
+class PoissonMember(CountMember):
+    """The Poisson law, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ..."""
 
     parameter_names = ("rate",)
     conjugate_priors = ("Gamma",)
 
-    def __init__(
-        self,
-        rate: float | None = None,
-        *,
-        prior: Any = None,
-        estimate: str | None = None,
-        progress: bool = False,
-    ) -> None:
-        """See the class."""
-        super().__init__(rate=rate, prior=prior, estimate=estimate, progress=progress)
-
     # -- parameters --------------------------------------------------------------------------------------------------
 
-    def _check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in their final type; an impossible value is an error."""
         return {"rate": as_float(parameters["rate"], "rate", least=0)}
 
-    def _n_free(self) -> int:
+    @property
+    def n_params(self) -> int:
         """One."""
         return 1
 
@@ -87,7 +64,7 @@ class Poisson(CountFamily):
         """The rate."""
         return np.array([[self._usual(eta)]])
 
-    def _cumulants(self, order: int, direction: Floats) -> Floats:
+    def cumulants_along(self, order: int, direction: Floats) -> Floats:
         """Every cumulant of x is the rate."""
         return np.asarray(direction[0] ** np.arange(1.0, order + 1) * self.rate_)
 
@@ -99,14 +76,17 @@ class Poisson(CountFamily):
         with np.errstate(over="ignore"):
             return float(np.exp(self._eta(eta)[0]))
 
-    def _to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+    def to_natural(self, parameters: Mapping[str, Any]) -> Floats:
+        """Natural parameters (k,) from usual ones; +-inf at the edge of the family."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log([parameters["rate"]]))
 
-    def _from_natural(self, eta: Floats) -> dict[str, Any]:
+    def from_natural(self, eta: Floats) -> dict[str, Any]:
+        """Usual parameters from natural ones."""
         return {"rate": float(np.exp(eta[0]))}
 
-    def _match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+    def match(self, mean: Floats, control: Control) -> tuple[dict[str, Any], None]:
+        """Usual parameters from mean parameters, and how the iteration ended; None for a closed form."""
         return {"rate": float(mean[0])}, None
 
     # -- evaluation --------------------------------------------------------------------------------------------------
@@ -157,26 +137,36 @@ class Poisson(CountFamily):
         logs = self.log_prob(counts)
         return float(0.0 - (np.exp(logs) * np.where(np.isfinite(logs), logs, 0.0)).sum())
 
-    def kl_divergence(self, other: Poisson) -> float:
+    def divergence(self, other: PoissonMember) -> float:
         """Rate' - rate + rate log(rate / rate'); inf where only the other is stuck at 0."""
-        if type(other) is not type(self):
-            return super().kl_divergence(other)
         if self.rate_ == 0:
             return float(other.rate_)
         return float(self.rate_ * ratio_excess(other.rate_, self.rate_))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _shortfall(self, summary: Summary) -> float:
-        (mean,) = self._observed(summary)
+    def shortfall(self, summary: Summary) -> float:
+        """How far the mean log-likelihood of a row is below its maximum, by a formula."""
+        (mean,) = self.observed(summary)
         return float(mean * ratio_excess(self.rate_, mean)) if mean > 0 else float(self.rate_)
+
+    by_mean = True
+
+    def is_possible(self, mean: Floats) -> bool:
+        """Counts are at least 0."""
+        return bool(mean[0] >= 0)
+
+    def is_coercive(self, prior: Any) -> bool:
+        """A gamma density of shape above 1 goes to 0 at 0, and faster than any power at inf."""
+        return bool(prior.shape_ > 1)
 
     # -- with a prior ------------------------------------------------------------------------------------------------
 
-    def _update(self, prior: Any, summary: Summary) -> Any:
+    def update(self, prior: Any, summary: Summary) -> Any:
+        """The posterior: the prior with the statistics of the rows added."""
         return prior._updated(self._total(summary), summary.weight)
 
-    def _predictive(self, posterior: Any) -> NegativeBinomial:
+    def predictive(self, posterior: Any) -> NegativeBinomial:
         """With the rate integrated out: failures before the `shape`-th success."""
         shape, rate = posterior.shape_, posterior.rate_
         probability = min(rate / (rate + 1), ALMOST_ONE)
@@ -185,8 +175,40 @@ class Poisson(CountFamily):
             shape = shape / rate * probability / (1 - probability)
         return NegativeBinomial(size=shape, probability=probability)
 
-    def _evidence(self, prior: Any, posterior: Any, summary: Summary) -> float | None:
-        """p(x) = p(x | rate) p(rate) / p(rate | x) at any rate."""
-        rate = posterior.mean()
-        ratio = prior.log_prob(rate) - posterior.log_prob(rate)
-        return Poisson(rate)._log_likelihood(summary) + float(ratio)
+
+class Poisson(ExponentialFamily):
+    """The Poisson law, ``rate^x exp(-rate) / x!`` for x = 0, 1, 2, ...
+
+    A rate of 0 is the limit that puts all mass on 0; it is the estimate where every value is 0.
+
+    A summary keeps the distinct values with their weights, so its memory follows the number of distinct values, not of
+    rows.
+
+    Args:
+        rate: the mean number of events, when given.
+        prior: a `Gamma` on the rate.
+        estimate: ``"mean"`` (default with a prior) or ``"map"``, the mode in the rate.
+        progress: show a bar over the rows.
+
+    >>> Poisson().fit([0, 3, 1, 2]).rate_
+    1.5
+    """
+
+    member_class = PoissonMember
+
+    def __init__(
+        self,
+        rate: float | None = None,
+        *,
+        prior: Any = None,
+        estimate: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        """See the class."""
+        super().__init__(rate=rate, prior=prior, estimate=estimate, progress=progress)
+
+    variance = answered_by(PoissonMember.variance)
+    cdf = answered_by(PoissonMember.cdf)
+    quantile = answered_by(PoissonMember.quantile)
+    mean = answered_by(PoissonMember.mean)
+    mode = answered_by(PoissonMember.mode)

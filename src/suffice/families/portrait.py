@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,44 +29,56 @@ from suffice.fitting.portrait import (
 if TYPE_CHECKING:
     from suffice.families.base import Distribution
     from suffice.families.exponential_family import ExponentialFamily
+    from suffice.families.member import FamilyMember
 
 Floats = NDArray[np.float64]
 
 
-def portrait_of(family: Distribution, states: Sequence[Hashable] = (), columns: Sequence[Hashable] = ()) -> Portrait:
-    """Its parameters, and the distribution itself where it is one of states or normal.
-
-    states: those that its parameters speak of, where it has some; columns: those that it describes.
-    """
+def portrait_of(family: Distribution, columns: Sequence[Hashable] = ()) -> Portrait:
+    """Parameters of a distribution that was given; columns: those that it describes."""
     parameters = or_none(lambda: family.parameters_) or {}
-    return Portrait(
-        title=type(family).__name__,
-        kind="distribution",
-        columns=tuple(columns),
+    return replace(
+        _portrait(type(family).__name__, parameters, (), columns),
         n_params=lambda: family.n_params_,
-        parameters=lambda: dict(parameters),
-        text=lambda: "\n".join(f"{name} = {value}" for name, value in parameters.items()),
-        variables=lambda: _variables(parameters, states),
-        tables=_tables(parameters, states),
         matched=family.matched_statistics,
         rescaled=rescaled_by(family),
     )
 
 
-def exponential_portrait(
-    family: ExponentialFamily, states: Sequence[Hashable] = (), columns: Sequence[Hashable] = ()
-) -> Portrait:
-    """The same with the posterior of the parameters, and the likelihood as a function of them."""
-    from dataclasses import replace
+def member_portrait(member: FamilyMember) -> Portrait:
+    """The parameters of a member, and the distribution itself where it is one of states or normal."""
+    drawn = _portrait(member.title, member.parameters or {}, member.labels(), member.columns())
+    return replace(drawn, n_params=lambda: member.n_params)
 
+
+def exponential_portrait(family: ExponentialFamily, member: FamilyMember) -> Portrait:
+    """The same with the posterior of the parameters, and the likelihood as a function of them."""
     return replace(
-        portrait_of(family, states, columns),
-        estimates=partial(_estimates, family, states),
+        member_portrait(member),
+        n_params=lambda: family.n_params_,
+        matched=family.matched_statistics,
+        rescaled=rescaled_by(family),
+        estimates=partial(_estimates, family, member.labels()),
         likelihood=partial(_likelihood, family),
     )
 
 
-def _variables(parameters: dict[str, Any], states: Sequence[Hashable]) -> list[VariableDistribution]:
+def _portrait(
+    title: str, parameters: Mapping[str, Any], states: Sequence[Hashable], columns: Sequence[Hashable]
+) -> Portrait:
+    """states: those that the parameters speak of, where there are some; columns: those that are described."""
+    return Portrait(
+        title=title,
+        kind="distribution",
+        columns=tuple(columns),
+        parameters=lambda: dict(parameters),
+        text=lambda: "\n".join(f"{name} = {value}" for name, value in parameters.items()),
+        variables=lambda: _variables(parameters, states),
+        tables=_tables(parameters, states),
+    )
+
+
+def _variables(parameters: Mapping[str, Any], states: Sequence[Hashable]) -> list[VariableDistribution]:
     if set(parameters) == {"mean", "variance"} and np.ndim(parameters["mean"]) == 0:
         return [VariableDistribution.normal("value", parameters["mean"], math.sqrt(float(parameters["variance"])))]
     shares = parameters.get("probabilities")
@@ -76,7 +89,7 @@ def _variables(parameters: dict[str, Any], states: Sequence[Hashable]) -> list[V
     return [VariableDistribution("value", tuple(states), tuple(np.asarray(shares, dtype=np.float64).tolist()))]
 
 
-def _tables(parameters: dict[str, Any], states: Sequence[Hashable]) -> list[Callable[[], Grid | None]]:
+def _tables(parameters: Mapping[str, Any], states: Sequence[Hashable]) -> list[Callable[[], Grid | None]]:
     """Numbers in one table, arrays in one each."""
     single = {name: value for name, value in parameters.items() if np.ndim(value) == 0}
     found: list[Callable[[], Grid | None]] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from suffice.families.fitted import FamilyFitted
 from suffice.families.matrices import root, whiten
+from suffice.families.member import FamilyMember
 from suffice.statistics import Summary
 
 Floats = NDArray[np.float64]
@@ -71,12 +72,12 @@ def check_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, *, mode:
     A path whose curvature is below one has no finite spread worth the name (a flat posterior); there the unit is that
     of the path itself, 100 % of a rate or one standard deviation of a row.
     """
-    law: Any = fitted.distribution
+    member = fitted.member
     posterior, parameters = fitted.posterior, fitted.parameters
     density = _Densities(fitted, prior, summary)
-    centre = law._from_point(posterior.mean()) if on_edge(parameters) or not mode else None
+    centre = member.from_point(posterior.mean()) if on_edge(parameters) or not mode else None
     gaps, seen, steepness = list[float](), list[float](), list[float]()
-    paths = list(_paths(law, parameters))
+    paths = list(_paths(member, parameters))
     for path in paths:
         found = _slopes(density, path)
         if found is None:
@@ -90,7 +91,7 @@ def check_posterior(fitted: FamilyFitted, prior: Any, summary: Summary, *, mode:
             gaps.append(away)
             seen.append(away)
     if mode and centre is not None:
-        middle = [found for path in _paths(law, centre) if (found := _slopes(density, path))]
+        middle = [found for path in _paths(member, centre) if (found := _slopes(density, path))]
         gaps += [found.apart * found.spread for found in middle]
         seen += [found.told * found.spread for found in middle]
         # No slope leads out of the edge along a path inside it, so the edge is compared with the middle by value.
@@ -111,10 +112,10 @@ class _Densities:
 
     def __call__(self, parameters: Parameters) -> Floats:
         """(2,): the joint density of rows and parameters, and the posterior; -inf or nan on an edge."""
-        law: Any = replace(self._fitted, parameters=self._fitted.family._check(parameters)).distribution
-        point = law._prior_point()
+        member = self._fitted.member.at(parameters)
+        point = member.prior_point()
         with np.errstate(all="ignore"):
-            joint = law._log_likelihood(self._summary) + float(self._prior.log_prob(point))
+            joint = member.log_likelihood(self._summary) + float(self._prior.log_prob(point))
             return np.array([joint, float(self._fitted.posterior.log_prob(point))])
 
 
@@ -162,10 +163,10 @@ def _slopes(density: _Densities, path: Path) -> _Along | None:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _paths(law: Any, parameters: Parameters) -> Iterator[Path]:
+def _paths(member: FamilyMember, parameters: Parameters) -> Iterator[Path]:
     """Paths through the parameters that are learned, inside the family."""
-    for name in law.parameter_names:
-        if law._options.get(name) is not None:
+    for name in member.parameter_names:
+        if name in member.known:
             continue
         value = np.asarray(parameters[name], dtype=np.float64)
         if name == "probabilities":

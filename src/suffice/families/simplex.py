@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 #: Rows that are nearer to a corner have parameters whose squares are beyond float64.
 NEAREST = 1e-150
+#: A mean of log x may miss what shares can have by this much.
+ROUNDING = 1e-9
 
 
 def others(alpha: Floats) -> Floats:
@@ -184,6 +186,32 @@ def rough_alpha(logs: Floats) -> Floats:
     share = np.exp(logs - logs.max())
     alpha = 0.5 * (len(logs) - 1) / _gap(logs)[0] * share / share.sum()
     return np.asarray(np.maximum(alpha, -0.5 / logs))
+
+
+def of_total(logs: Floats, total: float) -> Floats:
+    """Alpha (K,) of the given sum with ``digamma(alpha) = logs + c``: the best for a mean of log x among these."""
+    from scipy.optimize import brentq
+
+    def away(c: float) -> float:
+        return float(np.log(inverse_digamma(logs + c).sum() / total))
+
+    low, high = np.log(total) - logs.max() - 2.0, np.log(total) - logs.max() + 2.0
+    while away(low) > 0:
+        low -= 2.0
+    while away(high) < 0:
+        high += 2.0
+    alpha = inverse_digamma(logs + brentq(away, low, high, xtol=1e-14, rtol=1e-14))
+    return np.asarray(alpha * (total / alpha.sum()))
+
+
+def inverse_digamma(y: Floats) -> Floats:
+    """The x > 0 with ``digamma(x) = y``, by Newton from a start within a few per cent."""
+    from scipy.special import digamma, polygamma
+
+    x = np.where(y >= -2.22, np.exp(np.minimum(y, 700.0)) + 0.5, -1.0 / (y - digamma(1.0)))
+    for _ in range(8):
+        x = np.maximum(x - (digamma(x) - y) / polygamma(1, x), x / 4)
+    return np.asarray(x)
 
 
 def entropy(alpha: Floats) -> float:

@@ -44,9 +44,6 @@ class Wishart(Distribution, ConjugatePrior):
         scale = as_positive_definite(parameters["inverse_scale"], "inverse_scale")
         return {"dof": as_dof(parameters["dof"], len(scale)), "inverse_scale": scale}
 
-    def _fixed_options(self) -> Sequence[str]:
-        return ("names",)
-
     # -- evaluation --------------------------------------------------------------------------------------------------
 
     def log_prob(self, x: Any) -> Any:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 import suffice as sf
+from suffice.families.members import most_likely_row
+from suffice.families.simplex import inverse_digamma
 from suffice.models.em.runs import run_all
 from suffice.models.hidden_markov.emissions import registry
 from suffice.models.hidden_markov.emissions.contract import Emission
-from suffice.models.hidden_markov.emissions.family_floor import floor_of, inverse_digamma, matched
 from suffice.models.hidden_markov.emissions.gaussian import GaussianEmission
 from suffice.models.hidden_markov.emissions.registry import EmissionOptions, register_emission
 
@@ -80,15 +81,17 @@ def test_laws_that_cannot_collapse_have_no_floor() -> None:
 
 def test_the_law_on_the_floor_is_the_best_one_there() -> None:
     logs = np.log([0.3, 0.68])
-    alpha = matched(sf.Beta(), logs, 20.0)
+    alpha = most_likely_row(sf.Beta()._family, logs, 20.0)
     assert alpha is not None
     best = optimize.minimize_scalar(
         lambda a: -(a * logs[0] + (20 - a) * logs[1] + stats.beta(a, 20 - a).logpdf(0.5) - 18 * np.log(0.5)),
         bounds=(0.1, 19.9), method="bounded", options={"xatol": 1e-10},
     )  # fmt: skip
     assert alpha == pytest.approx([best.x, 20 - best.x], rel=1e-5)
-    assert matched(sf.Gamma(), np.array([np.log(2.0), 2.0]), 50.0).tolist() == [50.0, 25.0]  # type: ignore[union-attr]
-    free = matched(sf.Gamma(), np.array([0.5, 2.0]), 1e9)
+    narrow = most_likely_row(sf.Gamma()._family, np.array([np.log(2.0), 2.0]), 50.0)
+    assert narrow is not None
+    assert narrow.tolist() == [50.0, 25.0]
+    free = most_likely_row(sf.Gamma()._family, np.array([0.5, 2.0]), 1e9)
     assert free is not None
     np.testing.assert_allclose(np.log(free[0]) - _digamma(free[0]), np.log(2.0) - 0.5, rtol=1e-9)
     x = np.array([1e-8, 0.3, 2.0, 1e6])
@@ -296,5 +299,5 @@ def test_a_floor_holds_for_what_is_made_from_a_family() -> None:
     class Waiting(sf.Gamma):
         """Gamma by another name."""
 
-    assert floor_of(Waiting()) is floor_of(sf.Gamma())
-    assert floor_of(sf.NegativeBinomial()).concentration(np.ones(2)) == 0.0
+    assert Waiting(3.0, 1.0).fitted_.member.concentration() == sf.Gamma(3.0, 1.0).fitted_.member.concentration() == 3.0
+    assert sf.NegativeBinomial(2.0, 0.5).fitted_.member.concentration() == 0.0

@@ -19,14 +19,15 @@ from suffice.families.exponential_family import ExponentialFamily
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
 from suffice.families.poisson import Poisson
+from suffice.families.registry import family_named
 from suffice.families.vectors import VectorFamily
 from suffice.models.hidden_markov.emissions.categorical import CategoricalEmission
 from suffice.models.hidden_markov.emissions.columns import ColumnsEmission
 from suffice.models.hidden_markov.emissions.contract import Emission
+from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
 from suffice.models.hidden_markov.emissions.family import FamilyEmission, as_unit, read_proportions
 from suffice.models.hidden_markov.emissions.gaussian import SHAPES, GaussianEmission
 from suffice.models.hidden_markov.emissions.gaussian_prior import check_prior
-from suffice.models.hidden_markov.emissions.law import Mixture
 from suffice.models.hidden_markov.emissions.mixture import MixtureEmission
 from suffice.models.hidden_markov.emissions.reals import as_reals, called, centre_and_scale, in_range
 from suffice.models.hidden_markov.emissions.registry import Columns, EmissionOptions, kind_for, register_emission
@@ -78,6 +79,7 @@ def build_emission(
         raise OptionError(
             f"variance_floor is {settings.floor!r}; expected a share of the variance of a column, 0 to 1."
         )
+    law = family_named(law)() if isinstance(law, str) else law
     kind = kind_for(law, settings, len(columns))
     if kind is None:
         if not isinstance(law, Distribution):
@@ -256,7 +258,7 @@ def _proportions(
 
 
 def _mixture(
-    law: Mixture, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
+    law: MixtureDistribution, settings: EmissionOptions, columns: Columns, names: Any, known: Mapping[str, Any]
 ) -> Emission:
     options = law.get_params(deep=False)
     if isinstance(options["components"], tuple):
@@ -307,4 +309,4 @@ register_emission("categorical", _Kind(lambda law, *_: isinstance(law, Categoric
 register_emission("columns", _Kind(_is_of_columns, _each_alike))
 register_emission("proportions", _Kind(lambda law, *_: isinstance(law, Dirichlet) and _unknown(law), _proportions))
 register_emission("multivariate gaussian", _Kind(lambda law, *_: isinstance(law, MultivariateNormal), _gaussian))
-register_emission("mixture", _Kind(lambda law, *_: isinstance(law, Mixture), _mixture))
+register_emission("mixture", _Kind(lambda law, *_: isinstance(law, MixtureDistribution), _mixture))

@@ -19,7 +19,7 @@ from suffice.models.em.latent import check_n_init
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.counting import KnownSequences
 from suffice.models.hidden_markov.decoding import Decoder, whole_number
-from suffice.models.hidden_markov.emissions.law import Mixture
+from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import (
     Opened,
@@ -386,7 +386,7 @@ class HiddenMarkovModel(Estimator):
         answer = decoder.ahead(observed, steps)
         return answer[0] if opened.alone else list(answer)
 
-    def forecast_distribution(self, shares: ArrayLike) -> Mixture:
+    def forecast_distribution(self, shares: ArrayLike) -> MixtureDistribution:
         """The distribution of an observation whose state has the probabilities `shares` (K,): a mixture."""
         return self._decoder().mixed(shares)
 

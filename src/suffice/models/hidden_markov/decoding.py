@@ -15,7 +15,7 @@ from suffice.engines.chain_messages import filtered
 from suffice.errors import OptionError
 from suffice.families.base import as_floats, take_states
 from suffice.models.hidden_markov.chains import Observed, chains
-from suffice.models.hidden_markov.emissions.law import Mixture
+from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
 from suffice.models.hidden_markov.expectation import Expectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import check_possible
@@ -80,14 +80,14 @@ class Decoder:
             found.append(rows)
         return np.stack(found, axis=1)
 
-    def mixed(self, shares: Any) -> Mixture:
+    def mixed(self, shares: Any) -> MixtureDistribution:
         """The distribution of an observation whose state has the probabilities `shares` (K,)."""
         weights = np.atleast_1d(as_floats(shares, "shares"))
         if weights.shape != (len(self.fitted.states),):
             raise OptionError(f"shares has shape {weights.shape}; expected one probability for each state.")
         if (weights < 0).any() or not weights.sum() > 0:
             raise OptionError(f"shares is {shares!r}; expected numbers of at least 0, not all of them 0.")
-        return Mixture(self.fitted.emissions, weights=weights / weights.sum())
+        return MixtureDistribution(self.fitted.emissions, weights=weights / weights.sum())
 
     def drawn(self, count: int, steps: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Observations (count * steps, ...) and states (count * steps,) of new sequences, end to end."""

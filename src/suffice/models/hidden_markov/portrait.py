@@ -24,7 +24,7 @@ from suffice.fitting.portrait import (
     matrix_grid,
     or_none,
 )
-from suffice.models.hidden_markov.emissions.law import ColumnsLaw
+from suffice.models.hidden_markov.emissions.distributions import IndependentColumns
 from suffice.table import Table
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _emissions(states: Sequence[Hashable], laws: Sequence[Any], column: str = ""
 
     Independent columns have tables of their own, which name the `column`.
     """
-    if isinstance(laws[0], ColumnsLaw):
+    if isinstance(laws[0], IndependentColumns):
         parts = [law.get_params(deep=False)["laws"] for law in laws]
         titles = laws[0].portrait().columns or tuple(range(len(parts[0])))
         return [

@@ -15,11 +15,11 @@ from suffice.errors import OptionError, listing
 from suffice.families.base import state_codes, take_states
 from suffice.families.bernoulli import Bernoulli
 from suffice.families.categorical import Categorical
+from suffice.families.categoricals import Categoricals
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
 from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.moments import of_rows as moments_of_rows
 from suffice.models.hidden_markov.emissions.standing import Standing, of_rows
-from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
 from suffice.options import doubles
 from suffice.sources.sequences import code_states
 
@@ -59,18 +59,19 @@ class CategoricalEmission(Emission):
 
     # -- expectation -------------------------------------------------------------------------------------------------
 
-    def _table(self, parameters: Parameters) -> Floats:
-        """P(symbol | state) as (M + 1, size): the last row is that of a gap."""
-        return np.vstack([parameters["probabilities"].T, np.ones(self.size)])
+    @staticmethod
+    def _rows(parameters: Parameters) -> Categoricals:
+        """P(symbol | state), one distribution for each state."""
+        return Categoricals(parameters["probabilities"])
 
     def log_densities(self, data: Data, parameters: Parameters) -> Floats:
         """Log probabilities."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._table(parameters))[data[0]])
+        return self._rows(parameters).log_prob(data[0])
 
     def potentials(self, data: Data, parameters: Parameters, out: Floats | None = None) -> tuple[Floats, Floats]:
         """Rows of the table, each divided by its largest entry: nothing is exponentiated."""
-        table = self._table(parameters)
+        # Each symbol once, and what a missing value has.
+        table = self._rows(parameters).prob(np.append(np.arange(len(self.states)), -1))
         top = table.max(axis=1)
         top[top == 0] = 1.0
         # The code -1 of a gap wraps to the last row; `take` is several times faster than an index.
@@ -84,19 +85,18 @@ class CategoricalEmission(Emission):
     # -- maximisation ------------------------------------------------------------------------------------------------
 
     def expected(self, statistics: Statistics, parameters: Parameters) -> Floats:
-        """Counts times log probabilities; 0 log 0 = 0."""
-        from scipy.special import xlogy
-
-        return np.asarray(xlogy(statistics["counts"], parameters["probabilities"]).sum(axis=1))
+        """Counts times log probabilities."""
+        return self._rows(parameters).log_likelihood(statistics["counts"])
 
     def maximise(self, statistics: Statistics, parameters: Parameters) -> Parameters:
         """Counts and pseudo-counts divided by their sum."""
         counts = statistics["counts"] + self.pseudo
-        return {"probabilities": normalised(counts, parameters["probabilities"], UNUSED)}
+        rows = Categoricals.most_likely(counts, before=parameters["probabilities"], least=UNUSED)
+        return {"probabilities": rows.probabilities}
 
     def log_prior(self, parameters: Parameters) -> Floats:
         """Pseudo-counts times log probabilities: the density of Dirichlet(1 + pseudo-counts)."""
-        return pseudo_log_prior(self.pseudo, parameters["probabilities"])
+        return self._rows(parameters).log_likelihood(self.pseudo)
 
     @property
     def _may(self) -> NDArray[np.bool_]:
@@ -134,9 +134,7 @@ class CategoricalEmission(Emission):
     @property
     def n_free(self) -> NDArray[np.int64]:
         """M - 1, less those that are forbidden."""
-        if self.allowed is None:
-            return np.full(self.size, len(self.states) - 1, np.int64)
-        return np.asarray(self.allowed.sum(axis=1) - 1, dtype=np.int64)
+        return Categoricals(self.pseudo).n_params(self.allowed)
 
     def moments(self, statistics: Statistics, parameters: Parameters, names: Sequence[str]) -> Iterator[MatchedPart]:
         """Counts of symbols."""
@@ -231,15 +229,8 @@ class CategoricalEmission(Emission):
         return {"probabilities": rows / rows.sum(axis=1, keepdims=True)}
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
-        """Symbols by inversion of the cumulated rows."""
-        upper = np.cumsum(parameters["probabilities"], axis=1)
-        upper[:, -1] = 1.0
-        u = rng.random(len(codes))
-        found = np.empty(len(codes), np.intp)
-        for law in range(self.size):
-            mine = codes == law
-            found[mine] = np.searchsorted(upper[law], u[mine], side="right")
-        return [take_states(self.states, found)]
+        """A symbol of the state of each step."""
+        return [take_states(self.states, self._rows(parameters).draw(codes, rng))]
 
     def describe(self) -> dict[str, Any]:
         """The states, and where they come from."""

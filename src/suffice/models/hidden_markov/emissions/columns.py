@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import DataError, OptionError
 from suffice.models.hidden_markov.emissions.contract import Data, Emission, Floats, Parameters, Statistics
-from suffice.models.hidden_markov.emissions.law import ColumnsLaw
+from suffice.models.hidden_markov.emissions.distributions import IndependentColumns
 from suffice.models.hidden_markov.emissions.moments import MatchedPart
 from suffice.models.hidden_markov.emissions.standing import Standing
 
@@ -220,13 +220,15 @@ class ColumnsEmission(Emission):
     def laws(self, parameters: Parameters) -> list[Any]:
         """Laws of independent columns."""
         parts = [part.laws(own) for part, own in zip(self.parts, self._split(parameters), strict=True)]
-        return [ColumnsLaw(laws, columns=self.columns) for laws in zip(*parts, strict=True)]
+        return [IndependentColumns(laws, columns=self.columns) for laws in zip(*parts, strict=True)]
 
     def parameters_of(self, laws: Any) -> Parameters:
         """From one list of laws, or one law of columns, for each state."""
         if isinstance(laws, str) or not isinstance(laws, Sequence | np.ndarray) or len(laws) != self.size:
             raise OptionError(f"emissions is {laws!r}; expected one entry for each of {self.size} states.")
-        rows = [list(law.get_params(deep=False)["laws"]) if isinstance(law, ColumnsLaw) else law for law in laws]
+        rows = [
+            list(law.get_params(deep=False)["laws"]) if isinstance(law, IndependentColumns) else law for law in laws
+        ]
         if any(not isinstance(row, Sequence | np.ndarray) or len(row) != len(self.parts) for row in rows):
             raise OptionError(
                 f"emissions is {laws!r}; expected {len(self.parts)} laws for each state, one for each column."

@@ -13,6 +13,7 @@ from suffice.engines.chain_statistics import diagonal_log_densities, diagonal_po
 from suffice.errors import DataError, EstimateError
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.normal import Normal
+from suffice.families.normals import MultivariateNormals
 from suffice.models.hidden_markov.emissions.contract import (
     UNUSED,
     Data,
@@ -30,7 +31,6 @@ from suffice.models.hidden_markov.emissions.reals import as_reals
 from suffice.models.hidden_markov.emissions.standing import Standing, of_scatters
 
 SHAPES = ("full", "diagonal", "spherical", "tied")
-LOG_2PI = float(np.log(2 * np.pi))
 
 
 @dataclass(frozen=True)
@@ -102,15 +102,7 @@ class GaussianEmission(Emission):
         if self._d == 1 or self.shape in ("diagonal", "spherical"):
             variances = np.stack([np.diag(matrix) for matrix in parameters["covariances"]])
             return diagonal_log_densities(x, means, variances)
-        found = np.empty((len(x), self.size))
-        for law, (mean, covariance) in enumerate(zip(means, parameters["covariances"], strict=True)):
-            root = np.linalg.cholesky(covariance)
-            with np.errstate(over="ignore", invalid="ignore"):
-                z = (x - mean) @ np.linalg.inv(root).T
-                square = np.einsum("ij,ij->i", z, z)
-            found[:, law] = -0.5 * (square + self._d * LOG_2PI) - np.log(np.diag(root)).sum()
-        # Numbers whose squares are too large for a float have no density that is not.
-        return np.where(np.isnan(found), -np.inf, found)
+        return self._normals(parameters).log_prob_of_many(x)
 
     def potentials(self, data: Data, parameters: Parameters, out: Floats | None = None) -> tuple[Floats, Floats]:
         """Of independent columns without gaps in one loop."""
@@ -134,17 +126,18 @@ class GaussianEmission(Emission):
 
     def expected(self, statistics: Statistics, parameters: Parameters) -> Floats:
         """-(N log det(2 pi S) + tr(S^-1 scatter about the mean)) / 2."""
-        found = np.zeros(self.size)
-        for law in range(self.size):
-            weight, away = statistics["weight"][law], parameters["means"][law] - self.centre
-            total = statistics["sums"][law]
-            scatter = statistics["products"][law] - np.outer(total, away) - np.outer(away, total)
-            scatter = scatter + weight * np.outer(away, away)
-            covariance = parameters["covariances"][law]
-            _, determinant = np.linalg.slogdet(covariance)
-            trace = float(np.trace(np.linalg.solve(covariance, scatter)))
-            found[law] = -0.5 * (weight * (self._d * LOG_2PI + determinant) + trace)
-        return found
+        return self._normals(parameters).log_likelihood(*self._centred(statistics))
+
+    def _normals(self, parameters: Parameters) -> MultivariateNormals:
+        """The distributions about the centre."""
+        return MultivariateNormals(parameters["means"] - self.centre, parameters["covariances"])
+
+    def _centred(self, statistics: Statistics) -> tuple[Floats, Floats, Floats]:
+        """Weight (size,), means (size, d) about the centre, and scatter (size, d, d) about these; 0 without steps."""
+        weight, sums = np.asarray(statistics["weight"]), statistics["sums"]
+        used = weight > 0
+        means = np.where(used[:, None], sums / np.where(used, weight, 1.0)[:, None], 0.0)
+        return weight, means, statistics["products"] - weight[:, None, None] * means[:, :, None] * means[:, None, :]
 
     def maximise(self, statistics: Statistics, parameters: Parameters) -> Parameters:
         """Means and covariances of the weighted steps (ddof 0), or the conjugate posterior's mode or mean."""
@@ -224,10 +217,7 @@ class GaussianEmission(Emission):
         edge = self.collapsed(parameters, names)
         if self.prior is not None or edge:
             return Standing(edge, lost=None)
-        weight = statistics["weight"]
-        safe = np.where(weight > 0, weight, 1.0)
-        means = statistics["sums"] / safe[:, None]
-        scatters = statistics["products"] - weight[:, None, None] * np.einsum("ki,kj->kij", means, means)
+        weight, _, scatters = self._centred(statistics)
         used = weight > UNUSED
         value = float(self.expected(statistics, parameters)[used].sum())
         return of_scatters(np.where(used, weight, 0.0), scatters, self.shape, value)
@@ -346,14 +336,13 @@ class GaussianEmission(Emission):
     def n_free(self) -> NDArray[np.int64]:
         """Mean, and the free entries of a covariance that is not shared."""
         d = self._d
-        return np.full(
-            self.size, d + {"full": d * (d + 1) // 2, "diagonal": d, "spherical": 1, "tied": 0}[self.shape], np.int64
-        )
+        free = {"full": MultivariateNormals.n_params(d), "diagonal": 2 * d, "spherical": d + 1, "tied": d}
+        return np.full(self.size, free[self.shape], np.int64)
 
     @property
     def n_shared(self) -> int:
         """The tied covariance."""
-        return self._d * (self._d + 1) // 2 if self.shape == "tied" else 0
+        return MultivariateNormals.n_params(self._d) - self._d if self.shape == "tied" else 0
 
     # -- laws --------------------------------------------------------------------------------------------------------
 
@@ -380,10 +369,7 @@ class GaussianEmission(Emission):
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """Standard normal numbers times the root of the covariance."""
-        z = rng.standard_normal((len(codes), self._d))
-        roots = np.linalg.cholesky(parameters["covariances"])
-        found = parameters["means"][codes] + np.einsum("nij,nj->ni", roots[codes], z)
-        return list(found.T)
+        return list(MultivariateNormals(*self._pair(parameters)).draw(codes, rng).T)
 
     def describe(self) -> dict[str, Any]:
         """Centre and scale."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.families.gaussian import log_density
+
 Floats = NDArray[np.float64]
 
 
@@ -25,10 +27,7 @@ def marginal_log_densities(x: Floats, means: Floats, covariances: Floats) -> Flo
         if not seen.any():
             continue
         for law, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
-            root = np.linalg.cholesky(covariance[np.ix_(seen, seen)])
-            z = np.linalg.solve(root, (x[np.ix_(rows, seen)] - mean[seen]).T)
-            constant = 0.5 * seen.sum() * np.log(2 * np.pi) + np.log(np.diag(root)).sum()
-            found[rows, law] = -0.5 * (z**2).sum(axis=0) - constant
+            found[rows, law] = log_density(mean[seen], covariance[np.ix_(seen, seen)], x[np.ix_(rows, seen)])
     return found
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError
+from suffice.families.categoricals import Categoricals
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Data, Emission, Floats, Parameters, Statistics
-from suffice.models.hidden_markov.emissions.law import Mixture
+from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
 from suffice.models.hidden_markov.emissions.moments import MatchedPart, of_rows
-from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,14 @@ class MixtureEmission(Emission):
 
     def maximise(self, statistics: Statistics, parameters: Parameters) -> Parameters:
         """Shares as weights, and each component by itself."""
-        weights = normalised(statistics["shares"] + self.pseudo, parameters["weights"], UNUSED)
+        counts = statistics["shares"] + self.pseudo
+        weights = Categoricals.most_likely(counts, before=parameters["weights"], least=UNUSED).probabilities
         return {"weights": weights, **self.base.maximise(self._inner(statistics), self._inner(parameters))}
 
     def log_prior(self, parameters: Parameters) -> Floats:
         """Of weights and components."""
         inner = self.base.log_prior(self._inner(parameters)).reshape(self.size, self._m).sum(axis=1)
-        return np.asarray(inner + pseudo_log_prior(self.pseudo, parameters["weights"]))
+        return np.asarray(inner + Categoricals(parameters["weights"]).log_likelihood(self.pseudo))
 
     @property
     def without_prior(self) -> tuple[str, ...]:
@@ -184,13 +185,17 @@ class MixtureEmission(Emission):
         """Mixtures."""
         inner = self.base.laws(self._inner(parameters))
         return [
-            Mixture(inner[at * self._m : (at + 1) * self._m], weights=row)
+            MixtureDistribution(inner[at * self._m : (at + 1) * self._m], weights=row)
             for at, row in enumerate(parameters["weights"])
         ]
 
     def parameters_of(self, laws: Any) -> Parameters:
         """From one mixture for each state."""
-        if not isinstance(laws, Sequence) or len(laws) != self.size or not all(isinstance(x, Mixture) for x in laws):
+        if (
+            not isinstance(laws, Sequence)
+            or len(laws) != self.size
+            or not all(isinstance(x, MixtureDistribution) for x in laws)
+        ):
             raise OptionError(f"emissions is {laws!r}; expected a list of {self.size} mixtures, one for each state.")
         if any(len(law.components_) != self._m for law in laws):
             raise OptionError(f"emissions has a mixture without {self._m} components.")
@@ -240,9 +245,7 @@ class MixtureEmission(Emission):
 
     def draw(self, codes: NDArray[np.intp], parameters: Parameters, rng: np.random.Generator) -> list[NDArray[Any]]:
         """A component, then a step of it."""
-        upper = np.cumsum(parameters["weights"], axis=1)
-        upper[:, -1] = 1.0
-        chosen = (rng.random(len(codes))[:, None] >= upper[codes]).sum(axis=1)
+        chosen = Categoricals(parameters["weights"]).draw(codes, rng)
         return self.base.draw(codes * self._m + chosen, self._inner(parameters), rng)
 
     def describe(self) -> dict[str, Any]:

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from suffice.families.normal import Normal
-from suffice.families.portrait import portrait_of
-from suffice.fitting.portrait import Portrait, VariableDistribution, matrix_grid, or_none
+from suffice.fitting.portrait import Portrait, VariableDistribution, matrix_grid
 
 if TYPE_CHECKING:
-    from suffice.models.hidden_markov.emissions.law import Mixture
+    from suffice.models.hidden_markov.emissions.distributions import MixtureFitted
 
 
-def mixture_portrait(mixture: Mixture) -> Portrait:
+def mixture_portrait(mixture: MixtureFitted) -> Portrait:
     """Its weights and components; of normal ones the distribution itself."""
-    drawn = portrait_of(mixture)
-    components = or_none(lambda: mixture.components_) or ()
-    if not components or not all(isinstance(one, Normal) for one in components):
-        return drawn
-    parts = [(one.mean_, math.sqrt(one.variance_)) for one in components]
-    normals = tuple((float(w), float(m), s) for w, (m, s) in zip(mixture.weights_, parts, strict=True))
-    rows = [f"component {at + 1}" for at in range(len(parts))]
-    table = partial(matrix_grid, "Components", rows, ["mean", "standard deviation"], parts, "none")
-    return replace(
-        drawn,
-        variables=lambda: [VariableDistribution("value", normals=normals)],
-        tables=[*drawn.tables, table],
+    rows = [f"component {number}" for number, _ in enumerate(mixture.components, start=1)]
+    tables = [partial(matrix_grid, "weights", ["weights"], rows, mixture.weights, "share")]
+    normals: tuple[tuple[float, float, float], ...] = ()
+    if all(isinstance(one, Normal) for one in mixture.components):
+        parts = [(one.mean_, math.sqrt(one.variance_)) for one in mixture.components]
+        normals = tuple((float(w), float(m), s) for w, (m, s) in zip(mixture.weights, parts, strict=True))
+        tables.append(partial(matrix_grid, "Components", rows, ["mean", "standard deviation"], parts, "none"))
+    return Portrait(
+        title=mixture.title,
+        kind="distribution",
+        n_params=lambda: mixture.n_params,
+        parameters=lambda: {"weights": mixture.weights},
+        text=lambda: f"weights = {mixture.weights}",
+        variables=lambda: [VariableDistribution("value", normals=normals)] if normals else [],
+        tables=tables,
     )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.families.gaussian import log_likelihood
+
 Floats = NDArray[np.float64]
 
 
@@ -75,8 +77,8 @@ def of_scatters(weight: Floats, scatters: Floats, shape: str, value: float) -> S
             covariance = np.diag(np.diag(covariance))
         elif shape == "spherical":
             covariance = np.eye(d) * np.trace(covariance) / d
-        sign, determinant = np.linalg.slogdet(covariance)
-        if sign <= 0:
+        try:
+            best += log_likelihood(float(n), n * covariance, covariance)
+        except np.linalg.LinAlgError:
             return Standing(lost=None)
-        best -= 0.5 * float(n) * (d * np.log(2 * np.pi) + float(determinant) + d)
     return Standing(lost=max(best - value, 0.0), size=abs(best) + abs(value))
