@@ -9,20 +9,20 @@ offsets alone, so that sums do not depend on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.array_types import Floats, Ints
+from suffice.array_types import Floats, Ints, Span
 from suffice.kernels import chain_numpy
 from suffice.kernels.arrays import frozen
-from suffice.kernels.chain_batches import LEAST, WIDTH, Layout, Recursion, batches, spans
+from suffice.kernels.chain_batches import LEAST, Layout, Recursion, batches, spans
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.threads import run, scratch
 
-Pieces = list[tuple[int, int]]
+#: A range of sequences that are done one by one, or the members (batches, width) of batches.
+Piece = Span | Ints
 
 #: Multiplications in one piece, some milliseconds of work, and the most pieces.
 PIECE = 4_000_000
@@ -31,7 +31,7 @@ MOST_PIECES = 256
 CACHED = 1 << 16
 
 
-def pieces(offsets: Ints, size: int, limit: int | None = None) -> Pieces:
+def pieces(offsets: Ints, size: int, limit: int | None = None) -> list[Span]:
     """Ranges of whole sequences of about equal work; limit: steps of one piece, where no sequence is longer."""
     steps = int(offsets[-1])
     most = max(PIECE // (size * size + 8 * size), -(-steps // MOST_PIECES), 1)
@@ -90,8 +90,8 @@ def expectations(
         sequences = _Sequences(potentials, transitions, ends, offsets, found, rows, joint.reshape(-1))
         parts = np.zeros((len(sequences.pieces), size, size))
 
-        def task(piece: _Piece, place: int) -> None:
-            parts[place] = sequences.solve(piece, weights)
+        def task(piece: Piece, number: int) -> None:
+            parts[number] = sequences.solve(piece, weights)
 
         _spread(task, sequences.pieces, threads)
         sums = np.add.reduce(parts, axis=0)
@@ -119,15 +119,6 @@ def _plain(
     return out, sums
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """A range of sequences that are done one by one, or of batches."""
-
-    first: int
-    last: int
-    batched: bool
-
-
 class _Sequences:
     """All sequences of one call of the compiled loops: some of them side by side, the others one by one.
 
@@ -145,35 +136,32 @@ class _Sequences:
         pairs: Floats,
     ) -> None:
         """Choose the batches; they need transitions that all steps share."""
-        self._size, self._offsets = potentials.shape[1], offsets
+        self._size, self._offsets, self._lengths = potentials.shape[1], offsets, np.diff(offsets)
         self._potentials, self._rows = potentials.reshape(-1), rows.reshape(-1)
         self._out, self._pairs = out, pairs
-        self._members = np.zeros((0, WIDTH), np.int64)
-        if len(transitions) == 1 and not len(pairs):
-            self._members = batches(np.diff(offsets), self._size)
-        idle, lengths = self._members < 0, np.diff(offsets)
-        self._starts = frozen(np.where(idle, 0, offsets[self._members]).astype(np.uint64))
-        self._lengths = frozen(np.where(idle, 0, lengths[self._members]).astype(np.uint64))
+        some = batches(self._lengths, self._size) if len(transitions) == 1 and not len(pairs) else []
         self._alone = Recursion(transitions, ends, batched=False)
-        self._beside = Recursion(transitions, ends, batched=True) if len(self._members) else self._alone
-        self.pieces = self._pieces()
+        self._beside = Recursion(transitions, ends, batched=True) if any(map(len, some)) else self._alone
+        self.pieces = self._pieces([members for members in some if len(members)])
 
-    def _pieces(self) -> list[_Piece]:
-        """Ranges of about equal work; they depend on the offsets alone."""
-        if not len(self._members):
-            return [_Piece(*piece, batched=False) for piece in pieces(self._offsets, self._size)]
-        longest = self._lengths[:, 0].astype(np.int64)
-        found = [_Piece(*span, batched=True) for span in spans(longest * WIDTH * self._beside.size, CACHED)]
-        others = np.setdiff1d(np.arange(len(self._offsets) - 1), self._members)
-        return found + [_Piece(s, s + 1, batched=False) for s in others.tolist()]
+    def _pieces(self, some: list[Ints]) -> list[Piece]:
+        """Pieces of about equal work; they depend on the offsets alone."""
+        if not some:
+            return [*pieces(self._offsets, self._size)]
+        chosen: list[Piece] = []
+        for members in some:
+            costs = self._lengths[members[:, 0]] * members.shape[1] * self._beside.size
+            chosen += [members[first:last] for first, last in spans(costs, CACHED)]
+        others = np.setdiff1d(np.arange(len(self._lengths)), np.concatenate([members.ravel() for members in some]))
+        return chosen + [(s, s + 1) for s in others.tolist()]
 
-    def solve(self, piece: _Piece, weights: Floats | None) -> Floats | None:
+    def solve(self, piece: Piece, weights: Floats | None) -> Floats | None:
         """Log Z and forward rows; where there are weights (n,), posteriors, and the sums of joint ones (K, K)."""
-        return self._side_by_side(piece, weights) if piece.batched else self._one_by_one(piece, weights)
+        return self._one_by_one(piece, weights) if isinstance(piece, tuple) else self._side_by_side(piece, weights)
 
-    def _one_by_one(self, piece: _Piece, weights: Floats | None) -> Floats | None:
-        span = slice(piece.first, piece.last)
-        bounds = self._offsets[piece.first : piece.last + 1].astype(np.uint64)
+    def _one_by_one(self, piece: Span, weights: Floats | None) -> Floats | None:
+        span = slice(*piece)
+        bounds = self._offsets[piece[0] : piece[1] + 1].astype(np.uint64)
         layout = Layout(frozen(bounds[:-1] * np.uint64(self._size)), frozen(np.diff(bounds)[:, None]), 0)
         out = self._out[span, None]
         if weights is None:
@@ -181,17 +169,16 @@ class _Sequences:
             return None
         return self._alone.posteriors(self._potentials, layout, weights[span, None], out, self._rows, self._pairs)
 
-    def _side_by_side(self, piece: _Piece, weights: Floats | None) -> Floats | None:
+    def _side_by_side(self, members: Ints, weights: Floats | None) -> Floats | None:
         from suffice.kernels.compiled.chain import pack, unpack
 
-        span = slice(piece.first, piece.last)
-        members, starts = self._members[span], self._starts[span]
-        layout = Layout.of(self._lengths[span], self._beside.size)
+        there = members >= 0
+        starts = frozen(np.where(there, self._offsets[members], 0).astype(np.uint64))
+        layout = Layout.of(np.where(there, self._lengths[members], 0).astype(np.uint64), self._beside.size)
         where = (np.uint64(self._size), starts, layout.lengths, np.uint64(self._beside.size), layout.begins)
         potentials, rows = scratch(2 * layout.numbers).reshape(2, -1)
-        out = np.empty(members.shape)
+        out, sums = np.empty(members.shape), None
         pack(frozen(self._potentials), *where, potentials)
-        sums, there = None, members >= 0
         if weights is None:
             self._beside.forward(potentials, layout, out, rows)
         else:
