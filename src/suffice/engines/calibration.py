@@ -75,11 +75,11 @@ class Calibration:
             raise OptionError(f"The number of samples is {n}; it must not be negative.")
         from suffice.engines.sampling import draw
 
-        found = draw(self.layout, self.beliefs.tables, n, np.random.default_rng(random_state))
+        codes = draw(self.layout, self.beliefs.tables, n, np.random.default_rng(random_state))
         columns = np.zeros((n, len(self.space.nodes)), np.int32)
         for column, node in enumerate(self.space.nodes):
             if node in self.space.number:
-                columns[:, column] = found[self.space.number[node]]
+                columns[:, column] = codes[self.space.number[node]]
         return columns
 
     def _law(self, numbers: tuple[int, ...]) -> Floats:

@@ -40,11 +40,11 @@ def blocks(offsets: Ints, size: int) -> list[tuple[int, int]]:
 
 def map_blocks(task: Callable[[Any], Answer], items: Sequence[Any], threads: int | None) -> list[Answer]:
     """The answers of a task in the order of the items, whatever the number of threads."""
-    found: list[Any] = [None] * len(items)
+    answers: list[Any] = [None] * len(items)
 
-    def work(at: int, _: int) -> None:
-        found[at] = task(items[at])
+    def work(index: int, _: int) -> None:
+        answers[index] = task(items[index])
 
     with one_blas_thread():
         run(work, range(len(items)), min(worker_count(threads), max(len(items), 1)))
-    return found
+    return answers

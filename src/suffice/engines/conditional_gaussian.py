@@ -156,16 +156,16 @@ class Posterior:
         weights = solved.law.marginal(union).ravel()
         used = np.flatnonzero(weights > 0)
         places = np.array(np.unravel_index(used, shape or (1,)))
-        found = [self._part(part, reals, places[[union.index(name) for name in part.interface]]) for part in parts]
+        answers = [self._part(part, reals, places[[union.index(name) for name in part.interface]]) for part in parts]
         cells = used // math.prod(shape[len(discrete) :])
-        return cells, _assembled(tuple(reals), weights[used], found, self._values)
+        return cells, _assembled(tuple(reals), weights[used], answers, self._values)
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> dict[Node, NDArray[Any]]:
         """`n` draws (n,) by node: discrete nodes from their exact law, real ones from the normal laws given these."""
         rng = np.random.default_rng(random_state)
         solved = self._possible(self._engine.network.order)
         codes = solved.law.sample(n, random_state=rng)
-        drawn: dict[Node, NDArray[Any]] = {node: codes[:, at] for at, node in enumerate(solved.law.space.nodes)}
+        drawn: dict[Node, NDArray[Any]] = {node: codes[:, column] for column, node in enumerate(solved.law.space.nodes)}
         drawn |= {node: np.full(n, value) for node, value in self._values.items()}
         for part in solved.components:
             if part.hidden:
@@ -176,14 +176,14 @@ class Posterior:
         """The unobserved nodes of a component (n, u), given the states drawn for its interface."""
         answers = part.solve(self._columns, 1, part.hidden)
         states = tuple(drawn[name] for name in part.interface)
-        at = np.ravel_multi_index(states, part.shape) if states else np.zeros(n, dtype=np.intp)
+        cells = np.ravel_multi_index(states, part.shape) if states else np.zeros(n, dtype=np.intp)
         z = rng.standard_normal((n, answers.root.shape[2]))
-        found: Floats = answers.means[at, 0]
-        order = np.argsort(at, kind="stable")
-        ends = np.flatnonzero(np.diff(at[order])) + 1
+        means: Floats = answers.means[cells, 0]
+        order = np.argsort(cells, kind="stable")
+        ends = np.flatnonzero(np.diff(cells[order])) + 1
         for rows in np.split(order, ends) if n else ():
-            found[rows] += z[rows] @ answers.root[at[rows[0]]].T
-        return found
+            means[rows] += z[rows] @ answers.root[cells[rows[0]]].T
+        return means
 
     def _part(
         self, part: Component, names: Sequence[Node], places: NDArray[Any]
@@ -193,8 +193,8 @@ class Posterior:
         answers = part.solve(self._columns, 1, asked)
         if not len(places):
             return asked, answers.means[:, 0], answers.root
-        at = np.ravel_multi_index(tuple(places), part.shape)
-        return asked, answers.means[at, 0], answers.root[at]
+        rows = np.ravel_multi_index(tuple(places), part.shape)
+        return asked, answers.means[rows, 0], answers.root[rows]
 
     def _possible(self, names: Sequence[Node]) -> Solved:
         solved = self._solve(names)
@@ -216,40 +216,40 @@ class Posterior:
         components = cut(reals, network.regressions, network.cards, observed, self._states, self._engine.limit)
         # Where nothing is observed the density is 1.
         informed = [component for component in components if component.observed]
-        found = [component.solve(self._columns, 1) for component in informed]
+        answers = [component.solve(self._columns, 1) for component in informed]
         tables = {node: table for node, table in network.tables.items() if node in relevant}
-        lift, logs = lifted(found, [table for _, table in tables.values()] + list(self._likelihoods.values()))
+        lift, logs = lifted(answers, [table for _, table in tables.values()] + list(self._likelihoods.values()))
         with np.errstate(divide="ignore"):
             factors = [np.log(np.asarray(table, dtype=np.float64)) for _, table in tables.values()]
         factors += [log[0].reshape(part.shape) for log, part in zip(logs, informed, strict=True)]
         plan = self._engine.plan(tuple(tables), [part.interface for part in informed])
         law = plan.load(factors, log=True).condition(self._states, self._likelihoods)
-        points = int(points_of(found, lift, np.array([law.log_partition]))[0])
+        points = int(points_of(answers, lift, np.array([law.log_partition]))[0])
         return Solved(components, law, law.log_partition - lift * points, points)
 
 
-def lifted(found: Sequence[Answers], tables: Sequence[ArrayLike]) -> tuple[float, list[Floats]]:
+def lifted(parts: Sequence[Answers], tables: Sequence[ArrayLike]) -> tuple[float, list[Floats]]:
     """Log densities (n, c) of components, raised by an amount for each point mass, and that amount.
 
     The amount is larger than any difference between log densities and between log probabilities of joint states, so
     more points outweigh fewer. It is 0 where all joint states have as many.
     """
-    if all(len(set(answers.points.tolist())) <= 1 for answers in found):
-        return 0.0, [answers.log_density for answers in found]
+    if all(len(set(answers.points.tolist())) <= 1 for answers in parts):
+        return 0.0, [answers.log_density for answers in parts]
     lift = UNDERFLOW
-    for answers in found:
+    for answers in parts:
         finite = answers.log_density[np.isfinite(answers.log_density)]
         lift += 2 * float(np.abs(finite).max(initial=0.0))
     for table in tables:
         positive = np.asarray(table, dtype=np.float64)
         lift += 2 * float(np.abs(np.log(positive[positive > 0])).max(initial=0.0)) + 2 * math.log(positive.size)
-    return lift, [answers.log_density + lift * answers.points for answers in found]
+    return lift, [answers.log_density + lift * answers.points for answers in parts]
 
 
-def points_of(found: Sequence[Answers], lift: float, log_sums: Floats) -> NDArray[np.intp]:
+def points_of(parts: Sequence[Answers], lift: float, log_sums: Floats) -> NDArray[np.intp]:
     """Points (n,) on which the joint states that count put the values, from the lifted sums (n,)."""
     if not lift:
-        return np.full(len(log_sums), sum(int(answers.points.max(initial=0)) for answers in found))
+        return np.full(len(log_sums), sum(int(answers.points.max(initial=0)) for answers in parts))
     return np.where(np.isfinite(log_sums), np.round(np.maximum(log_sums, 0.0) / lift), 0).astype(np.intp)
 
 
@@ -264,9 +264,9 @@ def _assembled(
     means, roots = np.zeros((count, len(names))), np.zeros((count, len(names), width))
     start = 0
     for asked, centre, root in parts:
-        at = [names.index(node) for node in asked]
-        means[:, at] = centre
-        roots[:, at, start : start + root.shape[2]] = root
+        columns = [names.index(node) for node in asked]
+        means[:, columns] = centre
+        roots[:, columns, start : start + root.shape[2]] = root
         start += root.shape[2]
     for node in set(names) & set(values):
         means[:, names.index(node)] = values[node]

@@ -74,7 +74,7 @@ class Component:
         )
 
     def _solve(self, values: Mapping[Node, Floats], n: int, asked: Sequence[Node], some: slice) -> Answers:
-        seen = [at for at, node in enumerate(self.nodes) if node in self.observed]
+        seen = [number for number, node in enumerate(self.nodes) if node in self.observed]
         to = [self.nodes.index(node) for node in asked]
         slopes = [part[some] for part in self.slopes]
         intercepts = []
@@ -83,7 +83,7 @@ class Component:
             intercepts.append(intercept[some, None] + shift)
         root = network_root(self.parents, slopes, [part[some] for part in self.variances])
         mean = network_mean(self.parents, slopes, intercepts)
-        rows = np.stack([values[self.nodes[at]] for at in seen], axis=1) if seen else np.zeros((n, 0))
+        rows = np.stack([values[self.nodes[number]] for number in seen], axis=1) if seen else np.zeros((n, 0))
         observed = Observed.of(root[:, seen])
         scores, possible = observed.whiten(mean[..., seen], rows)
         means, left = observed.condition(mean[..., to], root[:, to], scores)
@@ -111,8 +111,8 @@ def _tied(
     order: Sequence[Node], regressions: Mapping[Node, Regression], observed: frozenset[Node]
 ) -> Iterator[tuple[Node, ...]]:
     """Nodes whose regressions share an unobserved node, directly or by way of others."""
-    label = {node: at for at, node in enumerate(order)}
-    members = {at: [node] for node, at in label.items()}
+    label = {node: number for number, node in enumerate(order)}
+    members = {number: [node] for node, number in label.items()}
     for node in order:
         for parent in regressions[node].reals:
             if parent not in observed and label[parent] != label[node]:
@@ -120,9 +120,9 @@ def _tied(
                 for moved in members[gone]:
                     label[moved] = keep
                 members[keep] += members.pop(gone)
-    place = {node: at for at, node in enumerate(order)}
+    rank = {node: number for number, node in enumerate(order)}
     for nodes in members.values():
-        yield tuple(sorted(nodes, key=place.__getitem__))
+        yield tuple(sorted(nodes, key=rank.__getitem__))
 
 
 def _component(
@@ -142,19 +142,19 @@ def _component(
             f"which have {math.prod(shape):,} joint states; the limit is {limit:,}. Give the states of some, use "
             "likelihood weighting (approximate), or raise the limit."
         )
-    place = {node: at for at, node in enumerate(nodes)}
+    position = {node: number for number, node in enumerate(nodes)}
     parents, slopes, intercepts, variances, given = [], [], [], [], []
     for node in nodes:
         regression = regressions[node]
         weights = _spread(
             np.asarray(regression.weights, dtype=np.float64), regression.discrete, interface, shape, states
         )
-        inner = [at for at, name in enumerate(regression.reals, start=1) if name not in observed]
-        outer = [at for at, name in enumerate(regression.reals, start=1) if name in observed]
-        parents.append(tuple(place[regression.reals[at - 1]] for at in inner))
+        inner = [number for number, name in enumerate(regression.reals, start=1) if name not in observed]
+        outer = [number for number, name in enumerate(regression.reals, start=1) if name in observed]
+        parents.append(tuple(position[regression.reals[number - 1]] for number in inner))
         slopes.append(weights[:, inner])
         intercepts.append(weights[:, 0])
-        given.append((tuple(regression.reals[at - 1] for at in outer), weights[:, outer]))
+        given.append((tuple(regression.reals[number - 1] for number in outer), weights[:, outer]))
         variance = np.asarray(regression.variance, dtype=np.float64)[..., None]
         variances.append(_spread(variance, regression.discrete, interface, shape, states)[:, 0])
     parts = (tuple(part) for part in (parents, slopes, intercepts, variances, given))

@@ -55,8 +55,8 @@ class Chains:
     def from_arrays(cls, arrays: dict[str, Any], clamped: NDArray[np.uint8] | None = None) -> Chains:
         """Chains that go on from where they stood."""
         kinds = {"states": np.uint8, "stream": np.uint32, "scan": np.uint64}
-        found = {name: np.require(arrays[name], kind, ["C", "W"]) for name, kind in kinds.items()}
-        return cls(**found, clamped=clamped)
+        checked = {name: np.require(arrays[name], kind, ["C", "W"]) for name, kind in kinds.items()}
+        return cls(**checked, clamped=clamped)
 
 
 class GibbsSampler:
@@ -92,10 +92,10 @@ class GibbsSampler:
 
     def at(self, logs: Floats) -> GibbsSampler:
         """The same sampler, with these log-potentials of its own."""
-        found = copy.copy(self)
-        found._kernel = copy.copy(self._kernel)
-        found.load(logs)
-        return found
+        other = copy.copy(self)
+        other._kernel = copy.copy(self._kernel)
+        other.load(logs)
+        return other
 
     @property
     def form(self) -> str:

@@ -207,9 +207,9 @@ class TreeMoments:
 
     def fresh(self) -> TreeMoments:
         """The same with tables of its own."""
-        found = copy.copy(self)
-        found.inner = copy.copy(self.inner)
-        return found
+        other = copy.copy(self)
+        other.inner = copy.copy(self.inner)
+        return other
 
     def __call__(self, log_potentials: ArrayLike) -> tuple[float, Floats]:
         """Return log Z, and the marginals of all scopes (numbers,)."""
@@ -318,10 +318,10 @@ class JunctionTree:
         column = 0
         for scope, numbers in asked.items():
             width = space.size(scope) if numbers else 0
-            found = possible
+            table = possible
             if numbers:
-                found = possible * answers.marginals[known.label, column : column + width]
-            marginals[scope] = found.reshape(len(log_z), *space.shape(scope))
+                table = possible * answers.marginals[known.label, column : column + width]
+            marginals[scope] = table.reshape(len(log_z), *space.shape(scope))
             column += width
         return RowAnswers(log_z, marginals)
 
@@ -338,11 +338,11 @@ class JunctionTree:
             raise DataError(
                 f"Row {int(np.argmax(impossible))} has probability 0 under the model: it cannot be completed."
             )
-        found = np.zeros((len(known.label), len(space.nodes)), np.int32)
+        columns = np.zeros((len(known.label), len(space.nodes)), np.int32)
         for column, node in enumerate(space.nodes):
             if node in space.number:
-                found[:, column] = states[known.label, space.number[node]]
-        return found
+                columns[:, column] = states[known.label, space.number[node]]
+        return columns
 
     def expect(
         self,
@@ -366,7 +366,7 @@ class JunctionTree:
         )
         log_z = answers.log_z[known.label] + known.constants + self.constant
         total = weight[answers.log_z > -np.inf].sum()
-        found = []
+        tables = []
         for scope, numbers in zip(self.plan.scopes, self.plan.numbers, strict=True):
             table = np.asarray(total)
             if numbers:
@@ -374,8 +374,8 @@ class JunctionTree:
                 sums = answers.sums[layout.starts[home] : layout.starts[home + 1]]
                 clique = layout.cliques[home]
                 table = project(sums.reshape(layout.shape(clique)), clique, numbers)
-            found.append(np.ascontiguousarray(table).reshape(space.shape(scope)))
-        return Expectation(log_z, found)
+            tables.append(np.ascontiguousarray(table).reshape(space.shape(scope)))
+        return Expectation(log_z, tables)
 
     def _threads(self, threads: int) -> int:
         """As many threads as their private tables leave room for: potentials, beliefs and sums in double-double."""

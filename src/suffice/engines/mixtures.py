@@ -49,8 +49,8 @@ class Mixture:
         unknown = [name for name in names if name not in self.names]
         if unknown:
             raise OptionError(f"The mixture is of {listing(self.names)}; asked for {listing(unknown)}.")
-        at = [self.names.index(name) for name in names]
-        return Mixture(tuple(names), self.weights, self.means[:, at], self.roots[:, at])
+        columns = [self.names.index(name) for name in names]
+        return Mixture(tuple(names), self.weights, self.means[:, columns], self.roots[:, columns])
 
     def log_prob(self, rows: ArrayLike) -> Floats:
         """Log density of rows (n, u).

@@ -82,8 +82,8 @@ def distinct_rows(codes: NDArray[np.int32], cards: Sequence[int]) -> tuple[NDArr
             word = word * (cards[column] + 1) + (codes[:, column] + 1)
             radix *= cards[column] + 1
             column += 1
-        found, label = np.unique(label * radix + word, return_inverse=True)
-        count = len(found)
+        distinct, label = np.unique(label * radix + word, return_inverse=True)
+        count = len(distinct)
     firsts = np.empty(count, np.intp)
     firsts[label[::-1]] = np.arange(len(codes))[::-1]
     return firsts, label

@@ -85,9 +85,9 @@ class Ladder:
     def weakest(self) -> float:
         """The least share of exchanges between two rungs that were accepted since this was last asked."""
         shares = self._accepted / np.maximum(self._tried, 1.0)
-        found = float(shares[self._tried > 0.0].min(initial=1.0))
+        least = float(shares[self._tried > 0.0].min(initial=1.0))
         self._accepted[:], self._tried[:] = 0.0, 0.0
-        return found
+        return least
 
     def sweep(self, chains: Replicas, count: int = 1) -> None:
         """Move all replicas by this many sweeps with an exchange after each, in place."""
@@ -136,22 +136,22 @@ def set_up(
             step = max(least, 0.5 * step)
         powers.append(1.0 if step >= left else powers[-1] + step)
         rungs.append(walk)
-    found = np.array(powers)
-    return Ladder(sampler, logs, found), Replicas(found, rungs, np.random.default_rng(seed.integers(0, 2**63)), apart)
+    ladder = np.array(powers)
+    return Ladder(sampler, logs, ladder), Replicas(ladder, rungs, np.random.default_rng(seed.integers(0, 2**63)), apart)
 
 
 def _settled(sampler: GibbsSampler, logs: Floats, chains: Chains, seed: np.random.Generator) -> Chains:
     """Chains that begin where others stand, with random numbers of their own, after some sweeps under a law."""
-    found = _renewed(sampler, chains, seed)
-    sampler.at(logs).sweep(found, SETTLE)
-    return found
+    renewed = _renewed(sampler, chains, seed)
+    sampler.at(logs).sweep(renewed, SETTLE)
+    return renewed
 
 
 def _renewed(sampler: GibbsSampler, chains: Chains, seed: np.random.Generator) -> Chains:
     """Chains at the same states, with random numbers of their own."""
-    found = sampler.start(chains.count, seed, states=chains.states)
-    found.clamped = chains.clamped
-    return found
+    fresh = sampler.start(chains.count, seed, states=chains.states)
+    fresh.clamped = chains.clamped
+    return fresh
 
 
 # -- fresh chains ----------------------------------------------------------------------------------------------------
@@ -207,18 +207,18 @@ def fresh_means(
     chains = start()
     spread_out(sampler, logs, chains)
     sampler.sweep(chains, lengths.burn_in)
-    found, walk = track(sampler, chains, functions, lengths.draws, lengths.thin), cast("Chains | Replicas", chains)
+    tracker, walk = track(sampler, chains, functions, lengths.draws, lengths.thin), cast("Chains | Replicas", chains)
     for apart in STEPS if lengths.tempering else ():
-        if found.mixed(judged):
+        if tracker.mixed(judged):
             break
         ladder, replicas = set_up(sampler, logs, start(), seed, apart)
         sweeps = lengths.burn_in + lengths.thin * lengths.draws
         if len(replicas.powers) * sampler.seconds(replicas.count, sweeps) > lengths.seconds:
             break
         climb(sampler, logs, ladder, replicas, lengths.burn_in, seed)
-        found, walk = track(ladder, replicas, functions, lengths.draws, lengths.thin), replicas
-        found = replace(found, levels=len(replicas.powers))
-    return found, walk
+        tracker, walk = track(ladder, replicas, functions, lengths.draws, lengths.thin), replicas
+        tracker = replace(tracker, levels=len(replicas.powers))
+    return tracker, walk
 
 
 def climbed(

@@ -40,8 +40,8 @@ class TreeScaling:
         tables = plan.space.tables(plan.scopes, targets, log=False)
         for scope, table in zip(plan.scopes, tables, strict=True):
             if table is None or not abs(np.add.reduce(table, axis=None) - 1.0) <= _SUM:
-                found = "is missing" if table is None else f"sums to {table.sum():.12g}"
-                raise DataError(f"The margin of {scope!r} {found}; expected probabilities that sum to 1. Normalise it.")
+                state = "is missing" if table is None else f"sums to {table.sum():.12g}"
+                raise DataError(f"The margin of {scope!r} {state}; expected probabilities that sum to 1. Normalise it.")
         self.targets: Floats = np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
         self._numbers = [number for number, numbers in enumerate(plan.numbers) if numbers]
         self.moments = plan.moments() if moments is None else moments

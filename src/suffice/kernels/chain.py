@@ -86,8 +86,8 @@ def expectations(
     joint = np.zeros((len(potentials) if pairs else 0, size, size))
     rows = np.empty(potentials.shape) if out is None else out
     if compiled(offsets, size, calls):
-        found = np.empty(len(offsets) - 1)
-        sequences = _Sequences(potentials, transitions, ends, offsets, found, rows, joint.reshape(-1))
+        log_z = np.empty(len(offsets) - 1)
+        sequences = _Sequences(potentials, transitions, ends, offsets, log_z, rows, joint.reshape(-1))
         parts = np.zeros((len(sequences.pieces), size, size))
 
         def task(piece: Piece, number: int) -> None:
@@ -96,8 +96,8 @@ def expectations(
         _spread(task, sequences.pieces, threads)
         sums = np.add.reduce(parts, axis=0)
     else:
-        found, sums = _plain(potentials, transitions, ends, offsets, weights, rows, joint)
-    return found, rows, sums * transitions[0] if shared else sums, joint
+        log_z, sums = _plain(potentials, transitions, ends, offsets, weights, rows, joint)
+    return log_z, rows, sums * transitions[0] if shared else sums, joint
 
 
 def _plain(

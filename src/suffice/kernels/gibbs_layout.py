@@ -92,8 +92,8 @@ class Layout:
     def cells(self, number: int, states: NDArray[np.uint8]) -> Ints:
         """Cell of a factor in each chain of states (sites, chains)."""
         rows = states[list(self.scopes[number])].astype(np.int64)
-        found: Ints = self.factors[0][number] + self.strides(number) @ rows
-        return found
+        cells: Ints = self.factors[0][number] + self.strides(number) @ rows
+        return cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,23 +157,23 @@ class Pairs:
 
     def turned(self, field: Floats, coupling: Floats) -> Floats:
         """The transpose of `odds`: slopes by field (sites,) and coupling (pairs,) as slopes by cell."""
-        found = np.zeros(self.n_cells)
-        found[self.own], found[self.own + 1] = -field[self.single], field[self.single]
+        slopes = np.zeros(self.n_cells)
+        slopes[self.own], slopes[self.own + 1] = -field[self.single], field[self.single]
         first, second = field[self.first], field[self.second]
-        found[self.both] = coupling - first - second
-        found[self.both + 1] = second - coupling
-        found[self.both + 2] = first - coupling
-        found[self.both + 3] = coupling
-        return found
+        slopes[self.both] = coupling - first - second
+        slopes[self.both + 1] = second - coupling
+        slopes[self.both + 2] = first - coupling
+        slopes[self.both + 3] = coupling
+        return slopes
 
     def counts(self, ones: Floats, both: Floats, total: float) -> Floats:
         """Counts of all cells, from those of state 1 of each site and of both ends of each pair."""
-        found = np.zeros(self.n_cells)
-        found[self.own], found[self.own + 1] = total - ones[self.single], ones[self.single]
+        counts = np.zeros(self.n_cells)
+        counts[self.own], counts[self.own + 1] = total - ones[self.single], ones[self.single]
         first, second = ones[self.first], ones[self.second]
-        found[self.both] = total - first - second + both
-        found[self.both + 1], found[self.both + 2], found[self.both + 3] = second - both, first - both, both
-        return found
+        counts[self.both] = total - first - second + both
+        counts[self.both + 1], counts[self.both + 2], counts[self.both + 3] = second - both, first - both, both
+        return counts
 
     # -- Potts -------------------------------------------------------------------------------------------------------
 

@@ -33,11 +33,11 @@ def uniform(stream: Stream, *, fine: bool) -> Floats:
 def conditional(layout: Layout, logs: Floats, site: int, states: States) -> Floats:
     """Log-potentials (card, chains) of the states of a site given all others."""
     ptr, factor, step = layout.places
-    found = np.zeros((int(layout.cards[site]), states.shape[1]))
+    conditionals = np.zeros((int(layout.cards[site]), states.shape[1]))
     for entry in range(ptr[site], ptr[site + 1]):
         base = layout.cells(int(factor[entry]), states) - step[entry] * states[site].astype(np.int64)
-        found += logs[base + np.arange(len(found))[:, None] * step[entry]]
-    return found
+        conditionals += logs[base + np.arange(len(conditionals))[:, None] * step[entry]]
+    return conditionals
 
 
 def sweep(
@@ -45,13 +45,13 @@ def sweep(
 ) -> None:
     """Draw the sites in this order given all others, in place; held (sites or 0, chains) are not drawn."""
     for site in order:
-        found = conditional(layout, logs, int(site), states)
-        top = found.max(axis=0)
+        conditionals = conditional(layout, logs, int(site), states)
+        top = conditionals.max(axis=0)
         keep = top == -np.inf
-        sums = np.cumsum(np.exp(found - np.where(keep, 0.0, top)), axis=0)
+        sums = np.cumsum(np.exp(conditionals - np.where(keep, 0.0, top)), axis=0)
         aim = uniform(stream, fine=fine) * sums[-1]
         # State 1 of two is taken for small numbers, as the loop of pairs does; others run from state 0 up.
-        if fine or len(found) != 2:
+        if fine or len(conditionals) != 2:
             drawn = (sums[:-1] <= aim).sum(axis=0)
         else:
             drawn = (aim < sums[1] - sums[0]).astype(np.int64)
@@ -61,18 +61,18 @@ def sweep(
 
 def count_cells(layout: Layout, states: States, weights: Floats) -> Floats:
     """The weights (chains,) of the chains in each cell of each factor (cells,)."""
-    found = np.zeros(layout.n_cells)
+    counts = np.zeros(layout.n_cells)
     for number in range(len(layout.scopes)):
-        found += np.bincount(layout.cells(number, states), weights, layout.n_cells)
-    return found
+        counts += np.bincount(layout.cells(number, states), weights, layout.n_cells)
+    return counts
 
 
 def add_logs(layout: Layout, logs: Floats, states: States) -> Floats:
     """Sum of the log-potentials of each chain (chains,)."""
-    found = np.zeros(states.shape[1])
+    values = np.zeros(states.shape[1])
     for number in range(len(layout.scopes)):
-        found += logs[layout.cells(number, states)]
-    return found
+        values += logs[layout.cells(number, states)]
+    return values
 
 
 def add_features(layout: Layout, matrix: tuple[Ints, Ints, Floats], states: States, out: Floats) -> None:
@@ -92,11 +92,11 @@ def pseudo_likelihood(layout: Layout, logs: Floats, states: States, weights: Flo
     value, slope = 0.0, np.zeros(layout.n_cells)
     rows = np.arange(states.shape[1])
     for site in range(layout.n_sites):
-        found = conditional(layout, logs, site, states)
-        found -= found.max(axis=0)
-        found -= np.log(np.exp(found).sum(axis=0))
-        value += float(found[states[site], rows] @ weights)
-        rest = -np.exp(found)
+        conditionals = conditional(layout, logs, site, states)
+        conditionals -= conditionals.max(axis=0)
+        conditionals -= np.log(np.exp(conditionals).sum(axis=0))
+        value += float(conditionals[states[site], rows] @ weights)
+        rest = -np.exp(conditionals)
         rest[states[site], rows] += 1.0
         rest *= weights
         for entry in range(ptr[site], ptr[site + 1]):

@@ -78,10 +78,10 @@ def numpy_seconds(layout: Layout, lanes: int = 1) -> float:
 def calibrate(potentials: Potentials, likelihoods: Likelihoods) -> Beliefs:
     """Beliefs of all cliques, and log of the sum of the product of all factors and likelihoods."""
     if use_compiled(KERNEL, numpy_seconds(potentials.layout)):
-        found = _calibrate_compiled(potentials, likelihoods)
+        beliefs = _calibrate_compiled(potentials, likelihoods)
     else:
-        found = _calibrate_linear(potentials, likelihoods)
-    return found or _calibrate_logs(potentials, likelihoods)
+        beliefs = _calibrate_linear(potentials, likelihoods)
+    return beliefs or _calibrate_logs(potentials, likelihoods)
 
 
 def log_sum(potentials: Potentials, likelihoods: Likelihoods) -> float:

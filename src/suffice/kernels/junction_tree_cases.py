@@ -257,24 +257,24 @@ class _Worker:
 
 def _observed(cases: Cases, rows: NDArray[np.intp], layout: Layout) -> list[tuple[int, Floats]]:
     """For each observed column the variable and its likelihood (card, rows)."""
-    found = []
+    observed = []
     for column, variable in enumerate(cases.variables):
         codes = cases.codes[column, rows]
         states = np.arange(layout.cards[variable])[:, None]
-        found.append((variable, ((codes < 0) | (codes == states)).astype(np.float64)))
-    return found
+        observed.append((variable, ((codes < 0) | (codes == states)).astype(np.float64)))
+    return observed
 
 
 def _inputs(cases: Cases, rows: NDArray[np.intp], layout: Layout, numbers: Floats) -> list[tuple[Scope, Floats]]:
     """For each table of the cases its scope and its numbers (cards, rows)."""
-    found = []
+    inputs = []
     column = 0
     for scope in cases.scopes:
         size = layout.size(scope)
         part = numbers[rows, column : column + size].T
-        found.append((scope, part.reshape((*layout.shape(scope), len(rows)))))
+        inputs.append((scope, part.reshape((*layout.shape(scope), len(rows)))))
         column += size
-    return found
+    return inputs
 
 
 def _linear_tables(potentials: Potentials, cases: Cases, rows: NDArray[np.intp]) -> tuple[list[Floats], Linear]:

@@ -32,15 +32,15 @@ def nest(layout: Layout, scopes: Sequence[Scope]) -> Layout:
     order: list[int] = []
     for clique in layout.order:
         ahead = [(clique, held.get(clique, set()))]
-        found = [clique]
+        tables = [clique]
         while ahead:
             above, live = ahead.pop()
             for group, inside in divide(layout, frozenset(cliques[above]), live):
                 ahead.append((len(cliques), inside))
-                found.append(len(cliques))
+                tables.append(len(cliques))
                 parents.append(above)
                 cliques.append(tuple(variable for variable in cliques[above] if variable in group))
-        order += reversed(found)
+        order += reversed(tables)
     return layout if len(cliques) == len(layout.cliques) else arrange(layout.cards, cliques, parents, order)
 
 
@@ -90,9 +90,9 @@ def _first_fit(layout: Layout, scopes: Sequence[Group], limit: float) -> set[Gro
         wider = [size * layout.size(tuple(scope - group)) for size, group in zip(sizes, groups, strict=True)]
         least = min(wider, default=math.inf)
         if least <= limit:
-            place = wider.index(int(least))
-            groups[place] |= scope
-            sizes[place] = wider[place]
+            group_index = wider.index(int(least))
+            groups[group_index] |= scope
+            sizes[group_index] = wider[group_index]
         else:
             groups.append(scope)
             sizes.append(layout.size(tuple(scope)))
@@ -103,8 +103,8 @@ def _blocks(layout: Layout, clique: Group, count: int) -> list[Group]:
     """The variables in blocks of about the same number of joint states, large variables first."""
     blocks: list[Group] = [frozenset()] * count
     for variable in sorted(clique, key=lambda variable: (-layout.cards[variable], variable)):
-        place = min(range(count), key=lambda place: (layout.size(tuple(blocks[place])), place))
-        blocks[place] |= {variable}
+        block = min(range(count), key=lambda block: (layout.size(tuple(blocks[block])), block))
+        blocks[block] |= {variable}
     return blocks
 
 

@@ -119,12 +119,12 @@ class Program:
     def _place(self, offsets: NDArray[np.uint32]) -> int:
         """Where these offsets are; tables of the same form share them."""
         key = offsets.tobytes()
-        place = self._places.get(key)
-        if place is None:
-            place = self._places[key] = self._filled + 1
+        start = self._places.get(key)
+        if start is None:
+            start = self._places[key] = self._filled + 1
             self._pieces.append(offsets)
             self._filled += len(offsets)
-        return place
+        return start
 
 
 _KEPT = 16
@@ -133,8 +133,8 @@ _KEPT = 16
 def program_for(layout: Layout, wiring: Wiring) -> Program:
     """The program of a layout; the last few are kept with the layout, which several threads may share."""
     kept: dict[Wiring, Program] = layout.programs
-    found = kept.pop(wiring, None) or Program(layout, wiring)
-    kept[wiring] = found
+    program = kept.pop(wiring, None) or Program(layout, wiring)
+    kept[wiring] = program
     for oldest in list(kept)[:-_KEPT]:
         kept.pop(oldest, None)
-    return found
+    return program

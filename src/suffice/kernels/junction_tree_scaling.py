@@ -184,8 +184,8 @@ def _walk_of(moments: Moments) -> tuple[list[Fit | Move], NDArray[np.uint64]]:
     if KERNEL not in kept:
         steps = walk(moments.layout, moments.homes)
         kept[KERNEL] = steps, _rows(moments.program, steps)
-    found: tuple[list[Fit | Move], NDArray[np.uint64]] = kept[KERNEL]
-    return found
+    steps_and_rows: tuple[list[Fit | Move], NDArray[np.uint64]] = kept[KERNEL]
+    return steps_and_rows
 
 
 def _rows(program: Program, steps: Sequence[Fit | Move]) -> NDArray[np.uint64]:

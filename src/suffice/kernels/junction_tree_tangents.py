@@ -73,10 +73,10 @@ class Tangents:
         """The covariance of all cells times directions (numbers, lanes); returns (numbers, lanes)."""
         lanes = directions.shape[1]
         if use_compiled(KERNEL, lanes * numpy_seconds(self.layout)):
-            found = np.empty_like(directions)
+            products = np.empty_like(directions)
             for lane in range(lanes):
-                found[:, lane] = self._compiled(directions[:, lane])
-            return found
+                products[:, lane] = self._compiled(directions[:, lane])
+            return products
         width = max(1, _SPREAD // max(self.layout.cells, 1))
         parts = [self._spread(directions[:, start : start + width]) for start in range(0, lanes, width)]
         return np.concatenate([np.zeros((len(directions), 0)), *parts], axis=1)
@@ -102,11 +102,11 @@ class Tangents:
         for edge, share, message in zip(reversed(layout.edges), reversed(self.shares), reversed(messages), strict=True):
             new = np.add.reduce(beliefs[edge.parent] * tables[edge.parent], axis=edge.parent_axes)
             tables[edge.child] += (new.transpose(edge.back_order) * share - message)[edge.child_index]
-        found = [
+        margins = [
             project(beliefs[home] * tables[home], layout.cliques[home], scope).reshape(-1, lanes)
             for scope, home in zip(moments.scopes, moments.homes, strict=True)
         ]
-        return np.concatenate([np.zeros((0, lanes)), *found])
+        return np.concatenate([np.zeros((0, lanes)), *margins])
 
     def _compiled(self, direction: Floats) -> Floats:
         from suffice.kernels.compiled import junction_tree_tangents as loops

@@ -63,12 +63,12 @@ def _count_compiled(parts: list[Part], widths: Ints, order: int, past: Codes, fu
     past, future = frozen(past), frozen(future)
     if widths[0] == order:
         starts = np.array([0, len(words)], np.int64)
-        at = 0
+        first = 0
         while parts:
             part = parts.pop(0)
             size = len(part.codes)
-            loops.pack(frozen(part.codes), frozen(part.offsets), past, future, widths, words[at : at + size])
-            at += size
+            loops.pack(frozen(part.codes), frozen(part.offsets), past, future, widths, words[first : first + size])
+            first += size
         words.sort()
     else:
         starts = _grouped(parts, order, widths, past, future, words)
@@ -128,9 +128,9 @@ def find_children(above: Places, starts: Places, words: Codes, begins: Places, w
         turns = np.empty(len(above), kind)
         loops.put_in_order(above, np.zeros(len(starts) + 1, kind), turns)
         nodes = (above, frozen(starts, kind), frozen(words, np.int32))
-        found, room = np.empty(len(word), kind), np.empty(base, kind)
-        loops.find_children(*nodes, frozen(begins), frozen(word, np.int32), frozen(turns), room, found)
-        return found
+        children, room = np.empty(len(word), kind), np.empty(base, kind)
+        loops.find_children(*nodes, frozen(begins), frozen(word, np.int32), frozen(turns), room, children)
+        return children
     keys = np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * base + words
     return np.searchsorted(keys, np.repeat(above.astype(np.int64), np.diff(begins)) * base + word).astype(kind)
 
@@ -138,25 +138,25 @@ def find_children(above: Places, starts: Places, words: Codes, begins: Places, w
 def with_ends(codes: Codes, offsets: Ints, end: int) -> tuple[Codes, Ints]:
     """Each sequence followed by the code of the end."""
     lengthened = offsets + np.arange(len(offsets))
-    found = np.full(int(lengthened[-1]), end, np.int32)
-    keep = np.ones(len(found), dtype=np.bool_)
+    extended = np.full(int(lengthened[-1]), end, np.int32)
+    keep = np.ones(len(extended), dtype=np.bool_)
     keep[lengthened[1:] - 1] = False
-    found[keep] = codes
-    return found, lengthened
+    extended[keep] = codes
+    return extended, lengthened
 
 
 def lagged(codes: Codes, offsets: Ints, lag: int, start: int) -> Codes:
     """The code `lag` steps back in the same sequence (n,), `start` where the sequence has not begun."""
     if lag == 0:
         return codes
-    found = np.empty_like(codes)
-    found[lag:] = codes[:-lag] if lag < len(codes) else codes[:0]
-    found[:lag] = start
+    earlier = np.empty_like(codes)
+    earlier[lag:] = codes[:-lag] if lag < len(codes) else codes[:0]
+    earlier[:lag] = start
     begins, ends = offsets[:-1], offsets[1:]
     for step in range(lag):
         places = begins + step
-        found[places[places < ends]] = start
-    return found
+        earlier[places[places < ends]] = start
+    return earlier
 
 
 def windows(codes: Codes, offsets: Ints, order: int, start: int) -> list[Codes]:
@@ -173,8 +173,8 @@ def count_windows(columns: Sequence[NDArray[Any]], weights: Floats | None = None
         return np.empty((0, len(columns)), np.int32), np.empty(0)
     bits = [max(int(column.max()), 1).bit_length() for column in columns]
     if sum(bits) > 64:
-        cells, found = distinct_rows(np.stack([np.asarray(c, dtype=np.int32) for c in columns]), weights)
-        return cells.astype(np.int32, copy=False), found.astype(np.float64, copy=False)
+        cells, counts = distinct_rows(np.stack([np.asarray(c, dtype=np.int32) for c in columns]), weights)
+        return cells.astype(np.int32, copy=False), counts.astype(np.float64, copy=False)
     words = _packed(columns, bits)
     order = None
     if weights is None:
@@ -205,7 +205,7 @@ def _unpacked(words: NDArray[np.uint64], bits: Sequence[int]) -> Codes:
     # Column by column in memory, as they are written here and read later.
     cells = np.empty((len(bits), len(words)), np.int32).T
     rest = words
-    for place in range(len(bits) - 1, -1, -1):
-        cells[:, place] = rest & np.uint64((1 << bits[place]) - 1)
-        rest = rest >> np.uint64(bits[place])
+    for column in range(len(bits) - 1, -1, -1):
+        cells[:, column] = rest & np.uint64((1 << bits[column]) - 1)
+        rest = rest >> np.uint64(bits[column])
     return cells

@@ -242,14 +242,14 @@ class LaterInformation(Information):
     @property
     def made(self) -> Information:
         """The information itself."""
-        found: Information | None = self.__dict__["_found"]
-        if found is None:
+        made: Information | None = self.__dict__["_found"]
+        if made is None:
             make = self.__dict__["_make"]
             # Another thread may have made it meanwhile.
-            found = self.__dict__["_found"] if make is None else make()
-            self.__dict__.update(_found=found)
+            made = self.__dict__["_found"] if make is None else make()
+            self.__dict__.update(_found=made)
             self.__dict__.update(_make=None)
-        return found
+        return made
 
     @property
     def body(self) -> Floats:
@@ -289,5 +289,5 @@ class LaterInformation(Information):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As the information that it is."""
-        found = self.lasting()
-        return Information, (found.body, found.cross, found.levels, found.root)
+        lasting = self.lasting()
+        return Information, (lasting.body, lasting.cross, lasting.levels, lasting.root)

@@ -38,22 +38,22 @@ _0, _1, _2, _3, _4 = (np.uint64(number) for number in range(5))
 
 @fused
 def _product(
-    matrix: Floats, at: Index, size: Index, batch: Batch, x: Floats, begin: Index, out: Floats, to: Index
+    matrix: Floats, first: Index, size: Index, batch: Batch, x: Floats, begin: Index, out: Floats, to: Index
 ) -> None:
-    """``out[to + j] = sum_i matrix[at + i, j] x[begin + i]`` of each sequence, four i at a time."""
+    """``out[to + j] = sum_i matrix[first + i, j] x[begin + i]`` of each sequence, four i at a time."""
     if batch is None:
         four = size & ~_3
         for j in range(size):
             out[to + j] = 0.0
         for i in range(_0, four, _4):
             x0, x1, x2, x3 = x[begin + i], x[begin + i + _1], x[begin + i + _2], x[begin + i + _3]
-            r0 = at + i * size
+            r0 = first + i * size
             r1, r2, r3 = r0 + size, r0 + _2 * size, r0 + _3 * size
             for j in range(size):
                 near = x0 * matrix[r0 + j] + x1 * matrix[r1 + j]
                 out[to + j] += near + (x2 * matrix[r2 + j] + x3 * matrix[r3 + j])
         for i in range(four, size):
-            x0, r0 = x[begin + i], at + i * size
+            x0, r0 = x[begin + i], first + i * size
             for j in range(size):
                 out[to + j] += x0 * matrix[r0 + j]
     else:
@@ -64,7 +64,7 @@ def _product(
             for s in range(wide):
                 out[left + s], out[right + s] = 0.0, 0.0
             for i in range(_0, four, _4):
-                r0 = at + i * size + j
+                r0 = first + i * size + j
                 r1, r2, r3 = r0 + size, r0 + _2 * size, r0 + _3 * size
                 m0, m1, m2, m3 = matrix[r0], matrix[r1], matrix[r2], matrix[r3]
                 n0, n1, n2, n3 = matrix[r0 + _1], matrix[r1 + _1], matrix[r2 + _1], matrix[r3 + _1]
@@ -75,7 +75,7 @@ def _product(
                     out[left + s] += (m0 * x0 + m1 * x1) + (m2 * x2 + m3 * x3)
                     out[right + s] += (n0 * x0 + n1 * x1) + (n2 * x2 + n3 * x3)
             if four < size:
-                r0, p0 = at + four * size + j, begin + four * wide
+                r0, p0 = first + four * size + j, begin + four * wide
                 r1, p1 = r0 + size, p0 + wide
                 m0, m1, n0, n1 = matrix[r0], matrix[r1], matrix[r0 + _1], matrix[r1 + _1]
                 for s in range(wide):
@@ -138,20 +138,20 @@ def _add_outer(left: Floats, right: Floats, size: Index, batch: Batch, sums: Flo
 
 
 @reordered
-def _scaled_product(rows: Floats, potentials: Floats, at: Index, size: Index, batch: Batch, scale: Floats) -> None:
+def _scaled_product(rows: Floats, potentials: Floats, begin: Index, size: Index, batch: Batch, scale: Floats) -> None:
     """Multiply the rows of a step by its potentials; scale[s] is their sum."""
     if batch is None:
         total = 0.0
         for j in range(size):
-            rows[at + j] *= potentials[at + j]
-            total += rows[at + j]
+            rows[begin + j] *= potentials[begin + j]
+            total += rows[begin + j]
         scale[0] = total
     else:
         wide = np.uint64(len(batch))
         for s in range(wide):
             scale[s] = 0.0
         for j in range(size):
-            p = at + j * wide
+            p = begin + j * wide
             for s in range(wide):
                 rows[p + s] *= potentials[p + s]
                 scale[s] += rows[p + s]
@@ -182,16 +182,16 @@ def _forward(
     for s in range(wide):
         out[s], mass[s] = 0.0, 1.0
     for t in range(lengths[_0]):
-        at = begin + t * step
+        here = begin + t * step
         while lengths[running - _1] <= t:
             running -= _1
         if t == _0:
             for j in range(size):
                 for s in range(wide):
-                    rows[at + j * wide + s] = ends[j]
+                    rows[here + j * wide + s] = ends[j]
         else:
-            _product(matrices, _0 if shared else (at // step) * cells, size, batch, rows, at - step, rows, at)
-        _scaled_product(rows, potentials, at, size, batch, scale)
+            _product(matrices, _0 if shared else (here // step) * cells, size, batch, rows, here - step, rows, here)
+        _scaled_product(rows, potentials, here, size, batch, scale)
         low, high = 1.0, 1.0
         for s in range(running):
             if scale[s] > least:
@@ -207,12 +207,12 @@ def _forward(
             scale[s] = 1.0 / scale[s] if scale[s] > least else 0.0
         for j in range(size):
             for s in range(wide):
-                rows[at + j * wide + s] *= scale[s]
+                rows[here + j * wide + s] *= scale[s]
         for s in range(running):
             if lengths[s] == t + _1:
                 end = 0.0
                 for j in range(size):
-                    end += rows[at + j * wide + s] * ends[size + j]
+                    end += rows[here + j * wide + s] * ends[size + j]
                 out[s] += math.log(mass[s]) + math.log(end) if end > least else math.nan
 
 
@@ -263,23 +263,23 @@ def _backward(
     t = lengths[_0]
     while t > _0:
         t -= _1
-        at, before = begin + t * step, running
+        here, before = begin + t * step, running
         while running < wide and lengths[running] > t:
             for j in range(size):
                 back[j * wide + running] = ends[size + j]
             running += _1
-        _sums(rows, at, back, _0, size, batch, mass, own)
+        _sums(rows, here, back, _0, size, batch, mass, own)
         _weigh(share, running, before, least, mass, own, weight, out)
         if batch is None and before > _0 and (len(pairs) or not shared):
-            near = at + step
-            _add_pairs(rows, at, right, slot, mass[0], share[0], matrices, near, size, shared, sums, pairs)
+            near = here + step
+            _add_pairs(rows, here, right, slot, mass[0], share[0], matrices, near, size, shared, sums, pairs)
         for j in range(size):
             p, q = j * wide, slot + j * label_step
             for s in range(wide):
-                x, b = rows[at + p + s], back[p + s]
+                x, b = rows[here + p + s], back[p + s]
                 left[q + s] = x * weight[s]
-                rows[at + p + s] = x * b * mass[s]
-                ahead[p + s] = b * own[s] * potentials[at + p + s]
+                rows[here + p + s] = x * b * mass[s]
+                ahead[p + s] = b * own[s] * potentials[here + p + s]
         if before > _0:
             slot += slot_step
             if slot == _4 * slot_step:
@@ -291,14 +291,14 @@ def _backward(
             for s in range(wide):
                 right[q + s] = ahead[p + s]
         if t > _0:
-            _product(turned, _0 if shared else (at // step) * cells, size, batch, ahead, _0, back, _0)
+            _product(turned, _0 if shared else (here // step) * cells, size, batch, ahead, _0, back, _0)
     return slot // slot_step
 
 
 @fused
 def _add_pairs(
     rows: Floats,
-    at: Index,
+    begin: Index,
     right: Floats,
     slot: Index,
     inverse: float,
@@ -314,13 +314,13 @@ def _add_pairs(
 
     Where each step has transitions of its own they are also added to the sums.
     """
-    place = (near // size) * size * size
+    cell = (near // size) * size * size
     for i in range(size):
-        x, row = rows[at + i] * inverse, i * size
-        source = row if shared else place + row
+        x, row = rows[begin + i] * inverse, i * size
+        source = row if shared else cell + row
         if len(pairs):
             for j in range(size):
-                pairs[place + row + j] = x * matrices[source + j] * right[slot + j]
+                pairs[cell + row + j] = x * matrices[source + j] * right[slot + j]
         if not shared:
             for j in range(size):
                 sums[row + j] += share * (x * matrices[source + j] * right[slot + j])
@@ -398,15 +398,15 @@ def pack(rows: Floats, labels: Index, starts: Words, lengths: Words, size: Index
     wide = np.uint64(lengths.shape[1])
     for g in range(len(begins)):
         for t in range(lengths[g, 0]):
-            at = begins[g] + t * size * wide
+            begin = begins[g] + t * size * wide
             for k in range(size * wide):
-                out[at + k] = 0.0
+                out[begin + k] = 0.0
             for s in range(wide):
                 if lengths[g, s] > t:
-                    source, place = (starts[g, s] + t) * labels, at + s
+                    source, target = (starts[g, s] + t) * labels, begin + s
                     for j in range(labels):
-                        out[place] = rows[source + j]
-                        place += wide
+                        out[target] = rows[source + j]
+                        target += wide
 
 
 @fused
@@ -415,10 +415,10 @@ def unpack(x: Floats, labels: Index, starts: Words, lengths: Words, size: Index,
     wide = np.uint64(lengths.shape[1])
     for g in range(len(begins)):
         for t in range(lengths[g, 0]):
-            at = begins[g] + t * size * wide
+            begin = begins[g] + t * size * wide
             for s in range(wide):
                 if lengths[g, s] > t:
-                    source, place = at + s, (starts[g, s] + t) * labels
+                    source, target = begin + s, (starts[g, s] + t) * labels
                     for j in range(labels):
-                        rows[place + j] = x[source]
+                        rows[target + j] = x[source]
                         source += wide
