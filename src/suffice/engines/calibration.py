@@ -11,8 +11,8 @@ from suffice.array_types import Floats, RandomState
 from suffice.engines.space import Space
 from suffice.errors import DataError, OptionError
 from suffice.graphs.nodes import Node
-from suffice.kernels.junction_tree import Beliefs
-from suffice.kernels.junction_tree_layout import Layout
+from suffice.kernels.junction_tree import CliqueBeliefs
+from suffice.kernels.junction_tree_layout import TreeLayout
 from suffice.kernels.junction_tree_numpy import project
 from suffice.records import record
 
@@ -32,8 +32,8 @@ class Calibration:
 
     space: Space
     scopes: Sequence[tuple[Node, ...]]
-    layout: Layout
-    beliefs: Beliefs
+    layout: TreeLayout
+    beliefs: CliqueBeliefs
     log_partition: float
 
     def marginal(self, scope: Sequence[Node]) -> Floats:

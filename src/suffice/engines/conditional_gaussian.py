@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
 from suffice.engines.calibration import Calibration
-from suffice.engines.gaussian_components import Answers, Component, cut
+from suffice.engines.gaussian_components import Component, ComponentAnswers, cut
 from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.likelihood_weighting import WeightedSamples, weigh_samples
 from suffice.engines.mixed_network import MixedNetwork
-from suffice.engines.mixtures import Mixture
+from suffice.engines.mixtures import GaussianMixture
 from suffice.errors import DataError, OptionError, SizeError, listing
 from suffice.graphs.nodes import Node
 
@@ -65,12 +65,12 @@ class ConditionalGaussian:
 
     def condition(
         self, evidence: Mapping[Any, Any] | None = None, likelihoods: Mapping[Any, Floats] | None = None
-    ) -> Posterior:
+    ) -> MixedPosterior:
         """The law of all nodes given states (by index) and values of some; what is asked of it decides the work.
 
         likelihoods: soft evidence on discrete nodes, one number (card,) for each state.
         """
-        return Posterior(self, *self.network.split(evidence or {}), likelihoods or {})
+        return MixedPosterior(self, *self.network.split(evidence or {}), likelihoods or {})
 
     def approximate(
         self,
@@ -89,7 +89,7 @@ class ConditionalGaussian:
 
 
 @dataclass(frozen=True)
-class Solved:
+class SolvedComponents:
     """The nodes that some question needs: real components, and the discrete part with the density of the values."""
 
     components: Sequence[Component]
@@ -98,7 +98,7 @@ class Solved:
     n_points: int
 
 
-class Posterior:
+class MixedPosterior:
     """The law of a conditional linear-Gaussian network under evidence; exact.
 
     Each question leaves out the nodes that have no bearing on it. It raises SizeError where the discrete variables that
@@ -114,7 +114,7 @@ class Posterior:
     ) -> None:
         self._engine, self._states, self._values, self._likelihoods = engine, states, values, likelihoods
         self._columns = {node: np.array([value]) for node, value in values.items()}
-        self._cache: dict[frozenset[Node], Solved] = {}
+        self._cache: dict[frozenset[Node], SolvedComponents] = {}
 
     @property
     def log_evidence(self) -> float:
@@ -130,14 +130,14 @@ class Posterior:
         """The joint law of discrete variables, axes in the order asked."""
         return self._possible(names).law.marginal(tuple(names))
 
-    def mixture(self, names: Sequence[Node]) -> Mixture:
+    def mixture(self, names: Sequence[Node]) -> GaussianMixture:
         """The joint law of real variables: one normal law for each joint state of what they depend on."""
         discrete = [node for node in names if node in self._engine.network.tables]
         if discrete:
             raise OptionError(f"A mixture is of real variables; {listing(discrete)} is discrete. Ask for its table.")
         return self.mixture_by((), names)[1]
 
-    def mixture_by(self, discrete: Sequence[Node], reals: Sequence[Node]) -> tuple[NDArray[np.intp], Mixture]:
+    def mixture_by(self, discrete: Sequence[Node], reals: Sequence[Node]) -> tuple[NDArray[np.intp], GaussianMixture]:
         """The joint law of discrete and real variables: normal laws, and the cell (c,) that each of them belongs to.
 
         Cells number the joint states of the discrete variables, the last one fastest. The weights of a cell add up to
@@ -196,20 +196,20 @@ class Posterior:
         rows = np.ravel_multi_index(tuple(places), part.shape)
         return asked, answers.means[rows, 0], answers.root[rows]
 
-    def _possible(self, names: Sequence[Node]) -> Solved:
+    def _possible(self, names: Sequence[Node]) -> SolvedComponents:
         solved = self._solve(names)
         if solved.log_evidence == -math.inf:
             raise DataError("The evidence is impossible: its probability or density is 0.")
         return solved
 
-    def _solve(self, names: Sequence[Node]) -> Solved:
+    def _solve(self, names: Sequence[Node]) -> SolvedComponents:
         network = self._engine.network
         relevant = frozenset(network.above([*names, *self._states, *self._values, *self._likelihoods]))
         if relevant not in self._cache:
             self._cache[relevant] = self._solved(relevant)
         return self._cache[relevant]
 
-    def _solved(self, relevant: frozenset[Node]) -> Solved:
+    def _solved(self, relevant: frozenset[Node]) -> SolvedComponents:
         network = self._engine.network
         reals = [node for node in network.order if node in relevant and node in network.regressions]
         observed = frozenset(self._values)
@@ -225,10 +225,10 @@ class Posterior:
         plan = self._engine.plan(tuple(tables), [part.interface for part in informed])
         law = plan.load(factors, log=True).condition(self._states, self._likelihoods)
         points = int(points_of(answers, lift, np.array([law.log_partition]))[0])
-        return Solved(components, law, law.log_partition - lift * points, points)
+        return SolvedComponents(components, law, law.log_partition - lift * points, points)
 
 
-def lifted(parts: Sequence[Answers], tables: Sequence[ArrayLike]) -> tuple[float, list[Floats]]:
+def lifted(parts: Sequence[ComponentAnswers], tables: Sequence[ArrayLike]) -> tuple[float, list[Floats]]:
     """Log densities (n, c) of components, raised by an amount for each point mass, and that amount.
 
     The amount is larger than any difference between log densities and between log probabilities of joint states, so
@@ -246,7 +246,7 @@ def lifted(parts: Sequence[Answers], tables: Sequence[ArrayLike]) -> tuple[float
     return lift, [answers.log_density + lift * answers.points for answers in parts]
 
 
-def points_of(parts: Sequence[Answers], lift: float, log_sums: Floats) -> NDArray[np.intp]:
+def points_of(parts: Sequence[ComponentAnswers], lift: float, log_sums: Floats) -> NDArray[np.intp]:
     """Points (n,) on which the joint states that count put the values, from the lifted sums (n,)."""
     if not lift:
         return np.full(len(log_sums), sum(int(answers.points.max(initial=0)) for answers in parts))
@@ -258,7 +258,7 @@ def _assembled(
     weights: Floats,
     parts: Sequence[tuple[tuple[Node, ...], Floats, Floats]],
     values: Mapping[Node, float],
-) -> Mixture:
+) -> GaussianMixture:
     """One mixture from independent parts and from known values."""
     count, width = len(weights), sum(root.shape[2] for _, _, root in parts)
     means, roots = np.zeros((count, len(names))), np.zeros((count, len(names), width))
@@ -270,4 +270,4 @@ def _assembled(
         start += root.shape[2]
     for node in set(names) & set(values):
         means[:, names.index(node)] = values[node]
-    return Mixture(names, weights, means, roots)
+    return GaussianMixture(names, weights, means, roots)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
-from suffice.engines.square_root import Observed, network_mean, network_root
+from suffice.engines.square_root import ObservedColumns, network_mean, network_root
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.graphs.directed import topological_order
 
@@ -108,7 +108,7 @@ class GaussianJoint:
         if not np.isfinite(row).all():
             raise DataError(f"The given values {dict(values)!r} are not all finite.")
         known, to = self._places(given), self._places(rest)
-        observed = Observed.of(self.root[known])
+        observed = ObservedColumns.of(self.root[known])
         scores, possible = observed.whiten(self.mean[known], row)
         if not possible[0]:
             raise DataError(
@@ -120,7 +120,7 @@ class GaussianJoint:
 
     def information(self) -> tuple[Floats, Floats]:
         """Information vector h = J mean (d,) and precision J (d, d), the inverse of the covariance."""
-        observed = Observed.of(self.root)
+        observed = ObservedColumns.of(self.root)
         if observed.points.any():
             fixed = [name for name, point in zip(self.names, observed.points, strict=True) if point]
             raise EstimateError(f"There is no information form: {listing(fixed)} are determined by the other columns.")
@@ -135,7 +135,7 @@ class GaussianJoint:
         values = self._rows(rows)
         logs = np.zeros(len(values))
         for chosen, seen in _patterns(values):
-            observed = Observed.of(self.root[seen])
+            observed = ObservedColumns.of(self.root[seen])
             scores, possible = observed.whiten(self.mean[seen], values[np.ix_(chosen, seen)])
             logs[chosen] = observed.log_density(scores, possible)
         return logs
@@ -146,7 +146,7 @@ class GaussianJoint:
         d = len(self.names)
         for chosen, seen in _patterns(values):
             gaps = np.setdiff1d(np.arange(d), seen)
-            observed = Observed.of(self.root[seen])
+            observed = ObservedColumns.of(self.root[seen])
             scores, possible = observed.whiten(self.mean[seen], values[np.ix_(chosen, seen)])
             means, root = observed.condition(self.mean[gaps], self.root[gaps], scores)
             filled, covariance = values[chosen].copy(), np.zeros((d, d))

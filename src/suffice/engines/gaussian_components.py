@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.engines.mixed_network import Regression
-from suffice.engines.square_root import Observed, network_mean, network_root
+from suffice.engines.mixed_network import NodeRegression
+from suffice.engines.square_root import ObservedColumns, network_mean, network_root
 from suffice.errors import SizeError, listing
 from suffice.graphs.nodes import Node
 
@@ -25,7 +25,7 @@ _STEP = 2**21
 
 
 @dataclass(frozen=True)
-class Answers:
+class ComponentAnswers:
     """What n rows of observed values say about a component, for each of c joint states of its interface.
 
     `log_density` (n, c) of the observed values, points counted as 0; `points` (c,), the number of them; and of the
@@ -61,19 +61,19 @@ class Component:
         """The unobserved nodes, in order."""
         return tuple(node for node in self.nodes if node not in self.observed)
 
-    def solve(self, values: Mapping[Node, Floats], n: int, asked: Sequence[Node] = ()) -> Answers:
+    def solve(self, values: Mapping[Node, Floats], n: int, asked: Sequence[Node] = ()) -> ComponentAnswers:
         """Take n rows of observed values (n,) by node."""
         size = math.prod(self.shape)
         step = max(1, _STEP // (len(self.nodes) * (len(self.nodes) + n)))
         parts = [self._solve(values, n, asked, slice(start, start + step)) for start in range(0, size, step)]
-        return Answers(
+        return ComponentAnswers(
             np.concatenate([part.log_density for part in parts], axis=1),
             np.concatenate([part.points for part in parts]),
             np.concatenate([part.means for part in parts]),
             np.concatenate([part.root for part in parts]),
         )
 
-    def _solve(self, values: Mapping[Node, Floats], n: int, asked: Sequence[Node], some: slice) -> Answers:
+    def _solve(self, values: Mapping[Node, Floats], n: int, asked: Sequence[Node], some: slice) -> ComponentAnswers:
         seen = [number for number, node in enumerate(self.nodes) if node in self.observed]
         to = [self.nodes.index(node) for node in asked]
         slopes = [part[some] for part in self.slopes]
@@ -84,15 +84,15 @@ class Component:
         root = network_root(self.parents, slopes, [part[some] for part in self.variances])
         mean = network_mean(self.parents, slopes, intercepts)
         rows = np.stack([values[self.nodes[number]] for number in seen], axis=1) if seen else np.zeros((n, 0))
-        observed = Observed.of(root[:, seen])
+        observed = ObservedColumns.of(root[:, seen])
         scores, possible = observed.whiten(mean[..., seen], rows)
         means, left = observed.condition(mean[..., to], root[:, to], scores)
-        return Answers(observed.log_density(scores, possible).T, observed.n_points, means, left)
+        return ComponentAnswers(observed.log_density(scores, possible).T, observed.n_points, means, left)
 
 
 def cut(
     order: Sequence[Node],
-    regressions: Mapping[Node, Regression],
+    regressions: Mapping[Node, NodeRegression],
     cards: Mapping[Node, int],
     observed: frozenset[Node],
     states: Mapping[Node, int],
@@ -108,7 +108,7 @@ def cut(
 
 
 def _tied(
-    order: Sequence[Node], regressions: Mapping[Node, Regression], observed: frozenset[Node]
+    order: Sequence[Node], regressions: Mapping[Node, NodeRegression], observed: frozenset[Node]
 ) -> Iterator[tuple[Node, ...]]:
     """Nodes whose regressions share an unobserved node, directly or by way of others."""
     label = {node: number for number, node in enumerate(order)}
@@ -127,7 +127,7 @@ def _tied(
 
 def _component(
     nodes: tuple[Node, ...],
-    regressions: Mapping[Node, Regression],
+    regressions: Mapping[Node, NodeRegression],
     cards: Mapping[Node, int],
     observed: frozenset[Node],
     states: Mapping[Node, int],

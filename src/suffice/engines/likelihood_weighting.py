@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats, RandomState
 from suffice.engines.importance import draw_flattened, draw_widened, effective_size, share_of
 from suffice.engines.mixed_network import MixedNetwork
-from suffice.engines.mixtures import Mixture
+from suffice.engines.mixtures import GaussianMixture
 from suffice.engines.square_root import LOG_2PI, ON_POINT
 from suffice.errors import DataError, OptionError, listing
 from suffice.graphs.nodes import Node
@@ -52,11 +52,11 @@ class WeightedSamples:
         sums = np.bincount(np.asarray(cells, dtype=np.intp), self.weights, math.prod(shape))
         return np.asarray(sums.reshape(shape))
 
-    def mixture(self, names: Sequence[Node]) -> Mixture:
+    def mixture(self, names: Sequence[Node]) -> GaussianMixture:
         """The joint law of real variables: a point for each sample."""
         self._check(names, discrete=False)
         means = np.stack([self.draws[name] for name in names], axis=1)
-        return Mixture(tuple(names), self.weights, means, np.zeros((*means.shape, 0)))
+        return GaussianMixture(tuple(names), self.weights, means, np.zeros((*means.shape, 0)))
 
     def _check(self, names: Sequence[Node], *, discrete: bool) -> None:
         wrong = [name for name in names if name not in self.draws or (name in self.cards) != discrete]

@@ -23,7 +23,7 @@ class Discrete(NamedTuple):
     table: ArrayLike
 
 
-class Regression(NamedTuple):
+class NodeRegression(NamedTuple):
     """A real node with its parents; `weights` (cards..., 1 + p), intercept first, and `variance` (cards...).
 
     The leading axes are those of the discrete parents, in order; the weights those of the real parents, in order.
@@ -40,7 +40,7 @@ class MixedNetwork:
     """Tables and regressions of a conditional linear-Gaussian network, checked."""
 
     tables: Mapping[Node, Discrete]
-    regressions: Mapping[Node, Regression]
+    regressions: Mapping[Node, NodeRegression]
 
     def __post_init__(self) -> None:
         """Check parents and shapes."""

@@ -19,7 +19,7 @@ _WORD = 1 << 63
 
 
 @dataclass(frozen=True)
-class Rows:
+class EvidenceRows:
     """Checked rows of evidence.
 
     codes (k, d): the distinct rows, columns for the numbered variables `variables`; label (n,): the distinct row that
@@ -43,7 +43,7 @@ class Rows:
         rows: ArrayLike,
         nodes: Sequence[Node] | None,
         row_factors: Mapping[Any, ArrayLike] | None = None,
-    ) -> Rows:
+    ) -> EvidenceRows:
         """Check rows (n, d) of codes of the variables `nodes`, and log-factors (n, cards of the scope) by scope."""
         scope, codes = space.rows(rows, nodes)
         live = [index for index, node in enumerate(scope) if node in space.number]

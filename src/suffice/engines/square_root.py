@@ -26,7 +26,7 @@ ON_POINT = 1e-9
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedColumns:
     """Rows of a root (..., m, r) as ``triangle @ basis``.
 
     `basis` (..., m, r) has orthonormal rows, `triangle` (..., m, m) is lower triangular; where a coordinate is
@@ -38,7 +38,7 @@ class Observed:
     points: Flags
 
     @classmethod
-    def of(cls, root: Floats) -> Observed:
+    def of(cls, root: Floats) -> ObservedColumns:
         """Gram-Schmidt, each row twice: what the first pass leaves of the earlier rows, the second removes."""
         *_, m, _ = root.shape
         basis = np.zeros_like(root)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from suffice.array_types import Floats
 from suffice.engines.junction_tree import TreeMoments, TreePlan
 from suffice.errors import DataError, OptionError
-from suffice.kernels.junction_tree_scaling import Fit, Scaling, UnreachableError
+from suffice.kernels.junction_tree_scaling import FitMargin, Scaling, UnreachableError
 
 _RECORDED = 2**22  # Most numbers of recorded sweeps.
 _SUM = 1e-9  # How far the sum of a margin may be from one.
@@ -57,7 +57,7 @@ class TreeScaling:
     @property
     def order(self) -> list[int]:
         """The scopes in the order in which a sweep fits them, by their place in the plan."""
-        return [self._numbers[step.number] for step in self._scaling.steps if isinstance(step, Fit)]
+        return [self._numbers[step.number] for step in self._scaling.steps if isinstance(step, FitMargin)]
 
     @property
     def log_potentials(self) -> Floats:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats, Ints, Span
 from suffice.kernels import chain_numpy
 from suffice.kernels.arrays import frozen
-from suffice.kernels.chain_batches import LEAST, Layout, Recursion, batches, spans
+from suffice.kernels.chain_batches import LEAST, BatchLayout, Recursion, batches, spans
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.threads import run, scratch
 
@@ -162,7 +162,7 @@ class _Sequences:
     def _one_by_one(self, piece: Span, weights: Floats | None) -> Floats | None:
         span = slice(*piece)
         bounds = self._offsets[piece[0] : piece[1] + 1].astype(np.uint64)
-        layout = Layout(frozen(bounds[:-1] * np.uint64(self._size)), frozen(np.diff(bounds)[:, None]), 0)
+        layout = BatchLayout(frozen(bounds[:-1] * np.uint64(self._size)), frozen(np.diff(bounds)[:, None]), 0)
         out = self._out[span, None]
         if weights is None:
             self._alone.forward(self._potentials, layout, out, self._rows)
@@ -174,7 +174,7 @@ class _Sequences:
 
         there = members >= 0
         starts = frozen(np.where(there, self._offsets[members], 0).astype(np.uint64))
-        layout = Layout.of(np.where(there, self._lengths[members], 0).astype(np.uint64), self._beside.size)
+        layout = BatchLayout.of(np.where(there, self._lengths[members], 0).astype(np.uint64), self._beside.size)
         where = (np.uint64(self._size), starts, layout.lengths, np.uint64(self._beside.size), layout.begins)
         potentials, rows = scratch(2 * layout.numbers).reshape(2, -1)
         out, sums = np.empty(members.shape), None

@@ -72,7 +72,7 @@ def spans(costs: Ints, most: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class BatchLayout:
     """Where sequences lie: `begins` (batches,) in flat arrays, and `lengths` (batches, width), falling."""
 
     begins: Places
@@ -80,7 +80,7 @@ class Layout:
     numbers: int
 
     @classmethod
-    def of(cls, lengths: Places, size: int) -> Layout:
+    def of(cls, lengths: Places, size: int) -> BatchLayout:
         """Batches one after another; size: labels of a step."""
         numbers = lengths[:, 0] * np.uint64(size * lengths.shape[1])
         ends = np.cumsum(numbers)
@@ -105,7 +105,7 @@ class Recursion:
         self._matrices = frozen(transitions.reshape(-1))
         self._turned = frozen(np.ascontiguousarray(transitions.transpose(0, 2, 1)).reshape(-1))
 
-    def forward(self, potentials: Floats, layout: Layout, out: Floats, rows: Floats) -> None:
+    def forward(self, potentials: Floats, layout: BatchLayout, out: Floats, rows: Floats) -> None:
         """Log Z of each sequence (batches, width), NaN where log space is needed, and flat forward rows."""
         from suffice.kernels.compiled.chain import forward
 
@@ -113,7 +113,13 @@ class Recursion:
         forward(*given, layout.begins, layout.lengths, LEAST, out, rows)
 
     def posteriors(
-        self, potentials: Floats, layout: Layout, shares: Floats, out: Floats, rows: Floats, pairs: Floats = NO_PAIRS
+        self,
+        potentials: Floats,
+        layout: BatchLayout,
+        shares: Floats,
+        out: Floats,
+        rows: Floats,
+        pairs: Floats = NO_PAIRS,
     ) -> Floats:
         """Log Z, posteriors, and the sums (K, K) of joint posteriors, weighted by shares, which are returned.
 
@@ -130,7 +136,7 @@ class Recursion:
         return sums
 
     def _backward(
-        self, potentials: Floats, layout: Layout, shares: Floats, out: Floats, rows: Floats, pairs: Floats
+        self, potentials: Floats, layout: BatchLayout, shares: Floats, out: Floats, rows: Floats, pairs: Floats
     ) -> Floats:
         from suffice.kernels.compiled.chain import backward
 
@@ -140,6 +146,6 @@ class Recursion:
         backward(*given, layout.begins, layout.lengths, LEAST, frozen(shares), out, rows, sums, pairs)
         return sums.reshape(self.size, self.size)[: self._labels, : self._labels]
 
-    def _batch(self, layout: Layout) -> tuple[bool, ...] | None:
+    def _batch(self, layout: BatchLayout) -> tuple[bool, ...] | None:
         """What tells the loops how many sequences lie side by side."""
         return (True,) * layout.lengths.shape[1] if self._batched else None

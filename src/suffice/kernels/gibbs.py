@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats, Ints, States
 from suffice.kernels import gibbs_numpy, threads
 from suffice.kernels.choice import use_compiled
-from suffice.kernels.gibbs_layout import Layout
+from suffice.kernels.gibbs_layout import GibbsLayout
 
 Stream = NDArray[np.uint32]
 
@@ -36,7 +36,7 @@ _BLOCK = 512
 class GibbsKernel:
     """Loops over one layout; `load` takes the log-potentials (cells,), which may change at any time."""
 
-    def __init__(self, layout: Layout, *, most_threads: int | None = None) -> None:
+    def __init__(self, layout: GibbsLayout, *, most_threads: int | None = None) -> None:
         """Choose NumPy or compiled loops by the size of the model alone."""
         self.layout = layout
         self._threads = most_threads

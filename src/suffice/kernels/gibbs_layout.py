@@ -26,7 +26,7 @@ SAME = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class GibbsLayout:
     """Cards (sites,) and the scopes of factors; their tables follow one another, the last site of a scope fastest."""
 
     cards: Ints
@@ -36,7 +36,7 @@ class Layout:
     n_cells: int
 
     @classmethod
-    def of(cls, cards: Sequence[int], scopes: Sequence[Sequence[int]]) -> Layout:
+    def of(cls, cards: Sequence[int], scopes: Sequence[Sequence[int]]) -> GibbsLayout:
         """Lay out tables over these scopes."""
         starts, site, stride, sizes = [0], [], [], []
         by_site: list[list[tuple[int, int]]] = [[] for _ in cards]
@@ -79,10 +79,10 @@ class Layout:
         return [np.flatnonzero(colour == c) for c in range(int(colour.max(initial=-1)) + 1)]
 
     @cached_property
-    def pairs(self) -> Pairs | None:
+    def pairs(self) -> PairwiseSites | None:
         """The form of pairs, where no factor has more than two sites and all sites have the same number of states."""
         alike = self.n_sites > 0 and bool((self.cards == self.cards[0]).all()) and 2 <= self.cards[0] <= 255
-        return Pairs.of(self) if alike and all(len(scope) <= 2 for scope in self.scopes) else None
+        return PairwiseSites.of(self) if alike and all(len(scope) <= 2 for scope in self.scopes) else None
 
     def strides(self, number: int) -> Ints:
         """Strides of the sites of a factor."""
@@ -97,7 +97,7 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class PairwiseSites:
     """Sites with `card` states each, and factors of one or two of them.
 
     single: sites of factors of one; first, second: sites of factors of two; `own` and `both` are the starts of their
@@ -116,7 +116,7 @@ class Pairs:
     ends: Ints
 
     @classmethod
-    def of(cls, layout: Layout) -> Pairs:
+    def of(cls, layout: GibbsLayout) -> PairwiseSites:
         """From a layout of factors of at most two sites."""
         start = layout.factors[0]
         one = np.array([n for n, scope in enumerate(layout.scopes) if len(scope) == 1], np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints, States
-from suffice.kernels.gibbs_layout import Layout
+from suffice.kernels.gibbs_layout import GibbsLayout
 
 Stream = NDArray[np.uint32]
 
@@ -30,7 +30,7 @@ def uniform(stream: Stream, *, fine: bool) -> Floats:
     return np.asarray((bits + 0.5) * 2.0**-32 if fine else ((bits >> np.uint32(9)) + 0.5) * 2.0**-23)
 
 
-def conditional(layout: Layout, logs: Floats, site: int, states: States) -> Floats:
+def conditional(layout: GibbsLayout, logs: Floats, site: int, states: States) -> Floats:
     """Log-potentials (card, chains) of the states of a site given all others."""
     ptr, factor, step = layout.places
     conditionals = np.zeros((int(layout.cards[site]), states.shape[1]))
@@ -41,7 +41,7 @@ def conditional(layout: Layout, logs: Floats, site: int, states: States) -> Floa
 
 
 def sweep(
-    layout: Layout, logs: Floats, order: Ints, states: States, stream: Stream, held: NDArray[Any], *, fine: bool
+    layout: GibbsLayout, logs: Floats, order: Ints, states: States, stream: Stream, held: NDArray[Any], *, fine: bool
 ) -> None:
     """Draw the sites in this order given all others, in place; held (sites or 0, chains) are not drawn."""
     for site in order:
@@ -59,7 +59,7 @@ def sweep(
         states[site] = np.where(keep, states[site], drawn)
 
 
-def count_cells(layout: Layout, states: States, weights: Floats) -> Floats:
+def count_cells(layout: GibbsLayout, states: States, weights: Floats) -> Floats:
     """The weights (chains,) of the chains in each cell of each factor (cells,)."""
     counts = np.zeros(layout.n_cells)
     for number in range(len(layout.scopes)):
@@ -67,7 +67,7 @@ def count_cells(layout: Layout, states: States, weights: Floats) -> Floats:
     return counts
 
 
-def add_logs(layout: Layout, logs: Floats, states: States) -> Floats:
+def add_logs(layout: GibbsLayout, logs: Floats, states: States) -> Floats:
     """Sum of the log-potentials of each chain (chains,)."""
     values = np.zeros(states.shape[1])
     for number in range(len(layout.scopes)):
@@ -75,7 +75,7 @@ def add_logs(layout: Layout, logs: Floats, states: States) -> Floats:
     return values
 
 
-def add_features(layout: Layout, matrix: tuple[Ints, Ints, Floats], states: States, out: Floats) -> None:
+def add_features(layout: GibbsLayout, matrix: tuple[Ints, Ints, Floats], states: States, out: Floats) -> None:
     """Add the features of each chain to out (features, chains); matrix: rows of cells, as (ptr, column, value)."""
     ptr, column, value = matrix
     for number in range(len(layout.scopes)):
@@ -86,7 +86,7 @@ def add_features(layout: Layout, matrix: tuple[Ints, Ints, Floats], states: Stat
         np.add.at(out, (column[entry], chain), value[entry])
 
 
-def pseudo_likelihood(layout: Layout, logs: Floats, states: States, weights: Floats) -> tuple[float, Floats]:
+def pseudo_likelihood(layout: GibbsLayout, logs: Floats, states: States, weights: Floats) -> tuple[float, Floats]:
     """Sum over rows and sites of weight times log p(site | others), and its slope by log-potential (cells,)."""
     ptr, factor, step = layout.places
     value, slope = 0.0, np.zeros(layout.n_cells)

@@ -74,7 +74,7 @@ class Edge:
 
 
 @record(frozen=True, eq=False)
-class Layout:
+class TreeLayout:
     """A rooted forest of cliques.
 
     cliques: variables of each, in the order of the axes; parents: -1 for a root; order: children before their parent.
@@ -222,7 +222,7 @@ class Layout:
 
 def arrange(
     cards: Sequence[int], cliques: Sequence[Sequence[int]], parents: Sequence[int], order: Sequence[int]
-) -> Layout:
+) -> TreeLayout:
     """Choose the order of the axes of each clique.
 
     Variables that lie in many and large separators go last, so that messages read and write long runs of cells.
@@ -239,7 +239,7 @@ def arrange(
         tuple(sorted(clique, key=lambda variable: (weight[variable], depth[variable])))
         for clique, weight in zip(cliques, weights, strict=True)
     )
-    return Layout(tuple(cards), arranged, tuple(parents), tuple(order))
+    return TreeLayout(tuple(cards), arranged, tuple(parents), tuple(order))
 
 
 def _by_depth(cliques: Sequence[Sequence[int]], order: Sequence[int]) -> list[int]:

@@ -11,20 +11,20 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree import ENOUGH, KERNEL, calibrate, numpy_seconds
-from suffice.kernels.junction_tree_layout import Layout, Scope
+from suffice.kernels.junction_tree_layout import Scope, TreeLayout
 from suffice.kernels.junction_tree_numpy import project
 from suffice.kernels.junction_tree_potentials import Potentials
 from suffice.kernels.junction_tree_program import Numbers, Program, Wiring, program_for
 
 
-class Moments:
+class CliqueMoments:
     """The map from log-potentials to log Z and its gradient, the marginals of all scopes.
 
     scopes: variables of each factor, all in one clique. Both vectors hold the tables of all factors one after another,
     axes in the order of the scope. One object serves one thread.
     """
 
-    def __init__(self, layout: Layout, scopes: Sequence[Scope]) -> None:
+    def __init__(self, layout: TreeLayout, scopes: Sequence[Scope]) -> None:
         self.layout = layout
         self.scopes = tuple(scopes)
         self.homes = [layout.home(scope) for scope in self.scopes]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.kernels.junction_tree_layout import Layout, Scope
+from suffice.kernels.junction_tree_layout import Scope, TreeLayout
 from suffice.records import record
 
 Numbers = NDArray[np.uint64]
@@ -46,7 +46,7 @@ class Program:
     of it, by their names.
     """
 
-    def __init__(self, layout: Layout, wiring: Wiring) -> None:
+    def __init__(self, layout: TreeLayout, wiring: Wiring) -> None:
         self.layout = layout
         self.derived: dict[str, Any] = {}
         self.lanes = lanes = wiring.lanes
@@ -130,7 +130,7 @@ class Program:
 _KEPT = 16
 
 
-def program_for(layout: Layout, wiring: Wiring) -> Program:
+def program_for(layout: TreeLayout, wiring: Wiring) -> Program:
     """The program of a layout; the last few are kept with the layout, which several threads may share."""
     kept: dict[Wiring, Program] = layout.programs
     program = kept.pop(wiring, None) or Program(layout, wiring)

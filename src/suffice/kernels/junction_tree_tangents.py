@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree import numpy_seconds
-from suffice.kernels.junction_tree_layout import Layout
-from suffice.kernels.junction_tree_moments import Moments
+from suffice.kernels.junction_tree_layout import TreeLayout
+from suffice.kernels.junction_tree_moments import CliqueMoments
 from suffice.kernels.junction_tree_numpy import aligned, clique_tables, project
 from suffice.kernels.junction_tree_program import Program
 
@@ -30,7 +30,7 @@ class Tangents:
     thread; its log-potentials, none of them NaN or plus infinity, may be changed.
     """
 
-    def __init__(self, moments: Moments, logs: Floats) -> None:
+    def __init__(self, moments: CliqueMoments, logs: Floats) -> None:
         self.moments = moments
         self.layout = moments.layout
         self._program = moments.program
@@ -117,7 +117,7 @@ class Tangents:
         return buffer[program.outputs : program.outputs + len(direction)].copy()
 
 
-def tangent_rows(layout: Layout, program: Program) -> tuple[tuple[NDArray[np.uint64], ...], int]:
+def tangent_rows(layout: TreeLayout, program: Program) -> tuple[tuple[NDArray[np.uint64], ...], int]:
     """What `differentiate` reads: places, entries, exits, messages and roots; and how long the buffer must be.
 
     Beliefs lie where the program has potentials, tables where it has beliefs, reciprocals of separators at the end.

@@ -14,7 +14,7 @@ LEAST = -700.0
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class FactorGroup:
     """Factors of one shape: cells (factors, *shape) of their tables; for each axis the site states (factors, card)."""
 
     cells: Ints
@@ -25,7 +25,7 @@ class Group:
 class MessageLayout:
     """Groups of factors, the number of cells, of site states, and how many factors each site is in."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[FactorGroup, ...]
     n_cells: int
     first: Ints
     degrees: Ints
@@ -48,7 +48,7 @@ class MessageLayout:
             cells = starts.reshape(-1, *[1] * len(shape)) + np.arange(int(np.prod(shape))).reshape(shape)
             sites = np.array([scope for _, scope in members], np.int64)
             places = tuple(first[sites[:, axis]][:, None] + np.arange(card) for axis, card in enumerate(shape))
-            groups.append(Group(cells, places))
+            groups.append(FactorGroup(cells, places))
         return cls(tuple(groups), start, first, degrees)
 
     def silent(self) -> list[list[Floats]]:
@@ -75,7 +75,7 @@ def gathered(layout: MessageLayout, messages: list[list[Floats]]) -> Floats:
     return total
 
 
-def joined(group: Group, logs: Floats, inward: list[Floats]) -> Floats:
+def joined(group: FactorGroup, logs: Floats, inward: list[Floats]) -> Floats:
     """Log-potentials of a group plus the messages to it (factors, *shape)."""
     table = logs[group.cells]
     for axis, part in enumerate(inward):
@@ -83,7 +83,7 @@ def joined(group: Group, logs: Floats, inward: list[Floats]) -> Floats:
     return np.asarray(table)
 
 
-def inward_messages(group: Group, total: Floats, outward: list[Floats]) -> list[Floats]:
+def inward_messages(group: FactorGroup, total: Floats, outward: list[Floats]) -> list[Floats]:
     """What each site tells its factors: all it hears but from the factor itself."""
     return [total[states] - part for states, part in zip(group.places, outward, strict=True)]
 

@@ -27,7 +27,7 @@ _SECONDS_FOUND = 2e-7  # NumPy path: a run.
 
 
 @dataclass(frozen=True)
-class Part:
+class CodedPart:
     """Some sequences: codes (n,), offsets (sequences + 1,) and, where they count unequally, weights (n,)."""
 
     codes: Codes
@@ -35,7 +35,7 @@ class Part:
     weights: Floats | None = None
 
 
-def count_parts(parts: list[Part], order: int, past: Codes, future: Codes) -> tuple[Codes, Floats]:
+def count_parts(parts: list[CodedPart], order: int, past: Codes, future: Codes) -> tuple[Codes, Floats]:
     """Distinct windows (k, order + 1) of all sequences in lexicographic order, and their weights (k,).
 
     past, future: what a code is in a history and at the end of a window; entry 0 of `past` is the start mark. The parts
@@ -56,7 +56,9 @@ def count_parts(parts: list[Part], order: int, past: Codes, future: Codes) -> tu
     return count_windows(columns, weights)
 
 
-def _count_compiled(parts: list[Part], widths: Ints, order: int, past: Codes, future: Codes) -> tuple[Codes, Floats]:
+def _count_compiled(
+    parts: list[CodedPart], widths: Ints, order: int, past: Codes, future: Codes
+) -> tuple[Codes, Floats]:
     from suffice.kernels.compiled import ngrams as loops
 
     words = np.empty(sum(len(part.codes) for part in parts), np.uint64)
@@ -80,7 +82,7 @@ def _count_compiled(parts: list[Part], widths: Ints, order: int, past: Codes, fu
     return cells.T, numbers[:rows] if 2 * rows > len(words) else numbers[:rows].copy()
 
 
-def _grouped(parts: list[Part], order: int, widths: Ints, past: Codes, future: Codes, words: Words) -> Ints:
+def _grouped(parts: list[CodedPart], order: int, widths: Ints, past: Codes, future: Codes, words: Words) -> Ints:
     """Fill `words` with the windows without their oldest codes, sorted by these and then by word; starts of groups."""
     from suffice.kernels.compiled import ngrams as loops
 
@@ -99,7 +101,7 @@ def _grouped(parts: list[Part], order: int, widths: Ints, past: Codes, future: C
     return starts
 
 
-def _end_to_end(parts: list[Part]) -> tuple[Codes, Ints, Floats | None]:
+def _end_to_end(parts: list[CodedPart]) -> tuple[Codes, Ints, Floats | None]:
     """Sequences that came in several parts, as one."""
     if len(parts) == 1:
         return parts[0].codes, parts[0].offsets, parts[0].weights

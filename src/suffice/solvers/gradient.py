@@ -24,7 +24,7 @@ from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.line_search import (
     GROWTH,
     SLACK,
-    Found,
+    LinePoint,
     Objective,
     Point,
     Scale,
@@ -312,7 +312,7 @@ def _orthant_step(
     weighing: tuple[Floats, Floats],
     state: State,
     scale: Scale,
-) -> Found | None:
+) -> LinePoint | None:
     """One step of OWL-QN: no component of x changes its sign, it stops at zero."""
     penalty, diagonal = weighing
     slopes = pseudo_gradient(point.x, point.gradient, penalty)
@@ -326,7 +326,7 @@ def _orthant_step(
     size = 1.0 if len(pairs[0]) else _first_step(replace(point, gradient=slopes), direction, scale)
     slack = SLACK * max(abs(point.value), state.memory["magnitude"])
 
-    def tried(size: float) -> tuple[Found, bool, bool]:
+    def tried(size: float) -> tuple[LinePoint, bool, bool]:
         """Where a step leads, whether it is accepted, and whether the slope along it is still as steep as before."""
         x = point.x + size * direction
         moved = evaluate(objective, np.where(x * orthant > 0.0, x, 0.0))
@@ -336,7 +336,7 @@ def _orthant_step(
         left = float((moved.gradient - penalty * orthant) @ way)
         # Inside an orthant the function is smooth: near the maximum its slope along the way tells more than its value.
         good = promise > 0.0 and (rise >= 0.1 * promise > slack or (rise >= -slack and left >= -0.8 * promise))
-        return Found(moved, size), good, left > STEEP * promise
+        return LinePoint(moved, size), good, left > STEEP * promise
 
     for _ in range(HALVINGS):
         searched, good, steep = tried(size)
@@ -346,7 +346,7 @@ def _orthant_step(
     return None
 
 
-def _further(tried: Callable[[float], tuple[Found, bool, bool]], searched: Found) -> Found:
+def _further(tried: Callable[[float], tuple[LinePoint, bool, bool]], searched: LinePoint) -> LinePoint:
     """The longest of steps that grow while the slope has not fallen: where the function is flat beside its penalty.
 
     Such a step changes no gradient, so that the next one would know nothing more and be as short.

@@ -115,7 +115,7 @@ def ipf(scaler: Scaler, control: Control, *, watch: bool = False, problem: str =
 
 
 @dataclass(frozen=True)
-class Block:
+class ScalingBlock:
     """Features that are scaled at once: where they are, and the largest sum that they reach in any state."""
 
     index: NDArray[np.intp]
@@ -229,7 +229,7 @@ def inner(weights: Floats, features: Floats) -> float:
     return float(np.where(features != 0.0, weights, 0.0) @ features)
 
 
-def _blocks(total: float | Sequence[float], blocks: Sequence[ArrayLike] | None, count: int) -> list[Block]:
+def _blocks(total: float | Sequence[float], blocks: Sequence[ArrayLike] | None, count: int) -> list[ScalingBlock]:
     given = [np.arange(count)] if blocks is None else [np.asarray(block, dtype=np.intp) for block in blocks]
     totals = np.broadcast_to(np.asarray(total, dtype=np.float64), (len(given),))
     if not (np.isfinite(totals).all() and (totals > 0.0).all()):
@@ -237,4 +237,4 @@ def _blocks(total: float | Sequence[float], blocks: Sequence[ArrayLike] | None, 
     held = np.concatenate([np.zeros(0, np.intp), *given])
     if not np.array_equal(np.unique(held), np.arange(count)):
         raise OptionError(f"The blocks hold {len(np.unique(held))} of {count} features; each must be in one of them.")
-    return [Block(index, float(number)) for index, number in zip(given, totals, strict=True)]
+    return [ScalingBlock(index, float(number)) for index, number in zip(given, totals, strict=True)]

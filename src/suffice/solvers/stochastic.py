@@ -40,7 +40,7 @@ class NoisyGradient(Protocol):
 
 
 @dataclass(frozen=True)
-class Steps:
+class AscentSteps:
     """Step sizes: a number to begin with, or a function of the number of the update; None adapts them.
 
     Adaptive steps are halved when two gradients in a row point against each other by more than their noise explains,
@@ -82,7 +82,7 @@ def stochastic_ascent(
     *,
     spread: Floats,
     noise: float,
-    steps: Steps | None = None,
+    steps: AscentSteps | None = None,
     problem: str = "",
 ) -> Outcome:
     """Follow a noisy gradient uphill.
@@ -91,7 +91,7 @@ def stochastic_ascent(
     the mean gradient in these units. noise: variance of one noisy gradient in the same units, all components together.
     The state's memory holds the chains, so that a checkpoint goes on to the same result.
     """
-    rule = Steps() if steps is None else steps
+    rule = AscentSteps() if steps is None else steps
     size = len(start)
     significant = noise * (1.0 + 3.0 * np.sqrt(2.0 / max(size, 1)))
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.annealing import log_partition
 from suffice.engines.chain_means import ChainMeans
-from suffice.engines.gibbs import Chains
+from suffice.engines.gibbs import GibbsChains
 from suffice.engines.tempering import fresh_means
 from suffice.fitting.report import Certificate, MonteCarlo
 from suffice.models.markov.approximate.options import GibbsSampling
@@ -193,7 +193,7 @@ def fresh_chains(problem: SampledProblem, weights: Floats, running: NDArray[np.i
     if running is not None:
         judged[running] = False
 
-    def start() -> Chains:
+    def start() -> GibbsChains:
         return sampler.start(sampling.chains, problem.seed)
 
     def add(states: NDArray[np.uint8], out: Floats) -> None:

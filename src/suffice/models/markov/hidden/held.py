@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.annealing import log_partition
-from suffice.engines.gibbs import Chains
+from suffice.engines.gibbs import GibbsChains
 from suffice.engines.junction_tree import plan_tree
 from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
@@ -37,7 +37,7 @@ from suffice.models.markov.hidden.start import crowding, random_weights
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
-from suffice.solvers.stochastic import Steps, stochastic_ascent
+from suffice.solvers.stochastic import AscentSteps, stochastic_ascent
 
 Floats = NDArray[np.float64]
 
@@ -240,7 +240,10 @@ def learn_held(problem: SampledProblem, held: HeldRows, crowd: int) -> Ascended:
 
     def noisy(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
         inside.load(x)
-        walks = {"free": Chains.from_arrays(chains["free"]), "held": Chains.from_arrays(chains["held"], bound.clamped)}
+        walks = {
+            "free": GibbsChains.from_arrays(chains["free"]),
+            "held": GibbsChains.from_arrays(chains["held"], bound.clamped),
+        }
         for name, walk in walks.items():
             sampler.sweep(walk, sampling.sweeps)
             chains[name] = walk.to_arrays()
@@ -254,7 +257,7 @@ def learn_held(problem: SampledProblem, held: HeldRows, crowd: int) -> Ascended:
         replace(inside.control, tolerance=tolerance_of(inside) / wide),
         spread=inside.spread * wide,  # All that is measured in these units is smaller by as much, the tolerance too.
         noise=count * (1.0 / sampling.chains + float(np.sum(held.shares**2))) / crowd,
-        steps=Steps(inside.step_size),
+        steps=AscentSteps(inside.step_size),
     )
     title = f"{TITLES['sml']}; rows held in {len(held.shares):,} chains"
     return Ascended(outcome.state.parameters / units, title, outcome)

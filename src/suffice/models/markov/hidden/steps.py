@@ -25,7 +25,7 @@ from suffice.fitting.control import Control, Outcome, State
 from suffice.models.em.counts import ExpectedCounts
 from suffice.models.markov.law import LawFamily
 from suffice.models.markov.learning import Problem, improve
-from suffice.solvers.fixed_point import Climb, climb
+from suffice.solvers.fixed_point import FixedPoint, fixed_point
 from suffice.solvers.gradient import lbfgs, pseudo_gradient
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 
@@ -149,8 +149,8 @@ class WeightsEM:
         def gap(weights: Floats, mapped: Floats) -> float:
             return self.expect(weights).gap
 
-        problem = Climb(evaluate, lambda weights: bool(np.isfinite(weights).all()), gap=gap)
-        return climb(problem, start, control, acceleration=acceleration, fingerprint=fingerprint)
+        problem = FixedPoint(evaluate, lambda weights: bool(np.isfinite(weights).all()), gap=gap)
+        return fixed_point(problem, start, control, acceleration=acceleration, fingerprint=fingerprint)
 
     def _follow(self, start: Floats, control: Control, fingerprint: str) -> Outcome:
         """Some steps, then along the slope of the observed log-likelihood.
