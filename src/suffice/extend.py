@@ -2,12 +2,14 @@
 
 What is documented as a point of extension is here; nothing else inside the package is promised. Each kind of part has
 one function that registers it. A package that is installed beside this one needs not even a call: entry points of the
-groups ``suffice.sources`` (an opener, by the module whose data it reads) and ``suffice.formats`` (a format, by the
-ending of its files) are found by themselves.
+groups ``suffice.sources`` (an opener, by the module whose data it reads), ``suffice.formats`` (a format, by the ending
+of its files) and ``suffice.engines`` (a planner of exact inference, by its name) are found by themselves.
 """
 
 from __future__ import annotations
 
+from suffice.engines.contract import InferencePlan as InferencePlan
+from suffice.engines.registry import register as register_engine
 from suffice.families.base import Distribution as Distribution
 from suffice.families.exponential_family import ExponentialFamily as ExponentialFamily
 from suffice.fitting.contract import Data as Data
@@ -53,6 +55,7 @@ __all__ = [
     "Fit",
     "Fitted",
     "Found",
+    "InferencePlan",
     "Inputs",
     "Judgement",
     "MatchedStatistics",
@@ -70,6 +73,7 @@ __all__ = [
     "Task",
     "iterate",
     "register_emission",
+    "register_engine",
     "register_format",
     "register_glm_distribution",
     "register_glm_family",
