@@ -3,12 +3,14 @@
 What is documented as a point of extension is here; nothing else inside the package is promised. Each kind of part has
 one function that registers it. A package that is installed beside this one needs not even a call: entry points of the
 groups ``suffice.sources`` (an opener, by the module whose data it reads), ``suffice.formats`` (a format, by the ending
-of its files), ``suffice.families`` (the class of a distribution, by its name) and ``suffice.models`` (a class that
-files may hold, by its name) are found by themselves.
+of its files), ``suffice.families`` (the class of a distribution, by its name), ``suffice.engines`` (a planner of exact
+inference, by its name) and ``suffice.models`` (a class that files may hold, by its name) are found by themselves.
 """
 
 from __future__ import annotations
 
+from suffice.engines.contract import InferencePlan as InferencePlan
+from suffice.engines.registry import register as register_engine
 from suffice.families.base import Distribution as Distribution
 from suffice.families.exponential_family import ExponentialFamily as ExponentialFamily
 from suffice.families.member import FamilyMember as FamilyMember
@@ -57,6 +59,7 @@ __all__ = [
     "Fit",
     "Fitted",
     "Found",
+    "InferencePlan",
     "Inputs",
     "Judgement",
     "MatchedStatistics",
@@ -74,6 +77,7 @@ __all__ = [
     "Task",
     "iterate",
     "register_emission",
+    "register_engine",
     "register_family",
     "register_format",
     "register_glm_distribution",

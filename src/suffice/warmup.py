@@ -31,7 +31,7 @@ from suffice.kernels import (
     moments,
     ngrams,
     patterns,
-    row_laws,
+    row_distributions,
     words,
 )
 
@@ -63,7 +63,7 @@ def calls() -> Iterator[Call]:
     yield from _gibbs()
     yield from _chains()
     yield from _runs()
-    yield "logistic rows", partial(row_laws.logistic_rows, np.zeros(2), np.ones(2))
+    yield "logistic rows", partial(row_distributions.logistic_rows, np.zeros(2), np.ones(2))
     rows = dense_rows.RowProducts(compiled=True)
     yield "rows times a vector", partial(rows.forward, np.zeros((2, 2)), np.zeros(2))
     yield "values times rows", partial(rows.back, np.zeros(2), np.zeros((2, 2)))
@@ -74,7 +74,7 @@ def _runs() -> Iterator[Call]:
     yield "words of texts", lambda: words.WordNumbers().read(b"a b\n")
     for name, highest in (("windows", 1), ("wide windows", (1 << 22) - 1)):
         table = np.array([highest, 0], dtype=np.int32)
-        yield name, partial(_count_windows, ngrams.Part(codes, offsets), table)
+        yield name, partial(_count_windows, ngrams.CodedPart(codes, offsets), table)
     yield "runs by word", partial(_find_runs, codes[:1] * 0)
 
 
@@ -83,7 +83,7 @@ def _find_runs(one: NDArray[np.int32]) -> None:
     ngrams.find_children(one, ends, one, ends, one)
 
 
-def _count_windows(part: ngrams.Part, table: NDArray[np.int32]) -> None:
+def _count_windows(part: ngrams.CodedPart, table: NDArray[np.int32]) -> None:
     ngrams.count_parts([part], 2, table, table)
 
 

@@ -19,8 +19,8 @@ from network_files import shared
 from suffice.engines.conditional_gaussian import ConditionalGaussian
 from suffice.engines.conditional_gaussian_rows import log_evidence, solve_rows
 from suffice.engines.likelihood_weighting import weigh_samples
-from suffice.engines.mixed_network import Discrete, MixedNetwork, Regression
-from suffice.engines.mixtures import Mixture
+from suffice.engines.mixed_network import Discrete, MixedNetwork, NodeRegression
+from suffice.engines.mixtures import GaussianMixture
 
 Floats = NDArray[np.float64]
 Rows = dict[Any, Any]
@@ -36,13 +36,13 @@ def random_network(seed: int) -> MixedNetwork:
         cards[f"d{k}"] = int(rng.integers(1, 4))
         table = rng.dirichlet(np.ones(cards[f"d{k}"]), size=[cards[p] for p in parents])
         tables[f"d{k}"] = Discrete(tuple(parents), table)
-    regressions: dict[Any, Regression] = {}
+    regressions: dict[Any, NodeRegression] = {}
     for k in range(int(rng.integers(1, 5))):
         discrete = tuple(rng.permutation(list(cards))[: rng.integers(0, 3)].tolist())
         reals = tuple(rng.permutation(list(regressions))[: rng.integers(0, 3)].tolist()) if k else ()
         shape = [cards[name] for name in discrete]
         weights = rng.normal(size=(*shape, len(reals) + 1))
-        regressions[f"x{k}"] = Regression(discrete, reals, weights, rng.uniform(0.2, 2.0, size=shape))
+        regressions[f"x{k}"] = NodeRegression(discrete, reals, weights, rng.uniform(0.2, 2.0, size=shape))
     return MixedNetwork(tables, regressions)
 
 
@@ -191,7 +191,9 @@ def test_hidden_columns_and_no_columns() -> None:
 
 
 def test_the_density_of_a_mixture() -> None:
-    network = MixedNetwork({"z": Discrete((), [0.3, 0.7])}, {"x": Regression(("z",), (), [[0.0], [4.0]], [1.0, 4.0])})
+    network = MixedNetwork(
+        {"z": Discrete((), [0.3, 0.7])}, {"x": NodeRegression(("z",), (), [[0.0], [4.0]], [1.0, 4.0])}
+    )
     mixture = ConditionalGaussian(network).condition().mixture(["x"])
     points = np.linspace(-3, 9, 7)
     expected = 0.3 * stats.norm(0, 1).pdf(points) + 0.7 * stats.norm(4, 2).pdf(points)
@@ -207,7 +209,7 @@ def test_the_density_of_a_mixture() -> None:
 
 
 def test_points_in_a_mixture_outweigh_densities() -> None:
-    mixture = Mixture(("x",), np.array([0.4, 0.6]), np.array([[1.0], [1.0]]), np.array([[[0.0]], [[2.0]]]))
+    mixture = GaussianMixture(("x",), np.array([0.4, 0.6]), np.array([[1.0], [1.0]]), np.array([[[0.0]], [[2.0]]]))
     found = mixture.log_prob([[1.0], [2.0]])
     assert found.tolist() == pytest.approx([math.log(0.4), math.log(0.6) + stats.norm(1, 2).logpdf(2)], rel=1e-12)
 
@@ -234,7 +236,7 @@ def healthcare() -> MixedNetwork:
             deviation = np.array(_values(cpd["sd"])) if "sd" in cpd else np.sqrt([cpd["variance"]])
             # The first discrete parent runs fastest in that file.
             weights = np.stack([part.reshape(shape[::-1]).T for part in flat], axis=-1)
-            regressions[node] = Regression(discrete, reals, weights, deviation.reshape(shape[::-1]).T ** 2)
+            regressions[node] = NodeRegression(discrete, reals, weights, deviation.reshape(shape[::-1]).T ** 2)
     return MixedNetwork(tables, regressions)
 
 
@@ -269,8 +271,8 @@ def test_points_outweigh_densities_however_unlikely() -> None:
     network = MixedNetwork(
         {"z": Discrete((), [1e-9, 1 - 1e-9])},
         {
-            "x": Regression(("z",), (), [[1.0], [1.0]], [0.0, 1.0]),
-            "y": Regression(("z",), ("x",), [[0.0, 1.0], [0.0, 1.0]], [1.0, 1.0]),
+            "x": NodeRegression(("z",), (), [[1.0], [1.0]], [0.0, 1.0]),
+            "y": NodeRegression(("z",), ("x",), [[0.0, 1.0], [0.0, 1.0]], [1.0, 1.0]),
         },
     )
     engine = ConditionalGaussian(network)
@@ -285,7 +287,7 @@ def test_points_outweigh_densities_however_unlikely() -> None:
         math.log1p(-1e-9) + stats.norm(1).logpdf(3) + stats.norm(3).logpdf(0),
     ]
     assert log_evidence(engine, rows).tolist() == pytest.approx(expected, rel=1e-9)
-    exact = MixedNetwork({"z": Discrete((), [0.5, 0.5])}, {"x": Regression(("z",), (), [[1.0], [2.0]], [0.0, 0.0])})
+    exact = MixedNetwork({"z": Discrete((), [0.5, 0.5])}, {"x": NodeRegression(("z",), (), [[1.0], [2.0]], [0.0, 0.0])})
     assert ConditionalGaussian(exact).condition({"x": 2.0}).table(["z"]).tolist() == [0.0, 1.0]
     impossible = ConditionalGaussian(exact).condition({"x": 3.0})
     assert impossible.log_evidence == -math.inf
@@ -301,11 +303,11 @@ def test_points_outweigh_densities_however_unlikely() -> None:
 def wide(count: int) -> MixedNetwork:
     """One real child for each of many binary nodes, and one real node that depends on all children."""
     tables: dict[Any, Discrete] = {f"d{k}": Discrete((), [0.4, 0.6]) for k in range(count)}
-    leaves: dict[Any, Regression] = {
-        f"x{k}": Regression((f"d{k}",), (), [[0.0], [1.0]], [1.0, 1.0]) for k in range(count)
+    leaves: dict[Any, NodeRegression] = {
+        f"x{k}": NodeRegression((f"d{k}",), (), [[0.0], [1.0]], [1.0, 1.0]) for k in range(count)
     }
     weights = [0.0, *([1.0] * count)]
-    return MixedNetwork(tables, {**leaves, "sum": Regression((), tuple(leaves), weights, 1.0)})
+    return MixedNetwork(tables, {**leaves, "sum": NodeRegression((), tuple(leaves), weights, 1.0)})
 
 
 def test_only_what_belongs_together_is_enumerated() -> None:
@@ -340,7 +342,9 @@ def test_weighted_samples_come_near_the_exact_answer() -> None:
 
 
 def test_weighted_samples_on_point_masses() -> None:
-    network = MixedNetwork({"z": Discrete((), [0.2, 0.8])}, {"x": Regression(("z",), (), [[1.0], [1.0]], [0.0, 1.0])})
+    network = MixedNetwork(
+        {"z": Discrete((), [0.2, 0.8])}, {"x": NodeRegression(("z",), (), [[1.0], [1.0]], [0.0, 1.0])}
+    )
     found = weigh_samples(network, {"x": 1.0}, n=1000, random_state=0)
     assert found.table(["z"]).tolist() == pytest.approx([1.0, 0.0], rel=1e-12)
     assert found.log_evidence == pytest.approx(math.log(0.2), abs=0.2)
@@ -349,13 +353,13 @@ def test_weighted_samples_on_point_masses() -> None:
 
 def test_networks_and_evidence_are_checked() -> None:
     z = Discrete((), [0.5, 0.5])
-    x = Regression(("z",), (), [[0.0], [1.0]], [1.0, 1.0])
+    x = NodeRegression(("z",), (), [[0.0], [1.0]], [1.0, 1.0])
     with pytest.raises(sf.OptionError, match="'d' has real parents 'x'"):
         MixedNetwork({"z": z, "d": Discrete(("x",), [[0.5, 0.5]])}, {"x": x})
     with pytest.raises(sf.OptionError, match=r"weights of shape \(2, 2\)"):
-        MixedNetwork({"z": z}, {"x": Regression(("z",), (), [[0.0, 1.0], [1.0, 1.0]], [1.0, 1.0])})
+        MixedNetwork({"z": z}, {"x": NodeRegression(("z",), (), [[0.0, 1.0], [1.0, 1.0]], [1.0, 1.0])})
     with pytest.raises(sf.OptionError, match="negative variance"):
-        MixedNetwork({"z": z}, {"x": Regression(("z",), (), [[0.0], [1.0]], [1.0, -1.0])})
+        MixedNetwork({"z": z}, {"x": NodeRegression(("z",), (), [[0.0], [1.0]], [1.0, -1.0])})
     with pytest.raises(sf.OptionError, match="which its parents do not have"):
         MixedNetwork({"z": z, "d": Discrete(("z",), [0.5, 0.5])}, {})
     engine = ConditionalGaussian(MixedNetwork({"z": z}, {"x": x}))

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.factor_graphs import ZOO, Floats, Structure, law, log_sum, models, observe, random_factors, weigh
-from suffice.engines.contract import Model, Plan
+from suffice.engines.contract import InferencePlan, Model
 from suffice.engines.enumeration import plan_enumeration
 from suffice.engines.junction_tree import plan_tree
 from suffice.errors import DataError, OptionError
 from suffice.graphs.nodes import Node
 from suffice.kernels import choice
 
-Planner = Callable[[Any, Any], Plan]
+Planner = Callable[[Any, Any], InferencePlan]
 ENGINES: dict[str, tuple[Planner, str | None]] = {
     "enumeration": (plan_enumeration, None),
     "numpy tree": (plan_tree, "numpy"),

@@ -15,7 +15,7 @@ import suffice as sf
 from network_files import shared
 from regression_data import learn
 from suffice.engines.gaussian import GaussianJoint, information_form
-from suffice.engines.square_root import Observed
+from suffice.engines.square_root import ObservedColumns
 
 Floats = NDArray[np.float64]
 
@@ -212,7 +212,7 @@ def test_gram_schmidt_on_a_batch() -> None:
     rng = np.random.default_rng(0)
     root = rng.normal(size=(3, 4, 6))
     root[1, 2] = root[1, 0] - root[1, 1]
-    found = Observed.of(root)
+    found = ObservedColumns.of(root)
     np.testing.assert_allclose(found.triangle @ found.basis, root, atol=1e-12)
     assert found.points.sum() == 1
     assert found.points[1, 2]

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from suffice.engines.chain_means import Tracker, track
-from suffice.engines.gibbs import Chains, GibbsSampler
+from suffice.engines.gibbs import GibbsChains, GibbsSampler
 from suffice.errors import OptionError, SizeError
 from suffice.kernels.choice import force
-from suffice.kernels.gibbs_layout import Layout
+from suffice.kernels.gibbs_layout import GibbsLayout
 
 RING = ((0, 1), (1, 2), (2, 3), (3, 0))
 #: Name, cards and scopes: each takes another loop.
@@ -192,10 +192,10 @@ def test_chains_go_on_from_their_arrays() -> None:
     for scan in ("systematic", "random"):
         sampler, _ = sampler_of("tables", scan)
         whole = sampler.start(40, 1)
-        part = Chains.from_arrays({name: array.copy() for name, array in whole.to_arrays().items()})
+        part = GibbsChains.from_arrays({name: array.copy() for name, array in whole.to_arrays().items()})
         sampler.sweep(whole, 9)
         sampler.sweep(part, 4)
-        part = Chains.from_arrays({name: array.copy() for name, array in part.to_arrays().items()})
+        part = GibbsChains.from_arrays({name: array.copy() for name, array in part.to_arrays().items()})
         sampler.sweep(part, 5)
         assert (whole.states == part.states).all()
 
@@ -223,7 +223,7 @@ def test_impossible_cells_are_never_drawn() -> None:
 
 
 def test_colours_share_no_factor() -> None:
-    layout = Layout.of((2,) * 9, [(i, i + 1) for i in range(8)] + [(0, 4, 8)])
+    layout = GibbsLayout.of((2,) * 9, [(i, i + 1) for i in range(8)] + [(0, 4, 8)])
     colour = {site: number for number, part in enumerate(layout.colours) for site in part}
     assert len(colour) == 9
     for scope in layout.scopes:

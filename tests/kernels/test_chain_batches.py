@@ -1,12 +1,15 @@
 """Sequences worked on side by side: the same answers as one by one in NumPy, whatever their lengths."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from suffice.engines.chain import Chains, chains_of
+from suffice.engines.chain_blocks import blocks
 from suffice.kernels import chain_logs, choice
-from suffice.kernels.chain_batches import WIDTH, batches
+from suffice.kernels.chain_batches import WIDTHS, batches
 
 
 def problem(size: int, lengths: list[int], seed: int = 0) -> Chains:
@@ -42,11 +45,17 @@ def test_both_paths_agree(size: int, lengths: list[int]) -> None:
 
 def test_batches_hold_every_sequence_once_and_none_that_would_run_alone() -> None:
     lengths = np.array([5, 0, 7, 1000, *[6] * 36, 5, 5])
-    found = batches(lengths, 2)
-    assert found.tolist() == [[2, *range(4, 35)]]  # The rest is less than half of a batch.
-    assert len(batches(np.array([10_000]), 2)) == 0
-    assert len(batches(np.full(WIDTH // 2, 7), 2)) == 1
-    assert len(batches(np.full(WIDTH // 2 - 1, 7), 2)) == 0
+    wide, narrow = batches(lengths, 2)
+    assert wide.tolist() == [[2, *range(4, 35)]]
+    assert narrow.tolist() == [[35, 36, 37, 38, 39, 0, 40, 41]]  # All others but the long and the empty one.
+    assert [len(part) for part in batches(np.array([10_000]), 2)] == [0, 0]
+
+
+@pytest.mark.parametrize(("width", "busy"), WIDTHS)
+def test_a_batch_is_made_where_enough_of_it_is_busy(width: int, busy: float) -> None:
+    least, number = int(np.ceil(busy * width)), WIDTHS.index((width, busy))
+    assert len(batches(np.full(least, 7), 2)[number]) == 1
+    assert len(batches(np.full(least - 1, 7), 2)[number]) == 0
 
 
 @pytest.mark.parametrize("n", [1, 32])
@@ -104,3 +113,14 @@ def check_in_logs(chains: Chains) -> None:
         np.testing.assert_allclose(found.posteriors[span], rows, rtol=1e-9, atol=1e-12)
         sums += joint
     np.testing.assert_allclose(found.transition_sums, sums, rtol=1e-9, atol=1e-12)
+
+
+def test_blocks_of_an_expectation_hold_whole_batches() -> None:
+    sizes = [last - first for first, last in blocks(np.arange(201) * 500, 10)]
+    assert sizes == [32, 32, 32, 32, 32, 32, 8]
+    assert [last - first for first, last in blocks(np.arange(201) * 500, 2)] == [200]
+    ragged = np.concatenate(([0], np.cumsum(np.random.default_rng(0).integers(250, 750, 1000))))
+    bounds = blocks(ragged, 10)
+    assert (bounds[0][0], bounds[-1][1]) == (0, 1000)
+    assert all(last == first for (_, last), (first, _) in pairwise(bounds))
+    assert all((last - first) % 32 == 0 for first, last in bounds[:-1])

@@ -13,7 +13,7 @@ from suffice.engines.junction_tree import plan_tree
 from suffice.engines.tree_covariance import TreeCovariance
 from suffice.engines.tree_scaling import TreeScaling
 from suffice.kernels import choice
-from suffice.kernels.junction_tree_moments import Moments
+from suffice.kernels.junction_tree_moments import CliqueMoments
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def test_many_factors_in_a_clique_need_no_logarithms(spread: float, monkeypatch:
     logs: Floats = np.random.default_rng(0).uniform(-spread, 0.0, size=(4 * len(PAIRS),))
     assert spread < 40.0 or np.minimum.reduceat(logs, np.arange(0, len(logs), 4)).sum() < -745
     moments = plan_tree(CARDS, PAIRS).moments()
-    monkeypatch.setattr(Moments, "_general", fail)
+    monkeypatch.setattr(CliqueMoments, "_general", fail)
     with choice.force("compiled"):
         log_z, marginals = moments(logs)
     expected = model(logs)
@@ -47,7 +47,7 @@ def test_a_long_chain_of_wide_messages_needs_no_logarithms(monkeypatch: pytest.M
     generator = np.random.default_rng(1)
     tables = generator.uniform(-10.0, 10.0, size=(count, 3, 2))
     tables -= tables.max(axis=2).mean(axis=0)[:, None] - generator.normal(scale=0.01, size=3)[:, None]
-    monkeypatch.setattr(Moments, "_general", fail)
+    monkeypatch.setattr(CliqueMoments, "_general", fail)
     with choice.force("compiled"):
         log_z, marginals = plan_tree(cards, [("hub", i) for i in range(count)]).moments()(tables.ravel())
     scores = np.logaddexp.reduce(tables, axis=2).sum(axis=0)

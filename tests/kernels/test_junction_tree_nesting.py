@@ -13,7 +13,7 @@ from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.tree_covariance import TreeCovariance
 from suffice.engines.tree_scaling import TreeScaling
 from suffice.kernels import choice
-from suffice.kernels.junction_tree_layout import Layout
+from suffice.kernels.junction_tree_layout import TreeLayout
 from suffice.kernels.junction_tree_nesting import divide, nest
 
 CARDS: dict[Any, int] = dict(zip("abcdefg", (4, 3, 4, 2, 3, 4, 3), strict=True))
@@ -21,8 +21,8 @@ PAIRS: list[tuple[Any, ...]] = [pair[::-1] if i % 3 else pair for i, pair in enu
 PATHS = ("numpy", "compiled")
 
 
-def one_clique(cards: tuple[int, ...]) -> Layout:
-    return Layout(cards, (tuple(range(len(cards))),), (-1,), (0,))
+def one_clique(cards: tuple[int, ...]) -> TreeLayout:
+    return TreeLayout(cards, (tuple(range(len(cards))),), (-1,), (0,))
 
 
 def joint_law(plan: TreePlan, logs: np.ndarray) -> tuple[float, np.ndarray]:

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.kernels import choice
-from suffice.kernels.ngrams import Part, count_parts, count_windows, find_children, with_ends
+from suffice.kernels.ngrams import CodedPart, count_parts, count_windows, find_children, with_ends
 from suffice.kernels.words import WordNumbers
 
 MODES = ("numpy", "compiled")
 
 
-def by_hand(parts: list[Part], order: int, past: Any, future: Any) -> list[tuple[tuple[int, ...], int]]:
+def by_hand(parts: list[CodedPart], order: int, past: Any, future: Any) -> list[tuple[tuple[int, ...], int]]:
     counts: Counter[tuple[int, ...]] = Counter()
     for part in parts:
         for begin, end in zip(part.offsets[:-1], part.offsets[1:], strict=True):
@@ -25,13 +25,13 @@ def by_hand(parts: list[Part], order: int, past: Any, future: Any) -> list[tuple
     return sorted(counts.items())
 
 
-def some_parts(rng: np.random.Generator, most: int) -> list[Part]:
+def some_parts(rng: np.random.Generator, most: int) -> list[CodedPart]:
     parts = []
     for sequences in (40, 1, 25):
         lengths = rng.integers(1, 12, sequences)
         # Few codes are frequent, so that some windows come often and groups are small and large.
         codes = (most ** rng.random(int(lengths.sum())) + 1).astype(np.int32)
-        parts.append(Part(codes, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)))
+        parts.append(CodedPart(codes, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)))
     return parts
 
 
@@ -56,7 +56,7 @@ def test_windows_are_counted_in_order(mode: str, order: int, largest: int) -> No
 def test_large_groups_are_sorted_too() -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(1, 5, 3000).astype(np.int32)
-    parts = [Part(codes, np.array([0, 1000, 3000]))]
+    parts = [CodedPart(codes, np.array([0, 1000, 3000]))]
     table = np.array([1 << 20, 3, 1 << 19, 5, 8], dtype=np.int32)
     with choice.force("compiled"):
         cells, values = count_parts(list(parts), 3, table, table)
@@ -65,10 +65,10 @@ def test_large_groups_are_sorted_too() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_weights_of_sequences_are_added_up(mode: str) -> None:
-    part = Part(np.array([1, 2, 1, 2], dtype=np.int32), np.array([0, 2, 4]), np.array([1.0, 1.0, 2.5, 2.5]))
+    part = CodedPart(np.array([1, 2, 1, 2], dtype=np.int32), np.array([0, 2, 4]), np.array([1.0, 1.0, 2.5, 2.5]))
     table = np.arange(3, dtype=np.int32)
     with choice.force(mode):
-        cells, values = count_parts([part, Part(part.codes, part.offsets)], 1, table, table)
+        cells, values = count_parts([part, CodedPart(part.codes, part.offsets)], 1, table, table)
     assert cells.tolist() == [[0, 1], [1, 2]]
     assert values.tolist() == [5.5, 5.5]
 
@@ -76,7 +76,7 @@ def test_weights_of_sequences_are_added_up(mode: str) -> None:
 def test_the_parts_are_let_go() -> None:
     table = np.arange(3, dtype=np.int32)
     for mode in MODES:
-        parts = [Part(np.array([1, 2], dtype=np.int32), np.array([0, 2]))]
+        parts = [CodedPart(np.array([1, 2], dtype=np.int32), np.array([0, 2]))]
         with choice.force(mode):
             count_parts(parts, 1, table, table)
         assert parts == []

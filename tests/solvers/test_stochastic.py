@@ -11,7 +11,7 @@ import pytest
 
 from suffice.errors import ConvergenceWarning, OptionError
 from suffice.fitting.control import Control
-from suffice.solvers.stochastic import DELAY, LONGEST, Steps, ascend, stochastic_ascent
+from suffice.solvers.stochastic import DELAY, LONGEST, AscentSteps, ascend, stochastic_ascent
 
 
 def test_one_update_goes_uphill_by_the_step() -> None:
@@ -22,11 +22,11 @@ def test_one_update_goes_uphill_by_the_step() -> None:
 
 
 def test_steps_fall_by_the_power_of_their_number() -> None:
-    steps = Steps(0.8, 0.6)
+    steps = AscentSteps(0.8, 0.6)
     for t in (0, 7, 100, 5000):
         assert steps.at(t, 99.0) == pytest.approx(0.8 / (1.0 + t / DELAY) ** 0.6, rel=1e-15)
-    assert Steps(lambda t: 1.0 / (t + 1)).at(3, 99.0) == 0.25
-    adaptive = Steps()
+    assert AscentSteps(lambda t: 1.0 / (t + 1)).at(3, 99.0) == 0.25
+    adaptive = AscentSteps()
     assert adaptive.adapted(0.5, -3.0, 1.0) == 0.25
     assert adaptive.adapted(0.5, -0.5, 1.0) == 0.5
     assert adaptive.adapted(0.5, 3.0, 1.0) == pytest.approx(0.55)
@@ -35,7 +35,7 @@ def test_steps_fall_by_the_power_of_their_number() -> None:
 @pytest.mark.parametrize("wrong", [{"size": 0.0}, {"size": -1.0}, {"decay": 1.5}])
 def test_steps_that_make_no_sense(wrong: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
-        Steps(**wrong)
+        AscentSteps(**wrong)
 
 
 CENTRE = np.array([1.0, -2.0, 0.5])

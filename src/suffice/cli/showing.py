@@ -42,16 +42,16 @@ def plain(value: Any) -> Any:
 def _answer(value: Any) -> Any:
     """A table of coefficients, a normal distribution or a mixture of those; the text of anything else."""
     from suffice.engines.gaussian import GaussianJoint
-    from suffice.engines.mixtures import Mixture
+    from suffice.engines.mixtures import GaussianMixture
     from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
     from suffice.models.glm.results import RegressionTable
 
     if isinstance(value, RegressionTable):
         return {name: dict(zip(value.columns, plain(row), strict=True)) for name, row in value.rows}
-    if not isinstance(value, GaussianJoint | JointGaussian | Mixture):
+    if not isinstance(value, GaussianJoint | JointGaussian | GaussianMixture):
         return str(value)
     parts = {"variables": plain(value.names), "mean": plain(value.mean), "covariance": plain(value.covariance)}
-    if isinstance(value, Mixture):
+    if isinstance(value, GaussianMixture):
         parts |= {"weights": plain(value.weights), "means": plain(value.means), "covariances": plain(value.covariances)}
     return parts
 
@@ -72,9 +72,9 @@ def say(value: Any, *, as_json: bool, text: str | None = None) -> None:
 
 def _text(value: Any) -> str:
     """As the value prints itself; a mixture of normal laws as a table of them."""
-    from suffice.engines.mixtures import Mixture
+    from suffice.engines.mixtures import GaussianMixture
 
-    if not isinstance(value, Mixture):
+    if not isinstance(value, GaussianMixture):
         return str(value)
     named = [str(name) for name in value.names]
     head = ["weight", *(f"mean of {name}" for name in named), *(f"sd of {name}" for name in named)]

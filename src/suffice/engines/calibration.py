@@ -11,8 +11,8 @@ from suffice.array_types import Floats, RandomState
 from suffice.engines.space import Space
 from suffice.errors import DataError, OptionError
 from suffice.graphs.nodes import Node
-from suffice.kernels.junction_tree import Beliefs
-from suffice.kernels.junction_tree_layout import Layout
+from suffice.kernels.junction_tree import CliqueBeliefs
+from suffice.kernels.junction_tree_layout import TreeLayout
 from suffice.kernels.junction_tree_numpy import project
 from suffice.records import record
 
@@ -32,8 +32,8 @@ class Calibration:
 
     space: Space
     scopes: Sequence[tuple[Node, ...]]
-    layout: Layout
-    beliefs: Beliefs
+    layout: TreeLayout
+    beliefs: CliqueBeliefs
     log_partition: float
 
     def marginal(self, scope: Sequence[Node]) -> Floats:
@@ -75,11 +75,11 @@ class Calibration:
             raise OptionError(f"The number of samples is {n}; it must not be negative.")
         from suffice.engines.sampling import draw
 
-        found = draw(self.layout, self.beliefs.tables, n, np.random.default_rng(random_state))
+        codes = draw(self.layout, self.beliefs.tables, n, np.random.default_rng(random_state))
         columns = np.zeros((n, len(self.space.nodes)), np.int32)
         for column, node in enumerate(self.space.nodes):
             if node in self.space.number:
-                columns[:, column] = found[self.space.number[node]]
+                columns[:, column] = codes[self.space.number[node]]
         return columns
 
     def _law(self, numbers: tuple[int, ...]) -> Floats:

@@ -85,12 +85,12 @@ class Chains:
     def log_partition(self, *, threads: int | None = None, calls: int | None = None) -> Floats:
         """The log of the total of all paths (n,)."""
         given = (self.potentials, self.transitions, self.ends, self.offsets)
-        found, _ = kernels.masses(*given, threads=worker_count(threads), calls=calls)
-        for s in np.flatnonzero(np.isnan(found)).tolist():
+        log_z, _ = kernels.masses(*given, threads=worker_count(threads), calls=calls)
+        for s in np.flatnonzero(np.isnan(log_z)).tolist():
             span = self._span(s)
             rows = chain_logs.forward(self.scores(span), self._log_matrices(span), self.log_ends[0])
-            found[s] = float(chain_logs.log_sum(rows[-1] + self.log_ends[1], 0))
-        return found + self.shifts
+            log_z[s] = float(chain_logs.log_sum(rows[-1] + self.log_ends[1], 0))
+        return log_z + self.shifts
 
     def expectations(
         self,
@@ -110,16 +110,16 @@ class Chains:
         if share.shape != (self.sequences,):
             raise OptionError(f"weights have shape {share.shape}; expected one for each of {self.sequences} sequences.")
         given = (self.potentials, self.transitions, self.ends, self.offsets, share)
-        found, rows, sums, joint = kernels.expectations(
+        log_z, rows, sums, joint = kernels.expectations(
             *given, pairs=pairs, out=out, threads=worker_count(threads), calls=calls
         )
-        for s in np.flatnonzero(np.isnan(found)).tolist():
+        for s in np.flatnonzero(np.isnan(log_z)).tolist():
             span = self._span(s)
             inside = joint[span] if pairs else joint
             answer = chain_logs.expectations(self.scores(span), self._log_matrices(span), self.log_ends, inside)
-            found[s], rows[span] = answer[:2]
+            log_z[s], rows[span] = answer[:2]
             sums += share[s] * answer[2]
-        return Expectations(found + self.shifts, rows, sums, joint if pairs else None)
+        return Expectations(log_z + self.shifts, rows, sums, joint if pairs else None)
 
     def best_paths(self, most: int = 1, *, threads: int | None = None, calls: int | None = None) -> tuple[Ints, Floats]:
         """The best paths (most, steps) and their logs (n, most), falling; -1 and -inf where there are no more.
@@ -146,8 +146,8 @@ class Chains:
         uniforms = np.random.default_rng(random_state).random((n, len(self.potentials)))
         given = (self.potentials, self.transitions, self.ends, self.offsets)
         workers = worker_count(threads)
-        found, rows = kernels.masses(*given, threads=workers, calls=calls)
-        fine = ~np.isnan(found)
+        log_z, rows = kernels.masses(*given, threads=workers, calls=calls)
+        fine = ~np.isnan(log_z)
         paths = kernels.draw(
             rows, self.transitions, self.ends[1], self.offsets, fine, uniforms, threads=workers, calls=calls
         )
@@ -167,9 +167,9 @@ class Chains:
         some = np.diff(self.offsets) > 0
         firsts, lasts = self.offsets[:-1][some], self.offsets[1:][some] - 1
         inner[firsts] = False
-        at = np.flatnonzero(inner)
-        matrix = np.zeros_like(at) if len(self.log_transitions) == 1 else at
-        logs[at] += self.log_transitions[matrix, labels[at - 1], labels[at]]
+        inner_steps = np.flatnonzero(inner)
+        matrix = np.zeros_like(inner_steps) if len(self.log_transitions) == 1 else inner_steps
+        logs[inner_steps] += self.log_transitions[matrix, labels[inner_steps - 1], labels[inner_steps]]
         logs[firsts] += self.log_ends[0][labels[firsts]]
         logs[lasts] += self.log_ends[1][labels[lasts]]
         return self._by_sequence(logs) + self.shifts

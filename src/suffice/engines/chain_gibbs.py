@@ -22,35 +22,35 @@ def gibbs(chains: Chains, paths: Ints, sweeps: int, rng: np.random.Generator) ->
         )
     paths = paths.copy()
     steps = len(chains.potentials)
-    place = np.arange(steps) - np.repeat(chains.offsets[:-1], np.diff(chains.offsets))
-    first = place == 0
+    step_numbers = np.arange(steps) - np.repeat(chains.offsets[:-1], np.diff(chains.offsets))
+    first = step_numbers == 0
     last = np.append(first[1:], True)
     for _ in range(sweeps):
         for parity in (0, 1):
-            at = np.flatnonzero(place % 2 == parity)
-            if len(at):
-                paths[:, at] = _drawn(chains, paths, at, first, last, rng)
+            chosen = np.flatnonzero(step_numbers % 2 == parity)
+            if len(chosen):
+                paths[:, chosen] = _drawn(chains, paths, chosen, first, last, rng)
     return paths
 
 
 def _drawn(
     chains: Chains,
     paths: Ints,
-    at: Ints,
+    chosen: Ints,
     first: NDArray[np.bool_],
     last: NDArray[np.bool_],
     rng: np.random.Generator,
 ) -> Ints:
     """New labels (n, len(at)) at steps none of which is next to another."""
     shared = len(chains.transitions) == 1
-    law = np.broadcast_to(chains.potentials[at], (len(paths), len(at), chains.potentials.shape[1])).copy()
-    law[:, first[at]] *= chains.ends[0]
-    law[:, last[at]] *= chains.ends[1]
-    inner, outer = ~first[at], ~last[at]
-    into = np.zeros_like(at) if shared else at
-    law[:, inner] *= chains.transitions[into[inner], paths[:, at[inner] - 1]]
-    after = np.zeros_like(at) if shared else np.minimum(at + 1, len(chains.potentials) - 1)
-    law[:, outer] *= chains.transitions[after[outer], :, paths[:, (at + 1)[outer]]]
+    law = np.broadcast_to(chains.potentials[chosen], (len(paths), len(chosen), chains.potentials.shape[1])).copy()
+    law[:, first[chosen]] *= chains.ends[0]
+    law[:, last[chosen]] *= chains.ends[1]
+    inner, outer = ~first[chosen], ~last[chosen]
+    into = np.zeros_like(chosen) if shared else chosen
+    law[:, inner] *= chains.transitions[into[inner], paths[:, chosen[inner] - 1]]
+    after = np.zeros_like(chosen) if shared else np.minimum(chosen + 1, len(chains.potentials) - 1)
+    law[:, outer] *= chains.transitions[after[outer], :, paths[:, (chosen + 1)[outer]]]
     sums = np.cumsum(law, axis=2)
     marks = rng.random(sums.shape[:2]) * sums[:, :, -1]
     return np.asarray(np.minimum((sums <= marks[..., None]).sum(axis=2), law.shape[2] - 1))

@@ -139,9 +139,9 @@ class Tracker:
         # The mean of a half chain takes up a degree of freedom: independent draws have R-hat 1 whatever its length.
         within = (variance - between) * length / (length - 1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.sqrt(variance / within)
+            ratios = np.sqrt(variance / within)
         stuck = within <= 1e-9 * variance
-        return np.where(stuck, np.where(between > 0.0, np.inf, 1.0), np.maximum(found, 1.0))
+        return np.where(stuck, np.where(between > 0.0, np.inf, 1.0), np.maximum(ratios, 1.0))
 
 
 W = TypeVar("W", bound=Walk, contravariant=True)

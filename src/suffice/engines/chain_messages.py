@@ -18,14 +18,14 @@ def filtered(chains: Chains, *, threads: int | None = None, calls: int | None = 
     are 0 from where it ends.
     """
     given = (chains.potentials, chains.transitions, chains.ends, chains.offsets)
-    found, rows = kernels.masses(*given, threads=worker_count(threads), calls=calls)
-    for s in np.flatnonzero(np.isnan(found)).tolist():
+    log_z, rows = kernels.masses(*given, threads=worker_count(threads), calls=calls)
+    for s in np.flatnonzero(np.isnan(log_z)).tolist():
         span = slice(int(chains.offsets[s]), int(chains.offsets[s + 1]))
         logs = chain_logs.forward(chains.scores(span), chains.log_transitions, chains.log_ends[0])
-        found[s] = float(chain_logs.log_sum(logs[-1] + chains.log_ends[1], 0))
+        log_z[s] = float(chain_logs.log_sum(logs[-1] + chains.log_ends[1], 0))
         tops = np.array([float(chain_logs.log_sum(row, 0)) for row in logs])
         rows[span] = np.exp(logs - np.where(np.isfinite(tops), tops, 0.0)[:, None])
-    return found + chains.shifts, rows
+    return log_z + chains.shifts, rows
 
 
 def read_backwards(chains: Chains, final: Floats) -> Chains:

@@ -23,21 +23,21 @@ def products_by_weight(x: Floats, weights: Floats) -> dict[str, Floats]:
     """Weight (K,), sums (K, d) and products (K, d, d) of rows x (n, d) under each column of weights (n, K)."""
     n, d = x.shape
     size = weights.shape[1]
-    found = {"weight": np.ones(n) @ weights, "sums": weights.T @ x}  # A product of BLAS: `sum` adds row by row.
+    sums = {"weight": np.ones(n) @ weights, "sums": weights.T @ x}  # A product of BLAS: `sum` adds row by row.
     if d <= _FEW_COLUMNS:
         products = weights.T @ (x[:, :, None] * x[:, None, :]).reshape(n, d * d)
-        return {**found, "products": products.reshape(size, d, d)}
-    return {**found, "products": np.stack([(x * column[:, None]).T @ x for column in weights.T])}
+        return {**sums, "products": products.reshape(size, d, d)}
+    return {**sums, "products": np.stack([(x * column[:, None]).T @ x for column in weights.T])}
 
 
 def diagonal_log_densities(x: Floats, means: Floats, variances: Floats) -> Floats:
     """Log density (n, K) of rows x (n, d) under normal laws of independent columns, means and variances (K, d)."""
-    found = np.empty((len(x), len(means)))
+    logs = np.empty((len(x), len(means)))
     for law, (mean, variance) in enumerate(zip(means, variances, strict=True)):
         with np.errstate(over="ignore"):  # The square of a huge number is inf, and its density 0.
             square = ((x - mean) ** 2) @ (1.0 / variance)
-        found[:, law] = -0.5 * (square + np.log(variance).sum() + x.shape[1] * _LOG_2PI)
-    return found
+        logs[:, law] = -0.5 * (square + np.log(variance).sum() + x.shape[1] * _LOG_2PI)
+    return logs
 
 
 def diagonal_potentials(
@@ -47,13 +47,13 @@ def diagonal_potentials(
 
     out (n, K) is memory that may be used for the answer.
     """
-    found = kernels.normal_potentials(x, means, variances, out, calls=REPEATED)
-    if found is None:
+    scaled = kernels.normal_potentials(x, means, variances, out, calls=REPEATED)
+    if scaled is None:
         logs = diagonal_log_densities(x, means, variances)
         shift = logs.max(axis=1)
         with np.errstate(invalid="ignore"):
-            found = np.exp(logs - shift[:, None]), shift
-    potentials, shift = found
+            scaled = np.exp(logs - shift[:, None]), shift
+    potentials, shift = scaled
     if not np.isfinite(shift.min(initial=0.0)):
         none = ~np.isfinite(shift)  # Too far from every law: no state emits such a step.
         potentials[none], shift[none] = 0.0, 0.0

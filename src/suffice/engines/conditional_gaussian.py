@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
 from suffice.engines.calibration import Calibration
-from suffice.engines.gaussian_components import Answers, Component, cut
+from suffice.engines.gaussian_components import Component, ComponentAnswers, cut
 from suffice.engines.junction_tree import TreePlan, plan_tree
 from suffice.engines.likelihood_weighting import WeightedSamples, weigh_samples
 from suffice.engines.mixed_network import MixedNetwork
-from suffice.engines.mixtures import Mixture
+from suffice.engines.mixtures import GaussianMixture
 from suffice.errors import DataError, OptionError, SizeError, listing
 from suffice.graphs.nodes import Node
 
@@ -65,12 +65,12 @@ class ConditionalGaussian:
 
     def condition(
         self, evidence: Mapping[Any, Any] | None = None, likelihoods: Mapping[Any, Floats] | None = None
-    ) -> Posterior:
+    ) -> MixedPosterior:
         """The law of all nodes given states (by index) and values of some; what is asked of it decides the work.
 
         likelihoods: soft evidence on discrete nodes, one number (card,) for each state.
         """
-        return Posterior(self, *self.network.split(evidence or {}), likelihoods or {})
+        return MixedPosterior(self, *self.network.split(evidence or {}), likelihoods or {})
 
     def approximate(
         self,
@@ -89,7 +89,7 @@ class ConditionalGaussian:
 
 
 @dataclass(frozen=True)
-class Solved:
+class SolvedComponents:
     """The nodes that some question needs: real components, and the discrete part with the density of the values."""
 
     components: Sequence[Component]
@@ -98,7 +98,7 @@ class Solved:
     n_points: int
 
 
-class Posterior:
+class MixedPosterior:
     """The law of a conditional linear-Gaussian network under evidence; exact.
 
     Each question leaves out the nodes that have no bearing on it. It raises SizeError where the discrete variables that
@@ -114,7 +114,7 @@ class Posterior:
     ) -> None:
         self._engine, self._states, self._values, self._likelihoods = engine, states, values, likelihoods
         self._columns = {node: np.array([value]) for node, value in values.items()}
-        self._cache: dict[frozenset[Node], Solved] = {}
+        self._cache: dict[frozenset[Node], SolvedComponents] = {}
 
     @property
     def log_evidence(self) -> float:
@@ -130,14 +130,14 @@ class Posterior:
         """The joint law of discrete variables, axes in the order asked."""
         return self._possible(names).law.marginal(tuple(names))
 
-    def mixture(self, names: Sequence[Node]) -> Mixture:
+    def mixture(self, names: Sequence[Node]) -> GaussianMixture:
         """The joint law of real variables: one normal law for each joint state of what they depend on."""
         discrete = [node for node in names if node in self._engine.network.tables]
         if discrete:
             raise OptionError(f"A mixture is of real variables; {listing(discrete)} is discrete. Ask for its table.")
         return self.mixture_by((), names)[1]
 
-    def mixture_by(self, discrete: Sequence[Node], reals: Sequence[Node]) -> tuple[NDArray[np.intp], Mixture]:
+    def mixture_by(self, discrete: Sequence[Node], reals: Sequence[Node]) -> tuple[NDArray[np.intp], GaussianMixture]:
         """The joint law of discrete and real variables: normal laws, and the cell (c,) that each of them belongs to.
 
         Cells number the joint states of the discrete variables, the last one fastest. The weights of a cell add up to
@@ -156,16 +156,16 @@ class Posterior:
         weights = solved.law.marginal(union).ravel()
         used = np.flatnonzero(weights > 0)
         places = np.array(np.unravel_index(used, shape or (1,)))
-        found = [self._part(part, reals, places[[union.index(name) for name in part.interface]]) for part in parts]
+        answers = [self._part(part, reals, places[[union.index(name) for name in part.interface]]) for part in parts]
         cells = used // math.prod(shape[len(discrete) :])
-        return cells, _assembled(tuple(reals), weights[used], found, self._values)
+        return cells, _assembled(tuple(reals), weights[used], answers, self._values)
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> dict[Node, NDArray[Any]]:
         """`n` draws (n,) by node: discrete nodes from their exact law, real ones from the normal laws given these."""
         rng = np.random.default_rng(random_state)
         solved = self._possible(self._engine.network.order)
         codes = solved.law.sample(n, random_state=rng)
-        drawn: dict[Node, NDArray[Any]] = {node: codes[:, at] for at, node in enumerate(solved.law.space.nodes)}
+        drawn: dict[Node, NDArray[Any]] = {node: codes[:, column] for column, node in enumerate(solved.law.space.nodes)}
         drawn |= {node: np.full(n, value) for node, value in self._values.items()}
         for part in solved.components:
             if part.hidden:
@@ -176,14 +176,14 @@ class Posterior:
         """The unobserved nodes of a component (n, u), given the states drawn for its interface."""
         answers = part.solve(self._columns, 1, part.hidden)
         states = tuple(drawn[name] for name in part.interface)
-        at = np.ravel_multi_index(states, part.shape) if states else np.zeros(n, dtype=np.intp)
+        cells = np.ravel_multi_index(states, part.shape) if states else np.zeros(n, dtype=np.intp)
         z = rng.standard_normal((n, answers.root.shape[2]))
-        found: Floats = answers.means[at, 0]
-        order = np.argsort(at, kind="stable")
-        ends = np.flatnonzero(np.diff(at[order])) + 1
+        means: Floats = answers.means[cells, 0]
+        order = np.argsort(cells, kind="stable")
+        ends = np.flatnonzero(np.diff(cells[order])) + 1
         for rows in np.split(order, ends) if n else ():
-            found[rows] += z[rows] @ answers.root[at[rows[0]]].T
-        return found
+            means[rows] += z[rows] @ answers.root[cells[rows[0]]].T
+        return means
 
     def _part(
         self, part: Component, names: Sequence[Node], places: NDArray[Any]
@@ -193,63 +193,63 @@ class Posterior:
         answers = part.solve(self._columns, 1, asked)
         if not len(places):
             return asked, answers.means[:, 0], answers.root
-        at = np.ravel_multi_index(tuple(places), part.shape)
-        return asked, answers.means[at, 0], answers.root[at]
+        rows = np.ravel_multi_index(tuple(places), part.shape)
+        return asked, answers.means[rows, 0], answers.root[rows]
 
-    def _possible(self, names: Sequence[Node]) -> Solved:
+    def _possible(self, names: Sequence[Node]) -> SolvedComponents:
         solved = self._solve(names)
         if solved.log_evidence == -math.inf:
             raise DataError("The evidence is impossible: its probability or density is 0.")
         return solved
 
-    def _solve(self, names: Sequence[Node]) -> Solved:
+    def _solve(self, names: Sequence[Node]) -> SolvedComponents:
         network = self._engine.network
         relevant = frozenset(network.above([*names, *self._states, *self._values, *self._likelihoods]))
         if relevant not in self._cache:
             self._cache[relevant] = self._solved(relevant)
         return self._cache[relevant]
 
-    def _solved(self, relevant: frozenset[Node]) -> Solved:
+    def _solved(self, relevant: frozenset[Node]) -> SolvedComponents:
         network = self._engine.network
         reals = [node for node in network.order if node in relevant and node in network.regressions]
         observed = frozenset(self._values)
         components = cut(reals, network.regressions, network.cards, observed, self._states, self._engine.limit)
         # Where nothing is observed the density is 1.
         informed = [component for component in components if component.observed]
-        found = [component.solve(self._columns, 1) for component in informed]
+        answers = [component.solve(self._columns, 1) for component in informed]
         tables = {node: table for node, table in network.tables.items() if node in relevant}
-        lift, logs = lifted(found, [table for _, table in tables.values()] + list(self._likelihoods.values()))
+        lift, logs = lifted(answers, [table for _, table in tables.values()] + list(self._likelihoods.values()))
         with np.errstate(divide="ignore"):
             factors = [np.log(np.asarray(table, dtype=np.float64)) for _, table in tables.values()]
         factors += [log[0].reshape(part.shape) for log, part in zip(logs, informed, strict=True)]
         plan = self._engine.plan(tuple(tables), [part.interface for part in informed])
         law = plan.load(factors, log=True).condition(self._states, self._likelihoods)
-        points = int(points_of(found, lift, np.array([law.log_partition]))[0])
-        return Solved(components, law, law.log_partition - lift * points, points)
+        points = int(points_of(answers, lift, np.array([law.log_partition]))[0])
+        return SolvedComponents(components, law, law.log_partition - lift * points, points)
 
 
-def lifted(found: Sequence[Answers], tables: Sequence[ArrayLike]) -> tuple[float, list[Floats]]:
+def lifted(parts: Sequence[ComponentAnswers], tables: Sequence[ArrayLike]) -> tuple[float, list[Floats]]:
     """Log densities (n, c) of components, raised by an amount for each point mass, and that amount.
 
     The amount is larger than any difference between log densities and between log probabilities of joint states, so
     more points outweigh fewer. It is 0 where all joint states have as many.
     """
-    if all(len(set(answers.points.tolist())) <= 1 for answers in found):
-        return 0.0, [answers.log_density for answers in found]
+    if all(len(set(answers.points.tolist())) <= 1 for answers in parts):
+        return 0.0, [answers.log_density for answers in parts]
     lift = UNDERFLOW
-    for answers in found:
+    for answers in parts:
         finite = answers.log_density[np.isfinite(answers.log_density)]
         lift += 2 * float(np.abs(finite).max(initial=0.0))
     for table in tables:
         positive = np.asarray(table, dtype=np.float64)
         lift += 2 * float(np.abs(np.log(positive[positive > 0])).max(initial=0.0)) + 2 * math.log(positive.size)
-    return lift, [answers.log_density + lift * answers.points for answers in found]
+    return lift, [answers.log_density + lift * answers.points for answers in parts]
 
 
-def points_of(found: Sequence[Answers], lift: float, log_sums: Floats) -> NDArray[np.intp]:
+def points_of(parts: Sequence[ComponentAnswers], lift: float, log_sums: Floats) -> NDArray[np.intp]:
     """Points (n,) on which the joint states that count put the values, from the lifted sums (n,)."""
     if not lift:
-        return np.full(len(log_sums), sum(int(answers.points.max(initial=0)) for answers in found))
+        return np.full(len(log_sums), sum(int(answers.points.max(initial=0)) for answers in parts))
     return np.where(np.isfinite(log_sums), np.round(np.maximum(log_sums, 0.0) / lift), 0).astype(np.intp)
 
 
@@ -258,16 +258,16 @@ def _assembled(
     weights: Floats,
     parts: Sequence[tuple[tuple[Node, ...], Floats, Floats]],
     values: Mapping[Node, float],
-) -> Mixture:
+) -> GaussianMixture:
     """One mixture from independent parts and from known values."""
     count, width = len(weights), sum(root.shape[2] for _, _, root in parts)
     means, roots = np.zeros((count, len(names))), np.zeros((count, len(names), width))
     start = 0
     for asked, centre, root in parts:
-        at = [names.index(node) for node in asked]
-        means[:, at] = centre
-        roots[:, at, start : start + root.shape[2]] = root
+        columns = [names.index(node) for node in asked]
+        means[:, columns] = centre
+        roots[:, columns, start : start + root.shape[2]] = root
         start += root.shape[2]
     for node in set(names) & set(values):
         means[:, names.index(node)] = values[node]
-    return Mixture(names, weights, means, roots)
+    return GaussianMixture(names, weights, means, roots)

@@ -92,10 +92,10 @@ def log_evidence(
     engine: ConditionalGaussian, columns: Columns, *, threads: int = 1, calls: int | None = None
 ) -> Floats:
     """Log evidence of each row (n,), gaps summed and integrated out; columns as in `solve_rows`."""
-    found = np.zeros(_length(columns))
+    totals = np.zeros(_length(columns))
     for group in solve_rows(engine, columns, targets=(), threads=threads, calls=calls):
-        found[group.rows] = group.log_evidence
-    return found
+        totals[group.rows] = group.log_evidence
+    return totals
 
 
 def _length(columns: Columns) -> int:
@@ -117,10 +117,10 @@ def _groups(
     keys = [np.asarray(columns[node], dtype=np.int64) for node in coded]
     keys += [np.isnan(np.asarray(columns[node], dtype=np.float64)).astype(np.int64) for node in reals]
     table = np.stack(keys, axis=1) if keys else np.zeros((n, 0), dtype=np.int64)
-    found, label = np.unique(table, axis=0, return_inverse=True)
+    distinct, label = np.unique(table, axis=0, return_inverse=True)
     order = np.argsort(label.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(label.ravel(), minlength=len(found)))
-    for key, rows in zip(found.tolist(), np.split(order, ends[:-1]), strict=True):
+    ends = np.cumsum(np.bincount(label.ravel(), minlength=len(distinct)))
+    for key, rows in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
         states = {node: code for node, code in zip(coded, key[: len(coded)], strict=True) if code >= 0}
         yield rows, states, [node for node, gap in zip(reals, key[len(coded) :], strict=True) if not gap]
 
@@ -150,8 +150,8 @@ def _solved(
     asking: _Asking,
 ) -> tuple[Floats, dict[tuple[Node, ...], Floats], tuple[RealPart, ...]]:
     """Log evidence, laws of the scopes asked, and real parts of a group of n rows."""
-    found = [part.solve(columns, n, hidden) for part, hidden in zip(components, asking.hidden, strict=True)]
-    lift, logs = lifted(found, [engine.network.tables[node].table for node in tree.plan.space.nodes])
+    solutions = [part.solve(columns, n, hidden) for part, hidden in zip(components, asking.hidden, strict=True)]
+    lift, logs = lifted(solutions, [engine.network.tables[node].table for node in tree.plan.space.nodes])
     factors: dict[tuple[Node, ...], Floats] = {}
     for component, log in zip(components, logs, strict=True):
         if not component.observed:
@@ -163,7 +163,7 @@ def _solved(
     scopes = list(dict.fromkeys([*asking.scopes, *(component.interface for component in components)]))
     rows = tree.plan.rows(codes.astype(np.int64), discrete, factors, calls=asking.calls)
     answers = tree.solve_rows(rows, scopes=scopes, threads=asking.threads)
-    points = points_of(found, lift, answers.log_partition)
+    points = points_of(solutions, lift, answers.log_partition)
     parts = [
         RealPart(
             tuple(node for node in component.nodes if node in component.observed),
@@ -174,7 +174,7 @@ def _solved(
             solved.means,
             solved.root @ solved.root.swapaxes(-1, -2),
         )
-        for component, hidden, solved in zip(components, asking.hidden, found, strict=True)
+        for component, hidden, solved in zip(components, asking.hidden, solutions, strict=True)
     ]
     marginals = {scope: answers.marginals[scope] for scope in asking.scopes}
     return answers.log_partition - lift * points, marginals, tuple(parts)

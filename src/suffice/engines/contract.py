@@ -1,7 +1,8 @@
 """What every exact discrete engine offers, and the answers it gives.
 
-A `Plan` is made once for a structure: cards of the variables and scopes of the factors. `load` gives it the factors,
-and the `Model` that comes back conditions on evidence, which gives a `Posterior`, or answers many rows at once.
+An `InferencePlan` is made once for a structure: cards of the variables and scopes of the factors. `load` gives it the
+factors, and the `Model` that comes back conditions on evidence, which gives a `Posterior`, or answers many rows at
+once.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class RowAnswers:
 
 
 @dataclass(frozen=True)
-class Expectation:
+class ExpectedCounts:
     """Expected counts of n weighted rows: log_partition (n,), and for each scope of the plan sum_r w_r P(scope | row).
 
     A row of probability 0 has a log_partition of minus infinity and adds nothing.
@@ -114,11 +115,11 @@ class Model(Protocol):
         weights: ArrayLike | None = None,
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
-    ) -> Expectation:
+    ) -> ExpectedCounts:
         """Add up the laws of all scopes of the plan given each row, times its weight."""
 
 
-class Plan(Protocol):
+class InferencePlan(Protocol):
     """How a structure will be worked on; prints what that costs."""
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
-from suffice.engines.contract import Assignment, Expectation, Nodes, RowAnswers
+from suffice.engines.contract import Assignment, ExpectedCounts, Nodes, RowAnswers
 from suffice.engines.memory import in_words
 from suffice.engines.space import Space
 from suffice.errors import DataError, SizeError
@@ -142,8 +142,8 @@ class Enumeration:
     def best_rows(self, rows: ArrayLike, nodes: Sequence[Node] | None = None) -> NDArray[np.int32]:
         """The most probable completion of each row (n, variables), columns in the order of the cards of the plan."""
         scope, codes = self.plan.space.rows(rows, nodes)
-        found = [list(self.most_probable(_seen(scope, row)).states.values()) for row in codes]
-        return np.array(found, np.int32).reshape(len(codes), len(self.plan.space.nodes))
+        best = [list(self.most_probable(_seen(scope, row)).states.values()) for row in codes]
+        return np.array(best, np.int32).reshape(len(codes), len(self.plan.space.nodes))
 
     def expect(
         self,
@@ -153,7 +153,7 @@ class Enumeration:
         weights: ArrayLike | None = None,
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
-    ) -> Expectation:
+    ) -> ExpectedCounts:
         """Add up the laws of all scopes of the plan given each row, times its weight."""
         laws = self._rows(rows, nodes, row_factors)
         weight = np.ones(len(laws)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -163,7 +163,7 @@ class Enumeration:
             for factor, law in zip(weight, laws, strict=True):
                 total = total + factor * law.weighed(scope)
             tables.append(total)
-        return Expectation(np.array([law.log_partition for law in laws]), tables)
+        return ExpectedCounts(np.array([law.log_partition for law in laws]), tables)
 
     def _rows(
         self, rows: ArrayLike, nodes: Sequence[Node] | None, row_factors: Mapping[Any, ArrayLike] | None

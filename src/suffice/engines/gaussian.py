@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suffice.array_types import Floats, RandomState
-from suffice.engines.square_root import Observed, network_mean, network_root
+from suffice.engines.square_root import ObservedColumns, network_mean, network_root
 from suffice.errors import DataError, EstimateError, OptionError, listing
 from suffice.graphs.directed import topological_order
 
@@ -96,8 +96,8 @@ class GaussianJoint:
 
     def marginal(self, names: Sequence[Hashable]) -> GaussianJoint:
         """The law of some columns, in the order asked."""
-        at = self._places(names)
-        return GaussianJoint._with(names, self.mean[at], self.covariance[np.ix_(at, at)], self.root[at])
+        chosen = self._places(names)
+        return GaussianJoint._with(names, self.mean[chosen], self.covariance[np.ix_(chosen, chosen)], self.root[chosen])
 
     def condition(self, values: Mapping[Hashable, float]) -> GaussianJoint:
         """The law of the other columns given the values of some; values of density zero are an error."""
@@ -107,9 +107,9 @@ class GaussianJoint:
         row = np.array([[values[name] for name in given]], dtype=np.float64)
         if not np.isfinite(row).all():
             raise DataError(f"The given values {dict(values)!r} are not all finite.")
-        at, to = self._places(given), self._places(rest)
-        observed = Observed.of(self.root[at])
-        scores, possible = observed.whiten(self.mean[at], row)
+        known, to = self._places(given), self._places(rest)
+        observed = ObservedColumns.of(self.root[known])
+        scores, possible = observed.whiten(self.mean[known], row)
         if not possible[0]:
             raise DataError(
                 f"The given values {dict(values)!r} have density zero: one of {listing(given)} is determined by the "
@@ -120,7 +120,7 @@ class GaussianJoint:
 
     def information(self) -> tuple[Floats, Floats]:
         """Information vector h = J mean (d,) and precision J (d, d), the inverse of the covariance."""
-        observed = Observed.of(self.root)
+        observed = ObservedColumns.of(self.root)
         if observed.points.any():
             fixed = [name for name, point in zip(self.names, observed.points, strict=True) if point]
             raise EstimateError(f"There is no information form: {listing(fixed)} are determined by the other columns.")
@@ -133,12 +133,12 @@ class GaussianJoint:
     def log_prob(self, rows: ArrayLike) -> Floats:
         """Log density of rows (n, d) in the order of the names; NaN is a gap and integrated out."""
         values = self._rows(rows)
-        found = np.zeros(len(values))
+        logs = np.zeros(len(values))
         for chosen, seen in _patterns(values):
-            observed = Observed.of(self.root[seen])
+            observed = ObservedColumns.of(self.root[seen])
             scores, possible = observed.whiten(self.mean[seen], values[np.ix_(chosen, seen)])
-            found[chosen] = observed.log_density(scores, possible)
-        return found
+            logs[chosen] = observed.log_density(scores, possible)
+        return logs
 
     def patterns(self, rows: ArrayLike) -> Iterator[Pattern]:
         """Rows (n, d) by their gaps, with the conditional law of what is missing; impossible rows have -inf."""
@@ -146,7 +146,7 @@ class GaussianJoint:
         d = len(self.names)
         for chosen, seen in _patterns(values):
             gaps = np.setdiff1d(np.arange(d), seen)
-            observed = Observed.of(self.root[seen])
+            observed = ObservedColumns.of(self.root[seen])
             scores, possible = observed.whiten(self.mean[seen], values[np.ix_(chosen, seen)])
             means, root = observed.condition(self.mean[gaps], self.root[gaps], scores)
             filled, covariance = values[chosen].copy(), np.zeros((d, d))
@@ -185,11 +185,11 @@ def information_form(nodes: Mapping[Any, Regression]) -> tuple[tuple[Hashable, .
     rows, columns, entries = [], [], []
     for j, above in enumerate(parents):
         # Each node adds c c' / v with c = 1 at the node and -w at its parents.
-        at = np.array([j, *above])
+        family = np.array([j, *above])
         c = np.concatenate([[1.0], -weights[j][1:]])
-        h[at] += c * (weights[j][0] / variances[j])
-        rows.append(np.repeat(at, len(at)))
-        columns.append(np.tile(at, len(at)))
+        h[family] += c * (weights[j][0] / variances[j])
+        rows.append(np.repeat(family, len(family)))
+        columns.append(np.tile(family, len(family)))
         entries.append(np.outer(c, c).ravel() / variances[j])
     flat = (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns)))
     return tuple(order), h, coo_array(flat, shape=(d, d)).tocsr()
@@ -200,8 +200,8 @@ def _in_order(
 ) -> tuple[list[Hashable], list[list[int]], list[Floats], list[float]]:
     """Nodes in topological order, with parents by place, weights and variances checked."""
     order = topological_order({name: tuple(parents) for name, (parents, _, _) in nodes.items()})
-    place = {name: at for at, name in enumerate(order)}
-    parents = [[place[parent] for parent in nodes[name][0]] for name in order]
+    rank = {name: number for number, name in enumerate(order)}
+    parents = [[rank[parent] for parent in nodes[name][0]] for name in order]
     weights = [np.asarray(nodes[name][1], dtype=np.float64) for name in order]
     variances = [float(nodes[name][2]) for name in order]
     for name, above, w, variance in zip(order, parents, weights, variances, strict=True):
@@ -229,5 +229,5 @@ def _root(covariance: Floats) -> Floats:
 def _patterns(values: Floats) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Rows with the same gaps: their numbers, and the places of the observed columns."""
     seen, inverse = np.unique(~np.isnan(values), axis=0, return_inverse=True)
-    for at, mask in enumerate(seen):
-        yield np.flatnonzero(inverse.ravel() == at), np.flatnonzero(mask)
+    for row, mask in enumerate(seen):
+        yield np.flatnonzero(inverse.ravel() == row), np.flatnonzero(mask)

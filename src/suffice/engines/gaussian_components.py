@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.engines.mixed_network import Regression
-from suffice.engines.square_root import Observed, network_mean, network_root
+from suffice.engines.mixed_network import NodeRegression
+from suffice.engines.square_root import ObservedColumns, network_mean, network_root
 from suffice.errors import SizeError, listing
 from suffice.graphs.nodes import Node
 
@@ -25,7 +25,7 @@ _STEP = 2**21
 
 
 @dataclass(frozen=True)
-class Answers:
+class ComponentAnswers:
     """What n rows of observed values say about a component, for each of c joint states of its interface.
 
     `log_density` (n, c) of the observed values, points counted as 0; `points` (c,), the number of them; and of the
@@ -61,20 +61,20 @@ class Component:
         """The unobserved nodes, in order."""
         return tuple(node for node in self.nodes if node not in self.observed)
 
-    def solve(self, values: Mapping[Node, Floats], n: int, asked: Sequence[Node] = ()) -> Answers:
+    def solve(self, values: Mapping[Node, Floats], n: int, asked: Sequence[Node] = ()) -> ComponentAnswers:
         """Take n rows of observed values (n,) by node."""
         size = math.prod(self.shape)
         step = max(1, _STEP // (len(self.nodes) * (len(self.nodes) + n)))
         parts = [self._solve(values, n, asked, slice(start, start + step)) for start in range(0, size, step)]
-        return Answers(
+        return ComponentAnswers(
             np.concatenate([part.log_density for part in parts], axis=1),
             np.concatenate([part.points for part in parts]),
             np.concatenate([part.means for part in parts]),
             np.concatenate([part.root for part in parts]),
         )
 
-    def _solve(self, values: Mapping[Node, Floats], n: int, asked: Sequence[Node], some: slice) -> Answers:
-        seen = [at for at, node in enumerate(self.nodes) if node in self.observed]
+    def _solve(self, values: Mapping[Node, Floats], n: int, asked: Sequence[Node], some: slice) -> ComponentAnswers:
+        seen = [number for number, node in enumerate(self.nodes) if node in self.observed]
         to = [self.nodes.index(node) for node in asked]
         slopes = [part[some] for part in self.slopes]
         intercepts = []
@@ -83,16 +83,16 @@ class Component:
             intercepts.append(intercept[some, None] + shift)
         root = network_root(self.parents, slopes, [part[some] for part in self.variances])
         mean = network_mean(self.parents, slopes, intercepts)
-        rows = np.stack([values[self.nodes[at]] for at in seen], axis=1) if seen else np.zeros((n, 0))
-        observed = Observed.of(root[:, seen])
+        rows = np.stack([values[self.nodes[number]] for number in seen], axis=1) if seen else np.zeros((n, 0))
+        observed = ObservedColumns.of(root[:, seen])
         scores, possible = observed.whiten(mean[..., seen], rows)
         means, left = observed.condition(mean[..., to], root[:, to], scores)
-        return Answers(observed.log_density(scores, possible).T, observed.n_points, means, left)
+        return ComponentAnswers(observed.log_density(scores, possible).T, observed.n_points, means, left)
 
 
 def cut(
     order: Sequence[Node],
-    regressions: Mapping[Node, Regression],
+    regressions: Mapping[Node, NodeRegression],
     cards: Mapping[Node, int],
     observed: frozenset[Node],
     states: Mapping[Node, int],
@@ -108,11 +108,11 @@ def cut(
 
 
 def _tied(
-    order: Sequence[Node], regressions: Mapping[Node, Regression], observed: frozenset[Node]
+    order: Sequence[Node], regressions: Mapping[Node, NodeRegression], observed: frozenset[Node]
 ) -> Iterator[tuple[Node, ...]]:
     """Nodes whose regressions share an unobserved node, directly or by way of others."""
-    label = {node: at for at, node in enumerate(order)}
-    members = {at: [node] for node, at in label.items()}
+    label = {node: number for number, node in enumerate(order)}
+    members = {number: [node] for node, number in label.items()}
     for node in order:
         for parent in regressions[node].reals:
             if parent not in observed and label[parent] != label[node]:
@@ -120,14 +120,14 @@ def _tied(
                 for moved in members[gone]:
                     label[moved] = keep
                 members[keep] += members.pop(gone)
-    place = {node: at for at, node in enumerate(order)}
+    rank = {node: number for number, node in enumerate(order)}
     for nodes in members.values():
-        yield tuple(sorted(nodes, key=place.__getitem__))
+        yield tuple(sorted(nodes, key=rank.__getitem__))
 
 
 def _component(
     nodes: tuple[Node, ...],
-    regressions: Mapping[Node, Regression],
+    regressions: Mapping[Node, NodeRegression],
     cards: Mapping[Node, int],
     observed: frozenset[Node],
     states: Mapping[Node, int],
@@ -142,19 +142,19 @@ def _component(
             f"which have {math.prod(shape):,} joint states; the limit is {limit:,}. Give the states of some, use "
             "likelihood weighting (approximate), or raise the limit."
         )
-    place = {node: at for at, node in enumerate(nodes)}
+    position = {node: number for number, node in enumerate(nodes)}
     parents, slopes, intercepts, variances, given = [], [], [], [], []
     for node in nodes:
         regression = regressions[node]
         weights = _spread(
             np.asarray(regression.weights, dtype=np.float64), regression.discrete, interface, shape, states
         )
-        inner = [at for at, name in enumerate(regression.reals, start=1) if name not in observed]
-        outer = [at for at, name in enumerate(regression.reals, start=1) if name in observed]
-        parents.append(tuple(place[regression.reals[at - 1]] for at in inner))
+        inner = [number for number, name in enumerate(regression.reals, start=1) if name not in observed]
+        outer = [number for number, name in enumerate(regression.reals, start=1) if name in observed]
+        parents.append(tuple(position[regression.reals[number - 1]] for number in inner))
         slopes.append(weights[:, inner])
         intercepts.append(weights[:, 0])
-        given.append((tuple(regression.reals[at - 1] for at in outer), weights[:, outer]))
+        given.append((tuple(regression.reals[number - 1] for number in outer), weights[:, outer]))
         variance = np.asarray(regression.variance, dtype=np.float64)[..., None]
         variances.append(_spread(variance, regression.discrete, interface, shape, states)[:, 0])
     parts = (tuple(part) for part in (parents, slopes, intercepts, variances, given))

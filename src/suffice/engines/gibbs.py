@@ -3,7 +3,7 @@
 A visit of a site draws its state given all others, which leaves the law as it is (Geman and Geman 1984). A systematic
 scan visits the sites colour by colour: those of one colour share no factor, so their order does not matter. A random
 scan visits as many sites, each chosen at random. Chains persist: what `GibbsSampler` changes are the arrays of
-`Chains`, which hold all there is to go on from.
+`GibbsChains`, which hold all there is to go on from.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from suffice.array_types import Floats, Ints, RandomState, States
 from suffice.checks import choice
 from suffice.errors import OptionError, SizeError
 from suffice.kernels.gibbs import GibbsKernel
-from suffice.kernels.gibbs_layout import Layout
+from suffice.kernels.gibbs_layout import GibbsLayout
 
 #: Features as a sparse matrix by rows of cells: pointer by cell, number of the feature, value.
 Matrix = tuple[Ints, Ints, Floats]
@@ -31,7 +31,7 @@ MOST_STATES = 255
 
 
 @dataclass(eq=False)
-class Chains:
+class GibbsChains:
     """Chains as they stand: states (sites, chains), random streams (4, chains), and the number of sweeps done.
 
     clamped (sites, chains): 1 where a site keeps its state, None if none does.
@@ -52,11 +52,11 @@ class Chains:
         return {"states": self.states, "stream": self.stream, "scan": self.scan}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, Any], clamped: NDArray[np.uint8] | None = None) -> Chains:
+    def from_arrays(cls, arrays: dict[str, Any], clamped: NDArray[np.uint8] | None = None) -> GibbsChains:
         """Chains that go on from where they stood."""
         kinds = {"states": np.uint8, "stream": np.uint32, "scan": np.uint64}
-        found = {name: np.require(arrays[name], kind, ["C", "W"]) for name, kind in kinds.items()}
-        return cls(**found, clamped=clamped)
+        checked = {name: np.require(arrays[name], kind, ["C", "W"]) for name, kind in kinds.items()}
+        return cls(**checked, clamped=clamped)
 
 
 class GibbsSampler:
@@ -81,7 +81,7 @@ class GibbsSampler:
         choice(scan, "scan", SCANS)
         if max(cards, default=1) > MOST_STATES:
             raise SizeError(f"A variable has {max(cards):,} states; Gibbs sampling takes at most {MOST_STATES}.")
-        self.layout = Layout.of(cards, scopes)
+        self.layout = GibbsLayout.of(cards, scopes)
         self.scan = scan
         self._kernel = GibbsKernel(self.layout, most_threads=threads)
         self._order = np.concatenate([np.zeros(0, np.int64), *self.layout.colours]).astype(np.int64)
@@ -92,10 +92,10 @@ class GibbsSampler:
 
     def at(self, logs: Floats) -> GibbsSampler:
         """The same sampler, with these log-potentials of its own."""
-        found = copy.copy(self)
-        found._kernel = copy.copy(self._kernel)
-        found.load(logs)
-        return found
+        other = copy.copy(self)
+        other._kernel = copy.copy(self._kernel)
+        other.load(logs)
+        return other
 
     @property
     def form(self) -> str:
@@ -109,7 +109,7 @@ class GibbsSampler:
         *,
         states: ArrayLike | None = None,
         clamped: ArrayLike | None = None,
-    ) -> Chains:
+    ) -> GibbsChains:
         """New chains.
 
         states (sites, count): where they begin, at random by default; clamped (sites,) or (sites, count): truth values,
@@ -131,9 +131,9 @@ class GibbsSampler:
             mask = np.asarray(clamped, dtype=bool)
             held = np.array(np.broadcast_to(mask.reshape(self.layout.n_sites, -1), begin.shape), np.uint8, order="C")
         scan = np.array([generator.integers(0, 2**63), 0], np.uint64)
-        return Chains(begin, stream, scan, held)
+        return GibbsChains(begin, stream, scan, held)
 
-    def sweep(self, chains: Chains, count: int = 1) -> None:
+    def sweep(self, chains: GibbsChains, count: int = 1) -> None:
         """Move all chains by this many sweeps, in place."""
         held, order = np.zeros((0, chains.count), np.uint8), self._order
         if chains.clamped is not None:
@@ -152,7 +152,7 @@ class GibbsSampler:
         """Estimated time of that many sweeps of that many chains, with their log values, on one core."""
         return self._kernel.seconds(chains, sweeps)
 
-    def shares(self, chains: Chains) -> Floats:
+    def shares(self, chains: GibbsChains) -> Floats:
         """Share of the chains in each cell of each factor (cells,)."""
         return self._kernel.counts(chains.states) / chains.count
 

@@ -16,13 +16,13 @@ from suffice.array_types import Floats
 from suffice.engines.memory import default_limit, in_words
 from suffice.engines.space import Scope
 from suffice.errors import SizeError
-from suffice.kernels.junction_tree_layout import Layout
+from suffice.kernels.junction_tree_layout import TreeLayout
 from suffice.kernels.junction_tree_numpy import aligned, project
 
 _Part = tuple[Scope, Floats]
 
 
-def joint_marginal(layout: Layout, tables: Sequence[Floats], targets: Scope) -> Floats:
+def joint_marginal(layout: TreeLayout, tables: Sequence[Floats], targets: Scope) -> Floats:
     """The joint law of the targets, axes in their order; tables are the laws of all cliques."""
     _check_size(layout, targets)
     paths = {target: _path(layout, top) for target, top in _top_cliques(layout, targets).items()}
@@ -34,7 +34,7 @@ def joint_marginal(layout: Layout, tables: Sequence[Floats], targets: Scope) -> 
     return _contract(parts, targets)
 
 
-def _top_cliques(layout: Layout, targets: Scope) -> dict[int, int]:
+def _top_cliques(layout: TreeLayout, targets: Scope) -> dict[int, int]:
     """For each target the clique nearest to the root that holds it."""
     tops: dict[int, int] = {}
     for clique in reversed(layout.order):
@@ -43,7 +43,7 @@ def _top_cliques(layout: Layout, targets: Scope) -> dict[int, int]:
     return {target: tops[target] for target in targets}
 
 
-def _path(layout: Layout, clique: int) -> list[int]:
+def _path(layout: TreeLayout, clique: int) -> list[int]:
     """The clique, its parent, and so on to the root."""
     path = [clique]
     while layout.parents[path[-1]] >= 0:
@@ -51,7 +51,7 @@ def _path(layout: Layout, clique: int) -> list[int]:
     return path
 
 
-def _tree_marginal(layout: Layout, tables: Sequence[Floats], paths: dict[int, list[int]]) -> _Part:
+def _tree_marginal(layout: TreeLayout, tables: Sequence[Floats], paths: dict[int, list[int]]) -> _Part:
     """The joint law of targets of one tree, given their paths to its root."""
     common = set.intersection(*map(set, paths.values()))
     meeting = next(clique for clique in next(iter(paths.values())) if clique in common)
@@ -76,7 +76,7 @@ def _tree_marginal(layout: Layout, tables: Sequence[Floats], paths: dict[int, li
     raise AssertionError("The paths of the targets meet in an active clique.")
 
 
-def _conditional(layout: Layout, table: Floats, clique: int) -> Floats:
+def _conditional(layout: TreeLayout, table: Floats, clique: int) -> Floats:
     """P(C | S), with 0 / 0 = 0."""
     variables, separator = layout.cliques[clique], layout.separators[clique]
     below = aligned(project(table, variables, separator), separator, variables)
@@ -92,7 +92,7 @@ def _contract(parts: Sequence[_Part], scope: Scope) -> Floats:
     return np.asarray(np.einsum(*operands, [label[variable] for variable in scope], optimize=True))
 
 
-def _check_size(layout: Layout, scope: Scope) -> None:
+def _check_size(layout: TreeLayout, scope: Scope) -> None:
     size = 8 * layout.size(scope)
     if size > default_limit():
         raise SizeError(

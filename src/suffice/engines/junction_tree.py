@@ -28,15 +28,15 @@ from suffice.graphs.triangulation import best_triangulation
 from suffice.graphs.undirected import graph_of_scopes
 from suffice.kernels.choice import REPEATED
 from suffice.kernels.junction_tree import Likelihoods, calibrate, log_sum, maximize
-from suffice.kernels.junction_tree_layout import Layout, arrange
+from suffice.kernels.junction_tree_layout import TreeLayout, arrange
 from suffice.kernels.junction_tree_numpy import project
 from suffice.kernels.junction_tree_potentials import Potentials, Scaled
 from suffice.records import record, replace
 
 # One question needs none of these: they load with the first of many rows, or the first gradient.
 if TYPE_CHECKING:
-    from suffice.engines.contract import Assignment, Expectation, Nodes, RowAnswers
-    from suffice.engines.rows import Rows
+    from suffice.engines.contract import Assignment, ExpectedCounts, Nodes, RowAnswers
+    from suffice.engines.rows import EvidenceRows
     from suffice.kernels.junction_tree_cases import Cases
 
 
@@ -81,13 +81,13 @@ class TreePlan:
     limit_bytes: int
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> TreeLayout:
         """Where the tables lie."""
         cliques: Any = self.tree.cliques
         return arrange(self.space.sizes, cliques, self.tree.parents, self.tree.order)
 
     @cached_property
-    def nested_layout(self) -> Layout:
+    def nested_layout(self) -> TreeLayout:
         """The same with smaller tables inside of cliques that hold many scopes, for fits of all scopes.
 
         The cliques of `layout` come first.
@@ -170,14 +170,14 @@ class TreePlan:
         row_factors: Mapping[Any, ArrayLike] | None = None,
         *,
         calls: int | None = REPEATED,
-    ) -> Rows:
+    ) -> EvidenceRows:
         """Check rows once, for many calls of `JunctionTree.expect` or `solve_rows`, which take the result as rows.
 
         The digits of these calls do not depend on what the process did before; calls is their number, by estimate.
         """
-        from suffice.engines.rows import Rows
+        from suffice.engines.rows import EvidenceRows
 
-        return replace(Rows.of(self.space, rows, nodes, row_factors), calls=calls)
+        return replace(EvidenceRows.of(self.space, rows, nodes, row_factors), calls=calls)
 
     def moments(self) -> TreeMoments:
         """The map from log-potentials of all scopes, as one vector, to log Z and the marginals of all scopes."""
@@ -198,18 +198,18 @@ class TreeMoments:
     """
 
     def __init__(self, plan: TreePlan) -> None:
-        from suffice.kernels.junction_tree_moments import Moments
+        from suffice.kernels.junction_tree_moments import CliqueMoments
 
         self.sizes = [plan.space.size(scope) for scope in plan.scopes]
         self.live = np.repeat(np.array([bool(numbers) for numbers in plan.numbers], np.bool_), self.sizes)
         self._whole = bool(self.live.all())
-        self.inner = Moments(plan.nested_layout, [numbers for numbers in plan.numbers if numbers])
+        self.inner = CliqueMoments(plan.nested_layout, [numbers for numbers in plan.numbers if numbers])
 
     def fresh(self) -> TreeMoments:
         """The same with tables of its own."""
-        found = copy.copy(self)
-        found.inner = copy.copy(self.inner)
-        return found
+        other = copy.copy(self)
+        other.inner = copy.copy(self.inner)
+        return other
 
     def __call__(self, log_potentials: ArrayLike) -> tuple[float, Floats]:
         """Return log Z, and the marginals of all scopes (numbers,)."""
@@ -288,7 +288,7 @@ class JunctionTree:
 
     def solve_rows(
         self,
-        rows: ArrayLike | Rows,
+        rows: ArrayLike | EvidenceRows,
         nodes: Sequence[Node] | None = None,
         *,
         scopes: Sequence[Sequence[Node]] = (),
@@ -302,11 +302,11 @@ class JunctionTree:
         times can be checked once by `TreePlan.rows`.
         """
         from suffice.engines.contract import RowAnswers
-        from suffice.engines.rows import Rows
+        from suffice.engines.rows import EvidenceRows
         from suffice.kernels.junction_tree_cases import solve_cases
 
         space = self.plan.space
-        known = rows if isinstance(rows, Rows) else self.plan.rows(rows, nodes, row_factors)
+        known = rows if isinstance(rows, EvidenceRows) else self.plan.rows(rows, nodes, row_factors)
         asked = {scope: self._inside(scope) for scope in map(space.scope, scopes)}
         outputs = [numbers for numbers in asked.values() if numbers]
         answers = solve_cases(
@@ -318,55 +318,55 @@ class JunctionTree:
         column = 0
         for scope, numbers in asked.items():
             width = space.size(scope) if numbers else 0
-            found = possible
+            table = possible
             if numbers:
-                found = possible * answers.marginals[known.label, column : column + width]
-            marginals[scope] = found.reshape(len(log_z), *space.shape(scope))
+                table = possible * answers.marginals[known.label, column : column + width]
+            marginals[scope] = table.reshape(len(log_z), *space.shape(scope))
             column += width
         return RowAnswers(log_z, marginals)
 
     def best_rows(self, rows: ArrayLike, nodes: Sequence[Node] | None = None) -> NDArray[np.int32]:
         """The most probable completion of each row (n, variables), columns in the order of the cards."""
-        from suffice.engines.rows import Rows
+        from suffice.engines.rows import EvidenceRows
         from suffice.kernels.junction_tree_cases import maximize_cases
 
         space = self.plan.space
-        known = Rows.of(space, rows, nodes)
+        known = EvidenceRows.of(space, rows, nodes)
         states, best = maximize_cases(self.potentials, self._cases(known))
         impossible = (best + self.constant)[known.label] == -np.inf
         if impossible.any():
             raise DataError(
                 f"Row {int(np.argmax(impossible))} has probability 0 under the model: it cannot be completed."
             )
-        found = np.zeros((len(known.label), len(space.nodes)), np.int32)
+        columns = np.zeros((len(known.label), len(space.nodes)), np.int32)
         for column, node in enumerate(space.nodes):
             if node in space.number:
-                found[:, column] = states[known.label, space.number[node]]
-        return found
+                columns[:, column] = states[known.label, space.number[node]]
+        return columns
 
     def expect(
         self,
-        rows: ArrayLike | Rows,
+        rows: ArrayLike | EvidenceRows,
         nodes: Sequence[Node] | None = None,
         *,
         weights: ArrayLike | None = None,
         row_factors: Mapping[Any, ArrayLike] | None = None,
         threads: int = 1,
-    ) -> Expectation:
+    ) -> ExpectedCounts:
         """Add up the laws of all scopes of the plan given each row, times its weight; rows as in `solve_rows`."""
-        from suffice.engines.contract import Expectation
-        from suffice.engines.rows import Rows
+        from suffice.engines.contract import ExpectedCounts
+        from suffice.engines.rows import EvidenceRows
         from suffice.kernels.junction_tree_cases import solve_cases
 
         space, layout = self.plan.space, self.plan.layout
-        known = rows if isinstance(rows, Rows) else self.plan.rows(rows, nodes, row_factors)
+        known = rows if isinstance(rows, EvidenceRows) else self.plan.rows(rows, nodes, row_factors)
         weight = known.weights(weights, possible=known.constants + self.constant > -np.inf)
         answers = solve_cases(
             self.potentials, self._cases(known), (), weight, threads=self._threads(threads), calls=_calls(rows)
         )
         log_z = answers.log_z[known.label] + known.constants + self.constant
         total = weight[answers.log_z > -np.inf].sum()
-        found = []
+        tables = []
         for scope, numbers in zip(self.plan.scopes, self.plan.numbers, strict=True):
             table = np.asarray(total)
             if numbers:
@@ -374,8 +374,8 @@ class JunctionTree:
                 sums = answers.sums[layout.starts[home] : layout.starts[home + 1]]
                 clique = layout.cliques[home]
                 table = project(sums.reshape(layout.shape(clique)), clique, numbers)
-            found.append(np.ascontiguousarray(table).reshape(space.shape(scope)))
-        return Expectation(log_z, found)
+            tables.append(np.ascontiguousarray(table).reshape(space.shape(scope)))
+        return ExpectedCounts(log_z, tables)
 
     def _threads(self, threads: int) -> int:
         """As many threads as their private tables leave room for: potentials, beliefs and sums in double-double."""
@@ -391,7 +391,7 @@ class JunctionTree:
             )
         return numbers
 
-    def _cases(self, rows: Rows) -> Cases:
+    def _cases(self, rows: EvidenceRows) -> Cases:
         from suffice.kernels.junction_tree_cases import Cases
 
         names = tuple(self.plan.space.number)
@@ -421,8 +421,8 @@ class JunctionTree:
         return known, constant
 
 
-def _calls(rows: ArrayLike | Rows) -> int | None:
+def _calls(rows: ArrayLike | EvidenceRows) -> int | None:
     """Rows that were checked once are worked on many times; of others nothing is known."""
-    from suffice.engines.rows import Rows
+    from suffice.engines.rows import EvidenceRows
 
-    return rows.calls if isinstance(rows, Rows) else None
+    return rows.calls if isinstance(rows, EvidenceRows) else None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats, RandomState
 from suffice.engines.importance import draw_flattened, draw_widened, effective_size, share_of
 from suffice.engines.mixed_network import MixedNetwork
-from suffice.engines.mixtures import Mixture
+from suffice.engines.mixtures import GaussianMixture
 from suffice.engines.square_root import LOG_2PI, ON_POINT
 from suffice.errors import DataError, OptionError, listing
 from suffice.graphs.nodes import Node
@@ -49,14 +49,14 @@ class WeightedSamples:
         self._check(names, discrete=True)
         shape = tuple(self.cards[name] for name in names)
         cells = np.ravel_multi_index(tuple(self.draws[name] for name in names), shape) if shape else self.weights * 0
-        found = np.bincount(np.asarray(cells, dtype=np.intp), self.weights, math.prod(shape))
-        return np.asarray(found.reshape(shape))
+        sums = np.bincount(np.asarray(cells, dtype=np.intp), self.weights, math.prod(shape))
+        return np.asarray(sums.reshape(shape))
 
-    def mixture(self, names: Sequence[Node]) -> Mixture:
+    def mixture(self, names: Sequence[Node]) -> GaussianMixture:
         """The joint law of real variables: a point for each sample."""
         self._check(names, discrete=False)
         means = np.stack([self.draws[name] for name in names], axis=1)
-        return Mixture(tuple(names), self.weights, means, np.zeros((*means.shape, 0)))
+        return GaussianMixture(tuple(names), self.weights, means, np.zeros((*means.shape, 0)))
 
     def _check(self, names: Sequence[Node], *, discrete: bool) -> None:
         wrong = [name for name in names if name not in self.draws or (name in self.cards) != discrete]
@@ -125,9 +125,9 @@ def _take(
                 return np.full(n, value), np.log(np.broadcast_to(rows[..., value], n)), 0
         return *draw_flattened(np.broadcast_to(rows, (n, rows.shape[-1])), rng, share), 0
     regression = network.regressions[node]
-    at = tuple(draws[name] for name in regression.discrete)
-    weights = np.broadcast_to(np.asarray(regression.weights, dtype=np.float64)[at], (n, len(regression.reals) + 1))
-    variance = np.broadcast_to(np.asarray(regression.variance, dtype=np.float64)[at], n)
+    cells = tuple(draws[name] for name in regression.discrete)
+    weights = np.broadcast_to(np.asarray(regression.weights, dtype=np.float64)[cells], (n, len(regression.reals) + 1))
+    variance = np.broadcast_to(np.asarray(regression.variance, dtype=np.float64)[cells], n)
     terms = np.stack(
         [weights[:, 0], *(w * draws[name] for w, name in zip(weights[:, 1:].T, regression.reals, strict=True))]
     )

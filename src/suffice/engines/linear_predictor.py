@@ -21,7 +21,7 @@ from suffice.kernels.dense_rows import BLAS
 from suffice.kernels.dense_rows import RowProducts as RowProducts
 from suffice.kernels.dense_rows import row_products as row_products
 from suffice.kernels.moments import moment_sums
-from suffice.kernels.row_laws import logistic_rows as logistic_rows
+from suffice.kernels.row_distributions import logistic_rows as logistic_rows
 from suffice.kernels.threads import blas_threads, run, thread_count
 from suffice.kernels.weighted_gram import WeightedGram, block_rows
 

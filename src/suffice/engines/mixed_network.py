@@ -23,7 +23,7 @@ class Discrete(NamedTuple):
     table: ArrayLike
 
 
-class Regression(NamedTuple):
+class NodeRegression(NamedTuple):
     """A real node with its parents; `weights` (cards..., 1 + p), intercept first, and `variance` (cards...).
 
     The leading axes are those of the discrete parents, in order; the weights those of the real parents, in order.
@@ -40,7 +40,7 @@ class MixedNetwork:
     """Tables and regressions of a conditional linear-Gaussian network, checked."""
 
     tables: Mapping[Node, Discrete]
-    regressions: Mapping[Node, Regression]
+    regressions: Mapping[Node, NodeRegression]
 
     def __post_init__(self) -> None:
         """Check parents and shapes."""
@@ -71,8 +71,8 @@ class MixedNetwork:
     @cached_property
     def parents(self) -> dict[Node, tuple[Node, ...]]:
         """Parents of every node."""
-        found = {node: tuple(above) for node, (above, _) in self.tables.items()}
-        return found | {node: (*r.discrete, *r.reals) for node, r in self.regressions.items()}
+        parents = {node: tuple(above) for node, (above, _) in self.tables.items()}
+        return parents | {node: (*r.discrete, *r.reals) for node, r in self.regressions.items()}
 
     @cached_property
     def order(self) -> list[Node]:
@@ -84,12 +84,12 @@ class MixedNetwork:
         unknown = [node for node in nodes if node not in self.parents]
         if unknown:
             raise OptionError(f"There is no node {listing(unknown)}; known: {listing(self.order)}.")
-        found, waiting = set(nodes), list(nodes)
+        ancestors, waiting = set(nodes), list(nodes)
         while waiting:
-            new = [parent for parent in self.parents[waiting.pop()] if parent not in found]
-            found.update(new)
+            new = [parent for parent in self.parents[waiting.pop()] if parent not in ancestors]
+            ancestors.update(new)
             waiting += new
-        return found
+        return ancestors
 
     def split(self, evidence: Mapping[Any, Any]) -> tuple[dict[Node, int], dict[Node, float]]:
         """Evidence as states and as values, checked."""

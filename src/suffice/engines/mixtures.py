@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.array_types import Floats, RandomState
-from suffice.engines.square_root import Observed
+from suffice.engines.square_root import ObservedColumns
 from suffice.errors import DataError, OptionError, listing
 from suffice.graphs.nodes import Node
 
 
 @dataclass(frozen=True)
-class Mixture:
+class GaussianMixture:
     """Normal laws of some real variables with their weights.
 
     `weights` (c,) add up to one; `means` (c, u); `roots` (c, u, r) are square roots of the covariances, which may be
@@ -44,13 +44,13 @@ class Mixture:
         between = (self.weights[:, None] * away).T @ away
         return np.asarray(np.einsum("c,cur,cvr->uv", self.weights, self.roots, self.roots) + between)
 
-    def marginal(self, names: Sequence[Node]) -> Mixture:
+    def marginal(self, names: Sequence[Node]) -> GaussianMixture:
         """The mixture of some of the variables, in the order asked."""
         unknown = [name for name in names if name not in self.names]
         if unknown:
             raise OptionError(f"The mixture is of {listing(self.names)}; asked for {listing(unknown)}.")
-        at = [self.names.index(name) for name in names]
-        return Mixture(tuple(names), self.weights, self.means[:, at], self.roots[:, at])
+        columns = [self.names.index(name) for name in names]
+        return GaussianMixture(tuple(names), self.weights, self.means[:, columns], self.roots[:, columns])
 
     def log_prob(self, rows: ArrayLike) -> Floats:
         """Log density of rows (n, u).
@@ -60,7 +60,7 @@ class Mixture:
         values = np.asarray(rows, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != len(self.names):
             raise DataError(f"The rows have shape {values.shape}; expected {len(self.names)} columns.")
-        observed = Observed.of(self.roots)
+        observed = ObservedColumns.of(self.roots)
         logs = observed.log_density(*observed.whiten(self.means[:, None], values))
         with np.errstate(divide="ignore"):
             logs = logs + np.log(self.weights)[:, None]

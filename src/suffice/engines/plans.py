@@ -40,13 +40,13 @@ class Kept(Generic[T]):
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        found = make()
-        if keep(found):
+        answer = make()
+        if keep(answer):
             with self._lock:
-                self._answers[key] = found
+                self._answers[key] = answer
                 while len(self._answers) > self._most:
                     self._answers.popitem(last=False)
-        return found
+        return answer
 
 
 _plans: Kept[TreePlan] = Kept()

@@ -19,7 +19,7 @@ _WORD = 1 << 63
 
 
 @dataclass(frozen=True)
-class Rows:
+class EvidenceRows:
     """Checked rows of evidence.
 
     codes (k, d): the distinct rows, columns for the numbered variables `variables`; label (n,): the distinct row that
@@ -43,7 +43,7 @@ class Rows:
         rows: ArrayLike,
         nodes: Sequence[Node] | None,
         row_factors: Mapping[Any, ArrayLike] | None = None,
-    ) -> Rows:
+    ) -> EvidenceRows:
         """Check rows (n, d) of codes of the variables `nodes`, and log-factors (n, cards of the scope) by scope."""
         scope, codes = space.rows(rows, nodes)
         live = [index for index, node in enumerate(scope) if node in space.number]
@@ -82,8 +82,8 @@ def distinct_rows(codes: NDArray[np.int32], cards: Sequence[int]) -> tuple[NDArr
             word = word * (cards[column] + 1) + (codes[:, column] + 1)
             radix *= cards[column] + 1
             column += 1
-        found, label = np.unique(label * radix + word, return_inverse=True)
-        count = len(found)
+        distinct, label = np.unique(label * radix + word, return_inverse=True)
+        count = len(distinct)
     firsts = np.empty(count, np.intp)
     firsts[label[::-1]] = np.arange(len(codes))[::-1]
     return firsts, label

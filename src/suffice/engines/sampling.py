@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.kernels.junction_tree_layout import Layout
+from suffice.kernels.junction_tree_layout import TreeLayout
 
 
-def draw(layout: Layout, tables: Sequence[Floats], n: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def draw(layout: TreeLayout, tables: Sequence[Floats], n: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Draw n states of all variables (variables, n).
 
     Each clique draws its new variables given those that it shares with its parent: P(C) / P(S). One uniform number is

@@ -94,25 +94,25 @@ class Space:
                 for scope, table in zip(scopes, tables, strict=True)
                 if table is not None and not _possible(table, log)
             )
-            found = "NaN or +inf; logarithms are finite or -inf" if log else "numbers that are negative or not finite"
-            raise OptionError(f"The factor of {tuple(wrong)!r} holds {found}.")
+            content = "NaN or +inf; logarithms are finite or -inf" if log else "numbers that are negative or not finite"
+            raise OptionError(f"The factor of {tuple(wrong)!r} holds {content}.")
         return tables
 
     def evidence(self, evidence: Mapping[Any, Any] | None) -> dict[Node, int]:
         """Check observed states, given by their index."""
-        found = {}
+        checked = {}
         for node, state in (evidence or {}).items():
             self.scope((node,), what="The evidence")
-            found[node] = whole_number(state, f"The observed state of {node!r}", None)
-            if not 0 <= found[node] < self.cards[node]:
+            checked[node] = whole_number(state, f"The observed state of {node!r}", None)
+            if not 0 <= checked[node] < self.cards[node]:
                 raise DataError(
                     f"The evidence puts {node!r} in state {state!r}, and its states are 0 to {self.cards[node] - 1}."
                 )
-        return found
+        return checked
 
     def likelihoods(self, likelihoods: Mapping[Any, ArrayLike] | None) -> dict[Node, Floats]:
         """Check soft evidence: for each variable one number for each state, finite and not negative."""
-        found = {}
+        checked = {}
         for node, values in (likelihoods or {}).items():
             self.scope((node,), what="The likelihoods")
             vector = np.asarray(values, dtype=np.float64)
@@ -123,8 +123,8 @@ class Space:
                 )
             if not (np.isfinite(vector).all() and (vector >= 0.0).all()):
                 raise DataError(f"The likelihood of {node!r} holds numbers that are negative or not finite.")
-            found[node] = vector
-        return found
+            checked[node] = vector
+        return checked
 
     def rows(self, rows: ArrayLike, nodes: Sequence[Node] | None) -> tuple[tuple[Node, ...], NDArray[np.int32]]:
         """Check rows of evidence (n, d): codes of the variables `nodes`, all of them if None, -1 for a gap."""
@@ -148,7 +148,7 @@ class Space:
 
     def row_factors(self, factors: Mapping[Any, ArrayLike] | None, rows: int) -> dict[tuple[Node, ...], Floats]:
         """Check log-factors of rows: for each scope an array (rows, cards of its variables)."""
-        found = {}
+        checked = {}
         for nodes, values in (factors or {}).items():
             scope = self.scope(nodes, what="A row factor")
             table = np.asarray(values, dtype=np.float64)
@@ -158,8 +158,8 @@ class Space:
                 )
             if np.isnan(table).any() or (table == np.inf).any():
                 raise DataError(f"The row factor of {scope!r} holds NaN or +inf; use finite logarithms and -inf.")
-            found[scope] = table.reshape(rows, self.size(scope))
-        return found
+            checked[scope] = table.reshape(rows, self.size(scope))
+        return checked
 
 
 def _possible(numbers: Floats, log: bool) -> bool:

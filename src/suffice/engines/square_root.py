@@ -26,7 +26,7 @@ ON_POINT = 1e-9
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedColumns:
     """Rows of a root (..., m, r) as ``triangle @ basis``.
 
     `basis` (..., m, r) has orthonormal rows, `triangle` (..., m, m) is lower triangular; where a coordinate is
@@ -38,7 +38,7 @@ class Observed:
     points: Flags
 
     @classmethod
-    def of(cls, root: Floats) -> Observed:
+    def of(cls, root: Floats) -> ObservedColumns:
         """Gram-Schmidt, each row twice: what the first pass leaves of the earlier rows, the second removes."""
         *_, m, _ = root.shape
         basis = np.zeros_like(root)
@@ -89,8 +89,8 @@ class Observed:
         """Log density (..., n) of rows with these scores, point masses counted as 0; -inf for impossible rows."""
         diagonal = np.diagonal(self.triangle, axis1=-2, axis2=-1)
         logs = np.where(self.points, 0.0, np.log(np.where(self.points, 1.0, diagonal)) + 0.5 * LOG_2PI)
-        found = -0.5 * (scores**2).sum(axis=-1) - logs.sum(axis=-1)[..., None]
-        return np.where(possible, found, -np.inf)
+        densities = -0.5 * (scores**2).sum(axis=-1) - logs.sum(axis=-1)[..., None]
+        return np.where(possible, densities, -np.inf)
 
     def condition(self, mean: Floats, root: Floats, scores: Floats) -> tuple[Floats, Floats]:
         """Conditional means (..., n, t) and root (..., t, r) of other coordinates, given theirs."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats, States
 from suffice.engines.chain_means import ChainMeans, Functions, track
-from suffice.engines.gibbs import Chains, GibbsSampler
+from suffice.engines.gibbs import GibbsChains, GibbsSampler
 
 #: How far apart rungs are, in standard deviations of the log-potential: at first, and where that was too far.
 STEPS = (1.0, 0.3)
@@ -49,7 +49,7 @@ class Replicas:
     """
 
     powers: Floats
-    rungs: list[Chains]
+    rungs: list[GibbsChains]
     generator: np.random.Generator
     step: float = STEPS[0]
     odd: bool = False
@@ -85,9 +85,9 @@ class Ladder:
     def weakest(self) -> float:
         """The least share of exchanges between two rungs that were accepted since this was last asked."""
         shares = self._accepted / np.maximum(self._tried, 1.0)
-        found = float(shares[self._tried > 0.0].min(initial=1.0))
+        least = float(shares[self._tried > 0.0].min(initial=1.0))
         self._accepted[:], self._tried[:] = 0.0, 0.0
-        return found
+        return least
 
     def sweep(self, chains: Replicas, count: int = 1) -> None:
         """Move all replicas by this many sweeps with an exchange after each, in place."""
@@ -116,7 +116,7 @@ def raised(logs: Floats, power: float) -> Floats:
 
 
 def set_up(
-    sampler: GibbsSampler, logs: Floats, start: Chains, seed: np.random.Generator, apart: float = STEPS[0]
+    sampler: GibbsSampler, logs: Floats, start: GibbsChains, seed: np.random.Generator, apart: float = STEPS[0]
 ) -> tuple[Ladder, Replicas]:
     """A ladder for this law, and replicas that were annealed from these chains, one ladder for each."""
     finite = np.where(np.isneginf(logs), 0.0, logs)
@@ -136,33 +136,33 @@ def set_up(
             step = max(least, 0.5 * step)
         powers.append(1.0 if step >= left else powers[-1] + step)
         rungs.append(walk)
-    found = np.array(powers)
-    return Ladder(sampler, logs, found), Replicas(found, rungs, np.random.default_rng(seed.integers(0, 2**63)), apart)
+    ladder = np.array(powers)
+    return Ladder(sampler, logs, ladder), Replicas(ladder, rungs, np.random.default_rng(seed.integers(0, 2**63)), apart)
 
 
-def _settled(sampler: GibbsSampler, logs: Floats, chains: Chains, seed: np.random.Generator) -> Chains:
+def _settled(sampler: GibbsSampler, logs: Floats, chains: GibbsChains, seed: np.random.Generator) -> GibbsChains:
     """Chains that begin where others stand, with random numbers of their own, after some sweeps under a law."""
-    found = _renewed(sampler, chains, seed)
-    sampler.at(logs).sweep(found, SETTLE)
-    return found
+    renewed = _renewed(sampler, chains, seed)
+    sampler.at(logs).sweep(renewed, SETTLE)
+    return renewed
 
 
-def _renewed(sampler: GibbsSampler, chains: Chains, seed: np.random.Generator) -> Chains:
+def _renewed(sampler: GibbsSampler, chains: GibbsChains, seed: np.random.Generator) -> GibbsChains:
     """Chains at the same states, with random numbers of their own."""
-    found = sampler.start(chains.count, seed, states=chains.states)
-    found.clamped = chains.clamped
-    return found
+    fresh = sampler.start(chains.count, seed, states=chains.states)
+    fresh.clamped = chains.clamped
+    return fresh
 
 
 # -- fresh chains ----------------------------------------------------------------------------------------------------
 
 
-def spread_out(sampler: GibbsSampler, logs: Floats, start: Chains) -> None:
+def spread_out(sampler: GibbsSampler, logs: Floats, start: GibbsChains) -> None:
     """Cool every other chain far below the law, in place: hot and cold starts lie on both sides of it.
 
     The sampler is left loaded with `logs`.
     """
-    cold = Chains(
+    cold = GibbsChains(
         np.ascontiguousarray(start.states[:, ODD]),
         np.ascontiguousarray(start.stream[:, ODD]),
         start.scan.copy(),
@@ -193,12 +193,12 @@ class Lengths:
 def fresh_means(
     sampler: GibbsSampler,
     logs: Floats,
-    start: Callable[[], Chains],
+    start: Callable[[], GibbsChains],
     functions: Functions,
     lengths: Lengths,
     seed: np.random.Generator,
     judged: NDArray[np.bool_] | None = None,
-) -> tuple[ChainMeans, Chains | Replicas]:
+) -> tuple[ChainMeans, GibbsChains | Replicas]:
     """Means of some functions under a law, by chains that know nothing of it, and where these ended.
 
     start: chains at random states, anew at each call; judged (k,): the functions whose R-hat counts, all by default.
@@ -207,24 +207,27 @@ def fresh_means(
     chains = start()
     spread_out(sampler, logs, chains)
     sampler.sweep(chains, lengths.burn_in)
-    found, walk = track(sampler, chains, functions, lengths.draws, lengths.thin), cast("Chains | Replicas", chains)
+    tracker, walk = (
+        track(sampler, chains, functions, lengths.draws, lengths.thin),
+        cast("GibbsChains | Replicas", chains),
+    )
     for apart in STEPS if lengths.tempering else ():
-        if found.mixed(judged):
+        if tracker.mixed(judged):
             break
         ladder, replicas = set_up(sampler, logs, start(), seed, apart)
         sweeps = lengths.burn_in + lengths.thin * lengths.draws
         if len(replicas.powers) * sampler.seconds(replicas.count, sweeps) > lengths.seconds:
             break
         climb(sampler, logs, ladder, replicas, lengths.burn_in, seed)
-        found, walk = track(ladder, replicas, functions, lengths.draws, lengths.thin), replicas
-        found = replace(found, levels=len(replicas.powers))
-    return found, walk
+        tracker, walk = track(ladder, replicas, functions, lengths.draws, lengths.thin), replicas
+        tracker = replace(tracker, levels=len(replicas.powers))
+    return tracker, walk
 
 
 def climbed(
     sampler: GibbsSampler,
     logs: Floats,
-    start: Chains,
+    start: GibbsChains,
     burn_in: int,
     seed: np.random.Generator,
     apart: float = STEPS[0],

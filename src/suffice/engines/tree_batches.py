@@ -45,19 +45,19 @@ class TreeBatch:
             return np.full(len(logs), np.nan), np.full_like(logs, np.nan)
         room = self.plan.limit_bytes // max(5 * self.plan.bytes, 1)
         workers = max(1, min(threads, room))
-        found = solve_cases(self._potentials, self._cases(logs), self._numbers, threads=workers, calls=calls)
-        return found.log_z, found.marginals
+        answers = solve_cases(self._potentials, self._cases(logs), self._numbers, threads=workers, calls=calls)
+        return answers.log_z, answers.marginals
 
     def best(self, logs: Floats) -> Ints:
         """The most probable states (cases, variables), columns in the order of the cards of the plan."""
         space = self.plan.space
-        found = np.zeros((len(logs), len(space.nodes)), np.int64)
+        columns = np.zeros((len(logs), len(space.nodes)), np.int64)
         if space.number:
             states, _ = maximize_cases(self._potentials, self._cases(logs))
             for column, node in enumerate(space.nodes):
                 if node in space.number:
-                    found[:, column] = states[:, space.number[node]]
-        return found
+                    columns[:, column] = states[:, space.number[node]]
+        return columns
 
     def _cases(self, logs: Floats) -> Cases:
         """The cases, each table divided by its largest number."""

@@ -45,9 +45,9 @@ class TreeCovariance:
             tangents = self._at(logs)
             if whole:
                 return tangents.product(direction)
-            found = np.zeros(len(direction))
-            found[self._live] = tangents.product(direction[self._live])
-            return found
+            answer = np.zeros(len(direction))
+            answer[self._live] = tangents.product(direction[self._live])
+            return answer
 
         return product
 
@@ -60,10 +60,10 @@ class TreeCovariance:
                 f"{in_words(self.plan.limit_bytes)}. Use covariance_product."
             )
         tangents = self._at(np.array(log_potentials, dtype=np.float64))
-        found = np.zeros((count, count))
+        matrix = np.zeros((count, count))
         inside = tangents.products(np.eye(int(self._live.sum())))
-        found[np.ix_(self._live, self._live)] = 0.5 * (inside + inside.T)
-        return found
+        matrix[np.ix_(self._live, self._live)] = 0.5 * (inside + inside.T)
+        return matrix
 
     def _at(self, logs: Floats) -> Tangents:
         """The derivatives at these log-potentials; calibrates if the last ones were others."""

@@ -48,10 +48,10 @@ def _places(plan: TreePlan, names: tuple[Node, ...], shape: tuple[int, ...]) -> 
         codes = dict(zip(names, np.indices(shape).reshape(len(shape), cells), strict=True))
         rows, start = [], 0
         for scope in plan.scopes:
-            place = np.zeros(cells, np.intp)
+            cell = np.zeros(cells, np.intp)
             for name in scope:
-                place = place * plan.space.cards[name] + codes[name]
-            rows.append(start + place)
+                cell = cell * plan.space.cards[name] + codes[name]
+            rows.append(start + cell)
             start += plan.space.size(scope)
         kept = _kept[plan] = (names, shape), np.array(rows)
     return kept[1]
@@ -71,9 +71,9 @@ def _by_cliques(plan: TreePlan, table: Floats, names: Sequence[Node]) -> list[Fl
                 known[clique] = project(above, held, layout.cliques[clique])
             above, held = known[clique], layout.cliques[clique]
     total = np.asarray(table.sum())
-    found = []
+    parts = []
     for nodes, scope in zip(plan.scopes, plan.numbers, strict=True):
         home = layout.home(scope) if scope else -1
         margin = project(known[home], layout.cliques[home], scope) if scope else total
-        found.append(margin.reshape(plan.space.shape(nodes)))
-    return found
+        parts.append(margin.reshape(plan.space.shape(nodes)))
+    return parts

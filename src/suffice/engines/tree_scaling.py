@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from suffice.array_types import Floats
 from suffice.engines.junction_tree import TreeMoments, TreePlan
 from suffice.errors import DataError, OptionError
-from suffice.kernels.junction_tree_scaling import Fit, Scaling, UnreachableError
+from suffice.kernels.junction_tree_scaling import FitMargin, Scaling, UnreachableError
 
 _RECORDED = 2**22  # Most numbers of recorded sweeps.
 _SUM = 1e-9  # How far the sum of a margin may be from one.
@@ -40,8 +40,8 @@ class TreeScaling:
         tables = plan.space.tables(plan.scopes, targets, log=False)
         for scope, table in zip(plan.scopes, tables, strict=True):
             if table is None or not abs(np.add.reduce(table, axis=None) - 1.0) <= _SUM:
-                found = "is missing" if table is None else f"sums to {table.sum():.12g}"
-                raise DataError(f"The margin of {scope!r} {found}; expected probabilities that sum to 1. Normalise it.")
+                state = "is missing" if table is None else f"sums to {table.sum():.12g}"
+                raise DataError(f"The margin of {scope!r} {state}; expected probabilities that sum to 1. Normalise it.")
         self.targets: Floats = np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
         self._numbers = [number for number, numbers in enumerate(plan.numbers) if numbers]
         self.moments = plan.moments() if moments is None else moments
@@ -57,7 +57,7 @@ class TreeScaling:
     @property
     def order(self) -> list[int]:
         """The scopes in the order in which a sweep fits them, by their place in the plan."""
-        return [self._numbers[step.number] for step in self._scaling.steps if isinstance(step, Fit)]
+        return [self._numbers[step.number] for step in self._scaling.steps if isinstance(step, FitMargin)]
 
     @property
     def log_potentials(self) -> Floats:

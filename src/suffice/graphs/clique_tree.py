@@ -53,13 +53,13 @@ class CliqueTree:
         for index, parent in enumerate(self.parents):
             if parent >= 0:
                 children[parent].append(index)
-        found: list[int] = []
+        order: list[int] = []
         left = [index for index, parent in enumerate(self.parents) if parent < 0]
         while left:
             index = left.pop()
-            found.append(index)
+            order.append(index)
             left.extend(children[index])
-        return tuple(reversed(found))
+        return tuple(reversed(order))
 
     @property
     def width(self) -> int:
@@ -77,8 +77,8 @@ class CliqueTree:
 def clique_tree(triangulation: Triangulation) -> CliqueTree:
     """The maximal cliques of a triangulation, joined by the cheapest clique tree."""
     number = numbered(triangulation.order)
-    found, separators = _maximal(triangulation)
-    cliques = sorted((tuple(sorted(clique, key=number.__getitem__)) for clique in found), key=_clique_key)
+    maximal, separators = _maximal(triangulation)
+    cliques = sorted((tuple(sorted(clique, key=number.__getitem__)) for clique in maximal), key=_clique_key)
     sizes = [math.prod([triangulation.cards[node] for node in clique]) for clique in cliques]
     return CliqueTree(tuple(cliques), _hang(_join(cliques, sizes, separators), sizes), triangulation.cards)
 

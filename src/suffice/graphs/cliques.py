@@ -18,14 +18,14 @@ def cliques_of(graph: Graph, *, most: int | None = None) -> list[tuple[Node, ...
     3^(n/3) maximal cliques, hence the limit.
     """
     number = numbered(graph)
-    found: list[tuple[Node, ...]] = []
+    cliques: list[tuple[Node, ...]] = []
     left: list[tuple[tuple[Node, ...], set[Node], set[Node]]] = [((), set(graph), set())]
     while left:
         clique, candidates, done = left.pop()
         if not candidates and not done:
             if clique:
-                found.append(tuple(sorted(clique, key=number.__getitem__)))
-            if most is not None and len(found) > most:
+                cliques.append(tuple(sorted(clique, key=number.__getitem__)))
+            if most is not None and len(cliques) > most:
                 return None
             continue
         if not candidates:
@@ -34,7 +34,7 @@ def cliques_of(graph: Graph, *, most: int | None = None) -> list[tuple[Node, ...
             left.append(((*clique, node), candidates & graph[node], done & graph[node]))
             candidates = candidates - {node}
             done = done | {node}
-    return sorted(found, key=lambda clique: [number[node] for node in clique])
+    return sorted(cliques, key=lambda clique: [number[node] for node in clique])
 
 
 def _pivot(graph: Graph, candidates: AbstractSet[Node], done: AbstractSet[Node], number: Mapping[Any, int]) -> Node:

@@ -20,14 +20,14 @@ def parents_of(edges: Iterable[tuple[Node, Node]], nodes: Iterable[Node] = ()) -
     Parents keep the order of the edges; `nodes` adds nodes that have no edge. Raises OptionError for self loops,
     edges given twice, and cycles.
     """
-    found: dict[Node, list[Node]] = {node: [] for node in nodes}
+    listed: dict[Node, list[Node]] = {node: [] for node in nodes}
     for edge in edges:
         if isinstance(edge, str) or len(edge) != 2:
             raise OptionError(f"An edge is a pair (parent, child); found {edge!r}.")
         parent, child = edge
-        found.setdefault(parent, [])
-        found.setdefault(child, []).append(parent)
-    parents = {node: tuple(above) for node, above in found.items()}
+        listed.setdefault(parent, [])
+        listed.setdefault(child, []).append(parent)
+    parents = {node: tuple(above) for node, above in listed.items()}
     check_acyclic(parents)
     return parents
 
@@ -133,14 +133,14 @@ def _way_back(children: Mapping[Any, Sequence[Node]], start: Node) -> list[Node]
 
 def ancestors(parents: Parents, nodes: Iterable[Node]) -> set[Node]:
     """The nodes themselves and everything above them."""
-    found = set(nodes)
-    left = list(found)
+    reached = set(nodes)
+    left = list(reached)
     while left:
         for parent in parents[left.pop()]:
-            if parent not in found:
-                found.add(parent)
+            if parent not in reached:
+                reached.add(parent)
                 left.append(parent)
-    return found
+    return reached
 
 
 def without_barren(

@@ -43,10 +43,10 @@ class Triangulation:
         The clique of node u lies in that of an earlier v if u is the first neighbour of v to be eliminated after v, and
         v had one neighbour more than u: then the neighbours of v are u and the neighbours of u.
         """
-        place = {node: index for index, node in enumerate(self.order)}
+        rank = {node: index for index, node in enumerate(self.order)}
         homes = list(range(len(self.order)))
         for index, others in enumerate(self.later):
-            first = min([place[other] for other in others], default=-1)
+            first = min([rank[other] for other in others], default=-1)
             if first >= 0 and homes[first] == first and len(others) == len(self.later[first]) + 1:
                 homes[first] = homes[index]
         return tuple(homes)
@@ -132,15 +132,15 @@ def best_triangulation(graph: Graph, cards: Mapping[Any, int], *, tries: int | N
     plain: tuple[Rule, ...] = ("boundary", "size")
     for number in range(tries):
         if number < len(plain):
-            found = triangulate(graph, cards, rule=plain[number])
+            trial = triangulate(graph, cards, rule=plain[number])
         else:
-            found = triangulate(graph, cards, rule=RULES[number % 3], seed=number)
-        best = min(best, found, key=_cost)
+            trial = triangulate(graph, cards, rule=RULES[number % 3], seed=number)
+        best = min(best, trial, key=_cost)
     return best
 
 
-def _cost(found: Triangulation) -> int:
-    return found.cells
+def _cost(triangulation: Triangulation) -> int:
+    return triangulation.cells
 
 
 def _noise(seed: int, count: int) -> list[float]:

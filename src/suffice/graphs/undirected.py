@@ -48,7 +48,7 @@ def graph_of_scopes(scopes: Iterable[Iterable[Node]], nodes: Iterable[Node] = ()
 def connected_components(graph: Graph) -> list[tuple[Node, ...]]:
     """Sets of nodes joined by paths; each one, and the list by its first nodes, in the order of `node_key`."""
     seen: set[Node] = set()
-    found = []
+    components = []
     for start in in_order(graph):
         if start in seen:
             continue
@@ -61,5 +61,5 @@ def connected_components(graph: Graph) -> list[tuple[Node, ...]]:
             fresh = graph[node] - seen
             seen |= fresh
             left.extend(fresh)
-        found.append(tuple(in_order(members)))
-    return found
+        components.append(tuple(in_order(members)))
+    return components

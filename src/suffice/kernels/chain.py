@@ -9,32 +9,26 @@ offsets alone, so that sums do not depend on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.array_types import Floats, Ints
+from suffice.array_types import Floats, Ints, Span
 from suffice.kernels import chain_numpy
 from suffice.kernels.arrays import frozen
-from suffice.kernels.chain_batches import LEAST, WIDTH, Layout, Recursion, batches, filled_up, spans
+from suffice.kernels.chain_batches import LEAST, BatchLayout, Recursion, batches, spans
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.threads import run, scratch
-
-Pieces = list[tuple[int, int]]
 
 #: Multiplications in one piece, some milliseconds of work, and the most pieces.
 PIECE = 4_000_000
 MOST_PIECES = 256
 #: Numbers of potentials of the batches that are worked on at once: they stay in the cache.
 CACHED = 1 << 16
-#: Most offsets of sequences whose batches are kept.
-MOST_KNOWN = 4096
 
 
-def pieces(offsets: Ints, size: int, limit: int | None = None) -> Pieces:
+def pieces(offsets: Ints, size: int, limit: int | None = None) -> list[Span]:
     """Ranges of whole sequences of about equal work; limit: steps of one piece, where no sequence is longer."""
     steps = int(offsets[-1])
     most = max(PIECE // (size * size + 8 * size), -(-steps // MOST_PIECES), 1)
@@ -89,18 +83,18 @@ def expectations(
     joint = np.zeros((len(potentials) if pairs else 0, size, size))
     rows = np.empty(potentials.shape) if out is None else out
     if compiled(offsets, size, calls):
-        found = np.empty(len(offsets) - 1)
-        sequences = _Sequences(potentials, transitions, ends, offsets, found, rows, joint.reshape(-1))
+        log_z = np.empty(len(offsets) - 1)
+        sequences = _Sequences(potentials, transitions, ends, offsets, log_z, rows, joint.reshape(-1))
         parts = np.zeros((len(sequences.pieces), size, size))
 
-        def task(piece: _Piece, place: int) -> None:
-            parts[place] = sequences.solve(piece, weights)
+        def task(piece: Piece, number: int) -> None:
+            parts[number] = sequences.solve(piece, weights)
 
         _spread(task, sequences.pieces, threads)
         sums = np.add.reduce(parts, axis=0)
     else:
-        found, sums = _plain(potentials, transitions, ends, offsets, weights, rows, joint)
-    return found, rows, sums * transitions[0] if shared else sums, joint
+        log_z, sums = _plain(potentials, transitions, ends, offsets, weights, rows, joint)
+    return log_z, rows, sums * transitions[0] if shared else sums, joint
 
 
 def _plain(
@@ -122,57 +116,6 @@ def _plain(
     return out, sums
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """A range of the sequences that are done one by one, or of batches."""
-
-    first: int
-    last: int
-    batched: bool
-
-
-@dataclass(frozen=True, eq=False)
-class _Batching:
-    """Which sequences go side by side, `members` (batches, WIDTH), -1 for none, and which do not, `others`.
-
-    `starts` and `lengths` (batches, WIDTH) are those of the members; `pieces` are ranges of about equal work.
-    """
-
-    members: Ints
-    others: Ints
-    starts: NDArray[np.uint64]
-    lengths: NDArray[np.uint64]
-    pieces: list[_Piece]
-
-    @classmethod
-    def of(cls, offsets: Ints, size: int, *, batched: bool) -> _Batching:
-        """It depends on the offsets alone; batched: whether any may go side by side."""
-        lengths = np.diff(offsets)
-        members = batches(lengths, size) if batched else np.zeros((0, WIDTH), np.int64)
-        others, idle = np.setdiff1d(np.arange(len(lengths)), members), members < 0
-        spread = np.where(idle, 0, lengths[members])
-        if len(members):
-            costs = lengths[others] * (size * size + 8 * size)
-            found = [_Piece(*span, batched=True) for span in spans(spread[:, 0] * WIDTH * filled_up(size), CACHED)]
-            found += [_Piece(*span, batched=False) for span in spans(costs, PIECE)]
-        else:
-            found = [_Piece(*piece, batched=False) for piece in pieces(offsets, size)]
-        starts = np.where(idle, 0, offsets[members]).astype(np.uint64)
-        return cls(members, others, frozen(starts), frozen(spread.astype(np.uint64)), found)
-
-
-@lru_cache(maxsize=64)
-def _known_batching(offsets: bytes, size: int, batched: bool) -> _Batching:
-    """That of few sequences is kept: a fit asks for the same ones again and again."""
-    return _Batching.of(np.frombuffer(offsets, np.int64), size, batched=batched)
-
-
-def _batching(offsets: Ints, size: int, *, batched: bool) -> _Batching:
-    if len(offsets) > MOST_KNOWN:
-        return _Batching.of(offsets, size, batched=batched)
-    return _known_batching(np.ascontiguousarray(offsets, np.int64).tobytes(), size, batched)
-
-
 class _Sequences:
     """All sequences of one call of the compiled loops: some of them side by side, the others one by one.
 
@@ -190,43 +133,53 @@ class _Sequences:
         pairs: Floats,
     ) -> None:
         """Choose the batches; they need transitions that all steps share."""
-        self._size, self._offsets = potentials.shape[1], offsets
+        self._size, self._offsets, self._lengths = potentials.shape[1], offsets, np.diff(offsets)
         self._potentials, self._rows = potentials.reshape(-1), rows.reshape(-1)
         self._out, self._pairs = out, pairs
-        self._batching = _batching(offsets, self._size, batched=len(transitions) == 1 and not len(pairs))
-        self.pieces = self._batching.pieces
+        some = batches(self._lengths, self._size) if len(transitions) == 1 and not len(pairs) else []
         self._alone = Recursion(transitions, ends, batched=False)
-        self._beside = Recursion(transitions, ends, batched=True) if len(self._batching.members) else self._alone
+        self._beside = Recursion(transitions, ends, batched=True) if any(map(len, some)) else self._alone
+        self.pieces = self._pieces([members for members in some if len(members)])
 
-    def solve(self, piece: _Piece, weights: Floats | None) -> Floats | None:
+    def _pieces(self, some: list[Ints]) -> list[Ints]:
+        """Members (batches, width) of batches of about equal work, those of width 1 alone; by the offsets alone."""
+        if not some:
+            return [np.arange(first, last)[:, None] for first, last in pieces(self._offsets, self._size)]
+        chosen: list[Ints] = []
+        for members in some:
+            costs = self._lengths[members[:, 0]] * members.shape[1] * self._beside.size
+            chosen += [members[first:last] for first, last in spans(costs, CACHED)]
+        others = np.setdiff1d(np.arange(len(self._lengths)), np.concatenate([members.ravel() for members in some]))
+        # One call for many of them: each call costs as much as some hundred steps.
+        costs = self._lengths[others] * (self._size * self._size + 8 * self._size)
+        return chosen + [others[first:last, None] for first, last in spans(costs, PIECE)]
+
+    def solve(self, members: Ints, weights: Floats | None) -> Floats | None:
         """Log Z and forward rows; where there are weights (n,), posteriors, and the sums of joint ones (K, K)."""
-        return self._side_by_side(piece, weights) if piece.batched else self._one_by_one(piece, weights)
+        work = self._one_by_one if members.shape[1] == 1 else self._side_by_side
+        return work(members, weights)
 
-    def _one_by_one(self, piece: _Piece, weights: Floats | None) -> Floats | None:
-        """One call for all of them: each call costs as much as some hundred steps."""
-        members = self._batching.others[piece.first : piece.last]
-        begins, lengths = self._offsets[members] * self._size, np.diff(self._offsets)[members]
-        layout = Layout(frozen(begins.astype(np.uint64)), frozen(lengths.astype(np.uint64)[:, None]), 0)
-        out, sums = np.empty((len(members), 1)), None
+    def _one_by_one(self, members: Ints, weights: Floats | None) -> Floats | None:
+        begins, lengths = self._offsets[members[:, 0]] * self._size, self._lengths[members]
+        layout = BatchLayout(frozen(begins.astype(np.uint64)), frozen(lengths.astype(np.uint64)), 0)
+        out, sums = np.empty(members.shape), None
         if weights is None:
             self._alone.forward(self._potentials, layout, out, self._rows)
         else:
-            share = weights[members, None]
-            sums = self._alone.posteriors(self._potentials, layout, share, out, self._rows, self._pairs)
-        self._out[members] = out[:, 0]
+            sums = self._alone.posteriors(self._potentials, layout, weights[members], out, self._rows, self._pairs)
+        self._out[members] = out
         return sums
 
-    def _side_by_side(self, piece: _Piece, weights: Floats | None) -> Floats | None:
+    def _side_by_side(self, members: Ints, weights: Floats | None) -> Floats | None:
         from suffice.kernels.compiled.chain import pack, unpack
 
-        span = slice(piece.first, piece.last)
-        members, starts = self._batching.members[span], self._batching.starts[span]
-        layout = Layout.of(self._batching.lengths[span], self._beside.size)
+        there = members >= 0
+        starts = frozen(np.where(there, self._offsets[members], 0).astype(np.uint64))
+        layout = BatchLayout.of(np.where(there, self._lengths[members], 0).astype(np.uint64), self._beside.size)
         where = (np.uint64(self._size), starts, layout.lengths, np.uint64(self._beside.size), layout.begins)
         potentials, rows = scratch(2 * layout.numbers).reshape(2, -1)
-        out = np.empty(members.shape)
+        out, sums = np.empty(members.shape), None
         pack(frozen(self._potentials), *where, potentials)
-        sums, there = None, members >= 0
         if weights is None:
             self._beside.forward(potentials, layout, out, rows)
         else:

@@ -17,10 +17,11 @@ from suffice.kernels.arrays import frozen
 
 Places = NDArray[np.uint64]
 
-#: Sequences side by side, as in the compiled loops.
-WIDTH = 32
-#: Labels of a batch are filled up to a multiple of this.
-TILE = 4
+#: Sequences side by side, and the share of the steps of a batch that must be those of a sequence. A step of a sequence
+#: in a narrow batch costs somewhat more than one in a wide batch, a step of a sequence alone about twice as much.
+WIDTHS = ((32, 0.8), (8, 0.5))
+#: Labels that are filled up make a multiple of this, the numbers of a vector register; those of a batch are even.
+TILE, EVEN = 4, 2
 #: Bytes that the steps of one batch may take.
 MOST_BYTES = 64_000_000
 #: A scaled row with less mass than this sends its sequence to log space: what underflows is smaller still.
@@ -29,31 +30,38 @@ LEAST = 1e-200
 NO_PAIRS = np.zeros(0)
 
 
-def batches(lengths: Ints, size: int, busy: float = 0.5) -> Ints:
-    """Sequences (batches, `WIDTH`) where a batch pays, from the longest to the shortest; -1 for none.
+def batches(lengths: Ints, size: int) -> list[Ints]:
+    """Sequences (batches, width) where a batch pays, for each of `WIDTHS`, from the longest to the shortest; -1: none.
 
-    busy: the share of its steps that must be those of a sequence, as a step of a sequence alone costs ``1 / busy`` as
-    much. A batch takes at most `MOST_BYTES`.
+    A batch takes at most `MOST_BYTES`.
     """
-    longest = MOST_BYTES // (16 * filled_up(size) * WIDTH)
     order = np.argsort(-lengths, kind="stable")
-    ordered = lengths[order].tolist()
-    totals = np.concatenate(([0], np.cumsum(lengths[order]))).tolist()
+    chosen = []
+    for width, busy in WIDTHS:
+        longest = MOST_BYTES // (16 * filled_up(size, EVEN) * width)
+        starts = np.array(_starts(lengths[order], width, busy, longest), np.int64)
+        rows = np.minimum(starts[:, None] + np.arange(width), len(order))
+        chosen.append(np.append(order, -1)[rows])
+        order = np.delete(order, rows[rows < len(order)])
+    return chosen
+
+
+def _starts(lengths: Ints, width: int, busy: float, longest: int) -> list[int]:
+    """Where batches begin among falling lengths."""
+    ordered, totals = lengths.tolist(), np.concatenate(([0], np.cumsum(lengths))).tolist()
     starts, first = [], 0
     while first < len(ordered):
-        last = min(first + WIDTH, len(ordered))
-        if 0 < ordered[first] <= longest and busy * WIDTH * ordered[first] <= totals[last] - totals[first]:
+        last = min(first + width, len(ordered))
+        pays = 0 < ordered[first] <= longest and busy * width * ordered[first] <= totals[last] - totals[first]
+        if pays:
             starts.append(first)
-            first = last
-        else:
-            first += 1
-    places = np.array(starts, np.int64)[:, None] + np.arange(WIDTH)
-    return np.asarray(np.append(order, -1)[np.minimum(places, len(order))])
+        first = last if pays else first + 1
+    return starts
 
 
-def filled_up(size: int) -> int:
+def filled_up(size: int, tile: int = TILE) -> int:
     """Labels, with those that fill up."""
-    return -(-size // TILE) * TILE
+    return -(-size // tile) * tile
 
 
 def spans(costs: Ints, most: int) -> list[tuple[int, int]]:
@@ -64,7 +72,7 @@ def spans(costs: Ints, most: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class BatchLayout:
     """Where sequences lie: `begins` (batches,) in flat arrays, and `lengths` (batches, width), falling."""
 
     begins: Places
@@ -72,7 +80,7 @@ class Layout:
     numbers: int
 
     @classmethod
-    def of(cls, lengths: Places, size: int) -> Layout:
+    def of(cls, lengths: Places, size: int) -> BatchLayout:
         """Batches one after another; size: labels of a step."""
         numbers = lengths[:, 0] * np.uint64(size * lengths.shape[1])
         ends = np.cumsum(numbers)
@@ -88,24 +96,30 @@ class Recursion:
     def __init__(self, transitions: Floats, ends: Floats, *, batched: bool) -> None:
         """Bring the numbers into the form that the loops take."""
         size = transitions.shape[1]
-        self.size = filled_up(size) if batched else size
+        self.size = filled_up(size, EVEN) if batched else size
         if self.size > size:
             matrix, edges = np.zeros((1, self.size, self.size)), np.zeros((2, self.size))
             matrix[:, :size, :size], edges[:, :size] = transitions, ends
             transitions, ends = matrix, edges
-        self._batch, self._labels, self._ends = True if batched else None, size, frozen(ends.reshape(-1))
+        self._batched, self._labels, self._ends = batched, size, frozen(ends.reshape(-1))
         self._matrices = frozen(transitions.reshape(-1))
         self._turned = frozen(np.ascontiguousarray(transitions.transpose(0, 2, 1)).reshape(-1))
 
-    def forward(self, potentials: Floats, layout: Layout, out: Floats, rows: Floats) -> None:
+    def forward(self, potentials: Floats, layout: BatchLayout, out: Floats, rows: Floats) -> None:
         """Log Z of each sequence (batches, width), NaN where log space is needed, and flat forward rows."""
         from suffice.kernels.compiled.chain import forward
 
-        given = (frozen(potentials), self._matrices, self._ends, np.uint64(self.size), self._batch)
+        given = (frozen(potentials), self._matrices, self._ends, np.uint64(self.size), self._batch(layout))
         forward(*given, layout.begins, layout.lengths, LEAST, out, rows)
 
     def posteriors(
-        self, potentials: Floats, layout: Layout, shares: Floats, out: Floats, rows: Floats, pairs: Floats = NO_PAIRS
+        self,
+        potentials: Floats,
+        layout: BatchLayout,
+        shares: Floats,
+        out: Floats,
+        rows: Floats,
+        pairs: Floats = NO_PAIRS,
     ) -> Floats:
         """Log Z, posteriors, and the sums (K, K) of joint posteriors, weighted by shares, which are returned.
 
@@ -122,12 +136,16 @@ class Recursion:
         return sums
 
     def _backward(
-        self, potentials: Floats, layout: Layout, shares: Floats, out: Floats, rows: Floats, pairs: Floats
+        self, potentials: Floats, layout: BatchLayout, shares: Floats, out: Floats, rows: Floats, pairs: Floats
     ) -> Floats:
         from suffice.kernels.compiled.chain import backward
 
-        size = np.uint64(self.size)
-        given = (frozen(potentials), self._matrices, self._turned, self._ends, size, self._batch)
+        size, batch = np.uint64(self.size), self._batch(layout)
+        given = (frozen(potentials), self._matrices, self._turned, self._ends, size, batch)
         sums = np.zeros(self.size * self.size)
         backward(*given, layout.begins, layout.lengths, LEAST, frozen(shares), out, rows, sums, pairs)
         return sums.reshape(self.size, self.size)[: self._labels, : self._labels]
+
+    def _batch(self, layout: BatchLayout) -> tuple[bool, ...] | None:
+        """What tells the loops how many sequences lie side by side."""
+        return (True,) * layout.lengths.shape[1] if self._batched else None

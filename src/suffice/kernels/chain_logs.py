@@ -37,8 +37,8 @@ def expectations(scores: Floats, transitions: Floats, ends: Floats, pairs: Float
     sums = np.zeros_like(transitions[0])
     if not math.isfinite(total):
         return -math.inf, np.zeros_like(rows), sums
-    found, back = np.empty_like(rows), ends[1]
-    found[-1] = np.exp(rows[-1] + back - total)
+    posteriors, back = np.empty_like(rows), ends[1]
+    posteriors[-1] = np.exp(rows[-1] + back - total)
     for t in range(len(scores) - 1, 0, -1):
         matrix = transitions[min(t, len(transitions) - 1)]
         joint = matrix + (scores[t] + back)[None, :]
@@ -47,8 +47,8 @@ def expectations(scores: Floats, transitions: Floats, ends: Floats, pairs: Float
         if len(pairs):
             pairs[t] = both
         back = log_sum(joint, 1)
-        found[t - 1] = np.exp(rows[t - 1] + back - total)
-    return total, found, sums
+        posteriors[t - 1] = np.exp(rows[t - 1] + back - total)
+    return total, posteriors, sums
 
 
 def draw(scores: Floats, transitions: Floats, ends: Floats, uniforms: Floats) -> Ints:

@@ -26,17 +26,17 @@ def _running(lengths: Ints) -> Iterator[tuple[int, int]]:
         yield t, int(np.searchsorted(-lengths, -t, side="left"))
 
 
-def _ahead(x: Floats, transitions: Floats, at: Ints) -> Floats:
-    """Rows x (n, K) moved one step on, into the steps `at`."""
+def _ahead(x: Floats, transitions: Floats, steps: Ints) -> Floats:
+    """Rows x (n, K) moved one step on, into the steps `steps`."""
     if len(transitions) == 1:
         return np.asarray(x @ transitions[0])
-    return np.asarray(np.einsum("ni,nij->nj", x, transitions[at]))
+    return np.asarray(np.einsum("ni,nij->nj", x, transitions[steps]))
 
 
-def _back(x: Floats, transitions: Floats, at: Ints) -> Floats:
+def _back(x: Floats, transitions: Floats, steps: Ints) -> Floats:
     if len(transitions) == 1:
         return np.asarray(x @ transitions[0].T)
-    return np.asarray(np.einsum("nj,nij->ni", x, transitions[at]))
+    return np.asarray(np.einsum("nj,nij->ni", x, transitions[steps]))
 
 
 def masses(
@@ -47,10 +47,14 @@ def masses(
     total = np.zeros(len(order))
     with np.errstate(divide="ignore", invalid="ignore"):
         for t, n in _running(lengths):
-            at = starts[:n] + t
-            found = ends[0] * potentials[at] if t == 0 else _ahead(rows[at - 1], transitions, at) * potentials[at]
-            scale = found.sum(axis=1)
-            rows[at] = found / scale[:, None]
+            steps = starts[:n] + t
+            ahead = (
+                ends[0] * potentials[steps]
+                if t == 0
+                else _ahead(rows[steps - 1], transitions, steps) * potentials[steps]
+            )
+            scale = ahead.sum(axis=1)
+            rows[steps] = ahead / scale[:, None]
             total[:n] += np.where(scale > least, np.log(scale), np.nan)
         some = lengths > 0
         end = (rows[(starts + lengths - 1)[some]] * ends[1]).sum(axis=1)
@@ -82,22 +86,22 @@ def posteriors(
         for t, n in reversed(list(_running(lengths))):
             if t == 0:
                 break
-            at = starts[:n] + t
-            ahead = back[:n] * potentials[at]
-            found = _back(ahead, transitions, at)
-            before = rows[at - 1]
-            mass = (before * found).sum(axis=1)
+            steps = starts[:n] + t
+            ahead = back[:n] * potentials[steps]
+            behind = _back(ahead, transitions, steps)
+            before = rows[steps - 1]
+            mass = (before * behind).sum(axis=1)
             fine[:n] &= mass > least
             inverse = np.where(fine[:n], 1.0 / np.where(fine[:n], mass, 1.0), 0.0)
             before = np.where(fine[:n, None], before, 0.0)
             share = np.where(fine[:n, None], ahead, 0.0) * (inverse * weights[order[:n]])[:, None]
             if len(sums):
-                sums += before.T @ share if shared else np.einsum("ni,nij,nj->ij", before, transitions[at], share)
+                sums += before.T @ share if shared else np.einsum("ni,nij,nj->ij", before, transitions[steps], share)
             if len(pairs):
-                near = transitions[0] if shared else transitions[at]
-                pairs[at] = before[:, :, None] * near * (ahead * inverse[:, None])[:, None, :]
-            rows[at - 1] = before * found * inverse[:, None]
-            back[:n] = found / np.where(fine[:n], found.sum(axis=1), 1.0)[:, None]
+                near = transitions[0] if shared else transitions[steps]
+                pairs[steps] = before[:, :, None] * near * (ahead * inverse[:, None])[:, None, :]
+            rows[steps - 1] = before * behind * inverse[:, None]
+            back[:n] = behind / np.where(fine[:n], behind.sum(axis=1), 1.0)[:, None]
     out[order] = np.where(fine, out[order], np.nan)
 
 
@@ -108,27 +112,27 @@ def best_lists(scores: Floats, transitions: Floats, ends: Floats, offsets: Ints,
     back = np.zeros((len(scores), size, most), np.int64)
     best = np.full((len(order), size, most), -np.inf)
     for t, n in _running(lengths):
-        at = starts[:n] + t
+        steps = starts[:n] + t
         if t == 0:
-            best[:n, :, 0] = ends[0] + scores[at]
+            best[:n, :, 0] = ends[0] + scores[steps]
             continue
-        near = transitions[0][None] if len(transitions) == 1 else transitions[at]
+        near = transitions[0][None] if len(transitions) == 1 else transitions[steps]
         # (n, to, from, rank): candidates of one label lie side by side.
-        found = best[:n, None, :, :] + near.transpose(0, 2, 1)[..., None]
-        flat = found.reshape(n, size, size * most)
+        candidates = best[:n, None, :, :] + near.transpose(0, 2, 1)[..., None]
+        flat = candidates.reshape(n, size, size * most)
         whence = np.argsort(-flat, axis=2, kind="stable")[:, :, :most]
-        back[at] = whence
-        best[:n] = np.take_along_axis(flat, whence, axis=2) + scores[at][:, :, None]
+        back[steps] = whence
+        best[:n] = np.take_along_axis(flat, whence, axis=2) + scores[steps][:, :, None]
     flat = (best + ends[1][None, :, None]).reshape(len(order), size * most)
     places = np.argsort(-flat, axis=1, kind="stable")[:, :most]
     nothing = np.where(np.arange(most) == 0, 0.0, -np.inf)
     values[order] = np.where((lengths > 0)[:, None], np.take_along_axis(flat, places, axis=1), nothing)
     possible = values[order] > -np.inf
     for t, n in reversed(list(_running(lengths))):
-        at = starts[:n] + t
+        steps = starts[:n] + t
         label, rank = np.divmod(places[:n], most)
-        paths[:, at] = np.where(possible[:n], label, -1).T
-        places[:n] = back[at[:, None], label, rank]
+        paths[:, steps] = np.where(possible[:n], label, -1).T
+        places[:n] = back[steps[:, None], label, rank]
 
 
 def draw(
@@ -145,14 +149,14 @@ def draw(
     keep = wanted[order]
     starts, lengths = starts[keep], lengths[keep]
     for t, n in reversed(list(_running(lengths))):
-        at = starts[:n] + t
+        steps = starts[:n] + t
         near = np.broadcast_to(final, (len(paths), n, len(final))).copy()
         on = int(np.searchsorted(-lengths, -(t + 1), side="left"))
         if on:
-            after = at[:on] + 1
+            after = steps[:on] + 1
             label = paths[:, after]
             matrix = np.zeros(on, np.int64) if len(transitions) == 1 else after
             near[:, :on] = transitions[matrix[None, :], :, label]
-        sums = np.cumsum(rows[at] * near, axis=2)
-        marks = uniforms[:, at] * sums[:, :, -1]
-        paths[:, at] = np.minimum((sums <= marks[..., None]).sum(axis=2), len(final) - 1)
+        sums = np.cumsum(rows[steps] * near, axis=2)
+        marks = uniforms[:, steps] * sums[:, :, -1]
+        paths[:, steps] = np.minimum((sums <= marks[..., None]).sum(axis=2), len(final) - 1)

@@ -18,9 +18,9 @@ def add_by_code(codes: NDArray[np.int32], weights: Floats, cards: int, *, calls:
     if use_compiled("add by code", _NUMPY_SECONDS * weights.size, calls=calls):
         from suffice.kernels.compiled.chain_statistics import add_by_code as loop
 
-        found = np.zeros((cards + 1, weights.shape[1]))
-        loop(frozen(codes), frozen(weights), found)
-        return found[:cards]
+        sums = np.zeros((cards + 1, weights.shape[1]))
+        loop(frozen(codes), frozen(weights), sums)
+        return sums[:cards]
     seen = codes >= 0
     some = codes if seen.all() else codes[seen]
     rows = weights if seen.all() else weights[seen]
@@ -39,8 +39,8 @@ def normal_potentials(
         return None
     from suffice.kernels.compiled.exponentials import normal_potentials as loop
 
-    found, shift = np.empty((len(x), len(means))) if out is None else out, np.empty(len(x))
+    potentials, shift = np.empty((len(x), len(means))) if out is None else out, np.empty(len(x))
     constants = -0.5 * np.log(2 * np.pi * variances).sum(axis=1)
     given = (frozen(x), frozen(means.ravel()), frozen((-0.5 / variances).ravel()), frozen(constants))
-    loop(*given, found.reshape(-1), shift)
-    return found, shift
+    loop(*given, potentials.reshape(-1), shift)
+    return potentials, shift

@@ -88,15 +88,15 @@ class CountPlan:
 
         The order is None where the super-table is the table of the family as it is.
         """
-        found = []
+        views = []
         for family, home in zip(self.families, self.homes, strict=True):
             group = self.groups[home]
             kept = [variable for variable in group if variable in family]
             gone = tuple(axis for axis, variable in enumerate(group) if variable not in family)
             order = None if group == family else tuple(kept.index(variable) for variable in family)
             shape = tuple(self.cards[variable] for variable in group)
-            found.append((slice(self.offsets[home], self.offsets[home + 1]), shape, gone, order))
-        return tuple(found)
+            views.append((slice(self.offsets[home], self.offsets[home + 1]), shape, gone, order))
+        return tuple(views)
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -112,10 +112,10 @@ class CountPlan:
         if sum(self.sizes[home] for home in self.homes) > _SPREAD:
             return None
         taken, begins = [], [0]
-        for (place, shape, gone, order), own in zip(self.views, self.shapes, strict=True):
-            numbers = np.arange(place.start, place.stop).reshape(shape)
+        for (span, shape, gone, order), own in zip(self.views, self.shapes, strict=True):
+            numbers = np.arange(span.start, span.stop).reshape(shape)
             axes = [axis for axis in range(len(shape)) if axis not in gone]
-            kept = axes if order is None else [axes[at] for at in order]
+            kept = axes if order is None else [axes[index] for index in order]
             taken.append(numbers.transpose(*kept, *gone).ravel())
             step = len(taken[-1]) // math.prod(own)
             begins += [begins[-1] + step * (cell + 1) for cell in range(math.prod(own))]
@@ -182,11 +182,11 @@ def tables(plan: CountPlan, cells: NDArray[Any], *, whole: bool = False) -> list
     if whole and (flat := spread_cells(plan, cells)) is not None:
         ends = accumulate(map(math.prod, plan.shapes), initial=0)
         return [flat[begin:end].reshape(shape) for (begin, end), shape in zip(pairwise(ends), plan.shapes, strict=True)]
-    found = []
-    for place, shape, gone, order in plan.views:
-        table = cells[place].reshape(shape)
-        found.append(table if order is None else np.array(table.sum(axis=gone).transpose(order), order="C"))
-    return found
+    answers = []
+    for part, shape, gone, order in plan.views:
+        table = cells[part].reshape(shape)
+        answers.append(table if order is None else np.array(table.sum(axis=gone).transpose(order), order="C"))
+    return answers
 
 
 def spread_cells(plan: CountPlan, cells: NDArray[Any]) -> NDArray[Any] | None:
@@ -197,8 +197,8 @@ def spread_cells(plan: CountPlan, cells: NDArray[Any]) -> NDArray[Any] | None:
     if plan.spread is None or not plan.families:
         return None
     taken, begins = plan.spread
-    found: NDArray[Any] = np.add.reduceat(cells[taken], begins)
-    return found
+    sums: NDArray[Any] = np.add.reduceat(cells[taken], begins)
+    return sums
 
 
 def count_cells(codes: Codes, plan: CountPlan, weights: Weights = None, *, threads: int = 1) -> NDArray[Any]:
@@ -294,13 +294,13 @@ def _numpy_narrow(codes: Codes, plan: CountPlan, weights: Weights, cells: NDArra
         _check_range(codes[:, rows], plan.cards, plan.used)
         for index in plan.narrow:
             numbers, size = _cell_numbers(codes[:, rows], plan, index), plan.sizes[index]
-            place = slice(plan.offsets[index], plan.offsets[index + 1])
+            part = slice(plan.offsets[index], plan.offsets[index + 1])
             if weights is None:
-                cells[place] += np.bincount(numbers, minlength=size)
+                cells[part] += np.bincount(numbers, minlength=size)
             else:
                 block = _weighted_block(numbers, weights[rows], size)
-                cells[place], error = two_sum(cells[place], block)
-                low[place] += error
+                cells[part], error = two_sum(cells[part], block)
+                low[part] += error
     if weights is not None:
         cells += low
 

@@ -28,9 +28,9 @@ class RowProducts:
             return X @ vector
         from suffice.kernels.compiled.dense_rows import rows_times
 
-        found = np.empty(len(X))
-        rows_times(X, np.ascontiguousarray(vector), found)
-        return found
+        products = np.empty(len(X))
+        rows_times(X, np.ascontiguousarray(vector), products)
+        return products
 
     def back(self, values: Floats, X: Floats) -> Floats:
         """X' values (k,) for values (n,)."""
@@ -38,9 +38,9 @@ class RowProducts:
             return values @ X
         from suffice.kernels.compiled.dense_rows import times_rows
 
-        found = np.zeros(X.shape[1])
-        times_rows(np.ascontiguousarray(values), X, found)
-        return found
+        sums = np.zeros(X.shape[1])
+        times_rows(np.ascontiguousarray(values), X, sums)
+        return sums
 
     def _loops(self, X: Floats, vector: Floats) -> bool:
         return self.compiled and vector.ndim == 1 and X.flags.c_contiguous and X.dtype == np.float64

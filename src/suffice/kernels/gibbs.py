@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats, Ints, States
 from suffice.kernels import gibbs_numpy, threads
 from suffice.kernels.choice import use_compiled
-from suffice.kernels.gibbs_layout import Layout
+from suffice.kernels.gibbs_layout import GibbsLayout
 
 Stream = NDArray[np.uint32]
 
@@ -36,7 +36,7 @@ _BLOCK = 512
 class GibbsKernel:
     """Loops over one layout; `load` takes the log-potentials (cells,), which may change at any time."""
 
-    def __init__(self, layout: Layout, *, most_threads: int | None = None) -> None:
+    def __init__(self, layout: GibbsLayout, *, most_threads: int | None = None) -> None:
         """Choose NumPy or compiled loops by the size of the model alone."""
         self.layout = layout
         self._threads = most_threads
@@ -101,9 +101,9 @@ class GibbsKernel:
             one, both = np.empty(pairs.n_sites), np.empty(len(pairs.first))
             compiled.count_pairs(pairs.first, pairs.second, states, one, both)
             return pairs.counts(one, both, float(states.shape[1]))
-        found = np.zeros(self.layout.n_cells)
-        compiled.count_cells(self.layout.factors, states, ones, found)
-        return found
+        counts = np.zeros(self.layout.n_cells)
+        compiled.count_cells(self.layout.factors, states, ones, counts)
+        return counts
 
     def log_values(self, states: States, logs: Floats) -> Floats:
         """Sum of these log-potentials (cells,) in each chain (chains,)."""
@@ -111,9 +111,9 @@ class GibbsKernel:
             return gibbs_numpy.add_logs(self.layout, logs, states)
         from suffice.kernels.compiled.gibbs import add_logs
 
-        found = np.zeros(states.shape[1])
-        add_logs(self.layout.factors, np.ascontiguousarray(logs, dtype=np.float64), states, found)
-        return found
+        values = np.zeros(states.shape[1])
+        add_logs(self.layout.factors, np.ascontiguousarray(logs, dtype=np.float64), states, values)
+        return values
 
     def add_features(self, matrix: tuple[Ints, Ints, Floats], states: States, out: Floats) -> None:
         """Add the features of each chain to out (features, chains); matrix: rows of cells, as (ptr, column, value)."""
@@ -126,9 +126,9 @@ class GibbsKernel:
 
     def conditional(self, site: int, states: States) -> Floats:
         """P(site | all others) in each chain (card, chains)."""
-        found = gibbs_numpy.conditional(self.layout, self.logs, site, states)
-        found = np.exp(found - found.max(axis=0))
-        return np.asarray(found / found.sum(axis=0))
+        logs = gibbs_numpy.conditional(self.layout, self.logs, site, states)
+        logs = np.exp(logs - logs.max(axis=0))
+        return np.asarray(logs / logs.sum(axis=0))
 
     def pseudo_likelihood(self, states: States, weights: Floats) -> tuple[float, Floats]:
         """Sum over rows (columns of states) and sites of weight times log p(site | others); its slope (cells,)."""
@@ -136,13 +136,13 @@ class GibbsKernel:
             return gibbs_numpy.pseudo_likelihood(self.layout, self.logs, states, weights)
         count = threads.thread_count() if self._threads is None else self._threads
         parts = np.array_split(np.arange(self.layout.n_sites), max(1, min(4 * count, self.layout.n_sites)))
-        found: list[tuple[float, Floats]] = [(0.0, np.zeros(0))] * len(parts)
+        answers: list[tuple[float, Floats]] = [(0.0, np.zeros(0))] * len(parts)
 
         def work(number: int, _: int) -> None:
-            found[number] = self._pseudo_part(parts[number], states, weights)
+            answers[number] = self._pseudo_part(parts[number], states, weights)
 
         threads.run(work, range(len(parts)), min(count, len(parts)))
-        value, slope = sum(part[0] for part in found), np.sum([part[1] for part in found], axis=0)
+        value, slope = sum(part[0] for part in answers), np.sum([part[1] for part in answers], axis=0)
         if self._odds is None or self.layout.pairs is None:
             return value, slope
         pairs = self.layout.pairs

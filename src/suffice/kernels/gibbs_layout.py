@@ -26,7 +26,7 @@ SAME = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class GibbsLayout:
     """Cards (sites,) and the scopes of factors; their tables follow one another, the last site of a scope fastest."""
 
     cards: Ints
@@ -36,7 +36,7 @@ class Layout:
     n_cells: int
 
     @classmethod
-    def of(cls, cards: Sequence[int], scopes: Sequence[Sequence[int]]) -> Layout:
+    def of(cls, cards: Sequence[int], scopes: Sequence[Sequence[int]]) -> GibbsLayout:
         """Lay out tables over these scopes."""
         starts, site, stride, sizes = [0], [], [], []
         by_site: list[list[tuple[int, int]]] = [[] for _ in cards]
@@ -79,10 +79,10 @@ class Layout:
         return [np.flatnonzero(colour == c) for c in range(int(colour.max(initial=-1)) + 1)]
 
     @cached_property
-    def pairs(self) -> Pairs | None:
+    def pairs(self) -> PairwiseSites | None:
         """The form of pairs, where no factor has more than two sites and all sites have the same number of states."""
         alike = self.n_sites > 0 and bool((self.cards == self.cards[0]).all()) and 2 <= self.cards[0] <= 255
-        return Pairs.of(self) if alike and all(len(scope) <= 2 for scope in self.scopes) else None
+        return PairwiseSites.of(self) if alike and all(len(scope) <= 2 for scope in self.scopes) else None
 
     def strides(self, number: int) -> Ints:
         """Strides of the sites of a factor."""
@@ -92,12 +92,12 @@ class Layout:
     def cells(self, number: int, states: NDArray[np.uint8]) -> Ints:
         """Cell of a factor in each chain of states (sites, chains)."""
         rows = states[list(self.scopes[number])].astype(np.int64)
-        found: Ints = self.factors[0][number] + self.strides(number) @ rows
-        return found
+        cells: Ints = self.factors[0][number] + self.strides(number) @ rows
+        return cells
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class PairwiseSites:
     """Sites with `card` states each, and factors of one or two of them.
 
     single: sites of factors of one; first, second: sites of factors of two; `own` and `both` are the starts of their
@@ -116,7 +116,7 @@ class Pairs:
     ends: Ints
 
     @classmethod
-    def of(cls, layout: Layout) -> Pairs:
+    def of(cls, layout: GibbsLayout) -> PairwiseSites:
         """From a layout of factors of at most two sites."""
         start = layout.factors[0]
         one = np.array([n for n, scope in enumerate(layout.scopes) if len(scope) == 1], np.int64)
@@ -157,23 +157,23 @@ class Pairs:
 
     def turned(self, field: Floats, coupling: Floats) -> Floats:
         """The transpose of `odds`: slopes by field (sites,) and coupling (pairs,) as slopes by cell."""
-        found = np.zeros(self.n_cells)
-        found[self.own], found[self.own + 1] = -field[self.single], field[self.single]
+        slopes = np.zeros(self.n_cells)
+        slopes[self.own], slopes[self.own + 1] = -field[self.single], field[self.single]
         first, second = field[self.first], field[self.second]
-        found[self.both] = coupling - first - second
-        found[self.both + 1] = second - coupling
-        found[self.both + 2] = first - coupling
-        found[self.both + 3] = coupling
-        return found
+        slopes[self.both] = coupling - first - second
+        slopes[self.both + 1] = second - coupling
+        slopes[self.both + 2] = first - coupling
+        slopes[self.both + 3] = coupling
+        return slopes
 
     def counts(self, ones: Floats, both: Floats, total: float) -> Floats:
         """Counts of all cells, from those of state 1 of each site and of both ends of each pair."""
-        found = np.zeros(self.n_cells)
-        found[self.own], found[self.own + 1] = total - ones[self.single], ones[self.single]
+        counts = np.zeros(self.n_cells)
+        counts[self.own], counts[self.own + 1] = total - ones[self.single], ones[self.single]
         first, second = ones[self.first], ones[self.second]
-        found[self.both] = total - first - second + both
-        found[self.both + 1], found[self.both + 2], found[self.both + 3] = second - both, first - both, both
-        return found
+        counts[self.both] = total - first - second + both
+        counts[self.both + 1], counts[self.both + 2], counts[self.both + 3] = second - both, first - both, both
+        return counts
 
     # -- Potts -------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats, Ints, States
-from suffice.kernels.gibbs_layout import Layout
+from suffice.kernels.gibbs_layout import GibbsLayout
 
 Stream = NDArray[np.uint32]
 
@@ -30,28 +30,28 @@ def uniform(stream: Stream, *, fine: bool) -> Floats:
     return np.asarray((bits + 0.5) * 2.0**-32 if fine else ((bits >> np.uint32(9)) + 0.5) * 2.0**-23)
 
 
-def conditional(layout: Layout, logs: Floats, site: int, states: States) -> Floats:
+def conditional(layout: GibbsLayout, logs: Floats, site: int, states: States) -> Floats:
     """Log-potentials (card, chains) of the states of a site given all others."""
     ptr, factor, step = layout.places
-    found = np.zeros((int(layout.cards[site]), states.shape[1]))
+    conditionals = np.zeros((int(layout.cards[site]), states.shape[1]))
     for entry in range(ptr[site], ptr[site + 1]):
         base = layout.cells(int(factor[entry]), states) - step[entry] * states[site].astype(np.int64)
-        found += logs[base + np.arange(len(found))[:, None] * step[entry]]
-    return found
+        conditionals += logs[base + np.arange(len(conditionals))[:, None] * step[entry]]
+    return conditionals
 
 
 def sweep(
-    layout: Layout, logs: Floats, order: Ints, states: States, stream: Stream, held: NDArray[Any], *, fine: bool
+    layout: GibbsLayout, logs: Floats, order: Ints, states: States, stream: Stream, held: NDArray[Any], *, fine: bool
 ) -> None:
     """Draw the sites in this order given all others, in place; held (sites or 0, chains) are not drawn."""
     for site in order:
-        found = conditional(layout, logs, int(site), states)
-        top = found.max(axis=0)
+        conditionals = conditional(layout, logs, int(site), states)
+        top = conditionals.max(axis=0)
         keep = top == -np.inf
-        sums = np.cumsum(np.exp(found - np.where(keep, 0.0, top)), axis=0)
+        sums = np.cumsum(np.exp(conditionals - np.where(keep, 0.0, top)), axis=0)
         aim = uniform(stream, fine=fine) * sums[-1]
         # State 1 of two is taken for small numbers, as the loop of pairs does; others run from state 0 up.
-        if fine or len(found) != 2:
+        if fine or len(conditionals) != 2:
             drawn = (sums[:-1] <= aim).sum(axis=0)
         else:
             drawn = (aim < sums[1] - sums[0]).astype(np.int64)
@@ -59,23 +59,23 @@ def sweep(
         states[site] = np.where(keep, states[site], drawn)
 
 
-def count_cells(layout: Layout, states: States, weights: Floats) -> Floats:
+def count_cells(layout: GibbsLayout, states: States, weights: Floats) -> Floats:
     """The weights (chains,) of the chains in each cell of each factor (cells,)."""
-    found = np.zeros(layout.n_cells)
+    counts = np.zeros(layout.n_cells)
     for number in range(len(layout.scopes)):
-        found += np.bincount(layout.cells(number, states), weights, layout.n_cells)
-    return found
+        counts += np.bincount(layout.cells(number, states), weights, layout.n_cells)
+    return counts
 
 
-def add_logs(layout: Layout, logs: Floats, states: States) -> Floats:
+def add_logs(layout: GibbsLayout, logs: Floats, states: States) -> Floats:
     """Sum of the log-potentials of each chain (chains,)."""
-    found = np.zeros(states.shape[1])
+    values = np.zeros(states.shape[1])
     for number in range(len(layout.scopes)):
-        found += logs[layout.cells(number, states)]
-    return found
+        values += logs[layout.cells(number, states)]
+    return values
 
 
-def add_features(layout: Layout, matrix: tuple[Ints, Ints, Floats], states: States, out: Floats) -> None:
+def add_features(layout: GibbsLayout, matrix: tuple[Ints, Ints, Floats], states: States, out: Floats) -> None:
     """Add the features of each chain to out (features, chains); matrix: rows of cells, as (ptr, column, value)."""
     ptr, column, value = matrix
     for number in range(len(layout.scopes)):
@@ -86,17 +86,17 @@ def add_features(layout: Layout, matrix: tuple[Ints, Ints, Floats], states: Stat
         np.add.at(out, (column[entry], chain), value[entry])
 
 
-def pseudo_likelihood(layout: Layout, logs: Floats, states: States, weights: Floats) -> tuple[float, Floats]:
+def pseudo_likelihood(layout: GibbsLayout, logs: Floats, states: States, weights: Floats) -> tuple[float, Floats]:
     """Sum over rows and sites of weight times log p(site | others), and its slope by log-potential (cells,)."""
     ptr, factor, step = layout.places
     value, slope = 0.0, np.zeros(layout.n_cells)
     rows = np.arange(states.shape[1])
     for site in range(layout.n_sites):
-        found = conditional(layout, logs, site, states)
-        found -= found.max(axis=0)
-        found -= np.log(np.exp(found).sum(axis=0))
-        value += float(found[states[site], rows] @ weights)
-        rest = -np.exp(found)
+        conditionals = conditional(layout, logs, site, states)
+        conditionals -= conditionals.max(axis=0)
+        conditionals -= np.log(np.exp(conditionals).sum(axis=0))
+        value += float(conditionals[states[site], rows] @ weights)
+        rest = -np.exp(conditionals)
         rest[states[site], rows] += 1.0
         rest *= weights
         for entry in range(ptr[site], ptr[site + 1]):

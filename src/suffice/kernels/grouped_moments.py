@@ -60,11 +60,11 @@ def _one_by_one(columns: Floats, labels: Labels, groups: int, weights: Floats | 
         weight, total, cross = moment_sums(columns, weights)
         return weight[:, None][:, :groups], total[:, None][:, :groups], cross[:, None][:, :groups]
     order, ends = _order(labels, groups)
-    found = []
+    sums = []
     for start, end in pairwise(ends.tolist()):
         rows = order[start:end]
-        found.append(moment_sums(columns[:, rows], None if weights is None else weights[rows]))
-    weight, total, cross = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
+        sums.append(moment_sums(columns[:, rows], None if weights is None else weights[rows]))
+    weight, total, cross = (np.stack(parts, axis=1) for parts in zip(*sums, strict=True))
     return weight, total, cross
 
 
@@ -84,27 +84,27 @@ def _by_halving(columns: Floats, labels: Labels, groups: int, weights: Floats | 
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(order), _BLOCK):
             rows = order[start : start + _BLOCK]
-            found, first = np.unique(labels[rows], return_index=True)
-            place = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
+            present, first = np.unique(labels[rows], return_index=True)
+            ranks = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
             x = np.vstack((np.ones((1, len(rows))), columns[:, rows]))
             weighted = pair(x) if weights is None else np.stack(two_product(x, weights[rows]))
             row, column = np.tril_indices(d + 1)
             products = multiply(weighted[:, row], pair(x[column]))
-            sums[:, found] = add(sums[:, found], _halved(products, place).transpose(0, 2, 1))
+            sums[:, present] = add(sums[:, present], _halved(products, ranks).transpose(0, 2, 1))
     return sums
 
 
-def _halved(pairs: Floats, place: Labels) -> Floats:
+def _halved(pairs: Floats, ranks: Labels) -> Floats:
     """Add pairs (2, e, n) within groups, given by the place of each row in its group (n,); returns (2, e, k)."""
     high, low = pairs
-    while place.any():
-        first = np.flatnonzero(place % 2 == 0)
+    while ranks.any():
+        first = np.flatnonzero(ranks % 2 == 0)
         # A row has a partner where the next row is not the first of another group.
-        follows = np.append(place[1:] != 0, False)[first]
-        second = np.minimum(first + 1, len(place) - 1)
+        follows = np.append(ranks[1:] != 0, False)[first]
+        second = np.minimum(first + 1, len(ranks) - 1)
         high, error = two_sum(high[:, first], np.where(follows, high[:, second], 0.0))
         low = (low[:, first] + np.where(follows, low[:, second], 0.0)) + error
-        place = place[first] // 2
+        ranks = ranks[first] // 2
     return np.stack(two_sum(high, low))
 
 

@@ -63,11 +63,11 @@ def _private_folder() -> Path | None:
         user = str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()
         folder = Path(tempfile.gettempdir()) / f"suffice-kernels-{user}"
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
-    mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    closed = stat.S_ISDIR(found.st_mode) and not (hasattr(os, "getuid") and found.st_mode & 0o022)
+    mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    closed = stat.S_ISDIR(status.st_mode) and not (hasattr(os, "getuid") and status.st_mode & 0o022)
     return folder if mine and closed and os.access(folder, os.W_OK) else None
 
 

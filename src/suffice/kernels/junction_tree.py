@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
-from suffice.kernels.junction_tree_layout import Layout
+from suffice.kernels.junction_tree_layout import TreeLayout
 from suffice.kernels.junction_tree_numpy import (
     Linear,
     Logarithmic,
@@ -47,13 +47,13 @@ Likelihoods = Mapping[int, Scaled]
 
 
 @record(frozen=True)
-class Beliefs:
+class CliqueBeliefs:
     """Result of a calibration: the law of each clique, axes in the order of its variables.
 
     known: the law of each variable, where it is at hand.
     """
 
-    layout: Layout
+    layout: TreeLayout
     log_z: float
     tables: Sequence[Floats]
     known: Sequence[Floats] | None = None
@@ -70,18 +70,18 @@ class Beliefs:
         ]
 
 
-def numpy_seconds(layout: Layout, lanes: int = 1) -> float:
+def numpy_seconds(layout: TreeLayout, lanes: int = 1) -> float:
     """Estimated time of one calibration on the NumPy path."""
     return _EDGE * (1 + len(layout.edges)) + _TOUCH * lanes * (layout.touches + layout.cells)
 
 
-def calibrate(potentials: Potentials, likelihoods: Likelihoods) -> Beliefs:
+def calibrate(potentials: Potentials, likelihoods: Likelihoods) -> CliqueBeliefs:
     """Beliefs of all cliques, and log of the sum of the product of all factors and likelihoods."""
     if use_compiled(KERNEL, numpy_seconds(potentials.layout)):
-        found = _calibrate_compiled(potentials, likelihoods)
+        beliefs = _calibrate_compiled(potentials, likelihoods)
     else:
-        found = _calibrate_linear(potentials, likelihoods)
-    return found or _calibrate_logs(potentials, likelihoods)
+        beliefs = _calibrate_linear(potentials, likelihoods)
+    return beliefs or _calibrate_logs(potentials, likelihoods)
 
 
 def log_sum(potentials: Potentials, likelihoods: Likelihoods) -> float:
@@ -129,7 +129,7 @@ def _linear(potentials: Potentials, likelihoods: Likelihoods) -> tuple[list[Floa
     return tables, algebra
 
 
-def _calibrate_linear(potentials: Potentials, likelihoods: Likelihoods) -> Beliefs | None:
+def _calibrate_linear(potentials: Potentials, likelihoods: Likelihoods) -> CliqueBeliefs | None:
     layout = potentials.layout
     tables, algebra = _linear(potentials, likelihoods)
     messages = collect(layout, tables, algebra)
@@ -137,7 +137,7 @@ def _calibrate_linear(potentials: Potentials, likelihoods: Likelihoods) -> Belie
         return None
     distribute(layout, tables, messages, algebra)
     log_z = float(algebra.log_z[0]) + _shift(potentials, likelihoods)
-    return Beliefs(layout, log_z, [table[..., 0] for table in tables])
+    return CliqueBeliefs(layout, log_z, [table[..., 0] for table in tables])
 
 
 def _log_tables(potentials: Potentials, likelihoods: Likelihoods) -> list[Floats]:
@@ -149,13 +149,13 @@ def _log_tables(potentials: Potentials, likelihoods: Likelihoods) -> list[Floats
     return tables
 
 
-def _calibrate_logs(potentials: Potentials, likelihoods: Likelihoods) -> Beliefs:
+def _calibrate_logs(potentials: Potentials, likelihoods: Likelihoods) -> CliqueBeliefs:
     layout = potentials.layout
     tables = _log_tables(potentials, likelihoods)
     algebra = Logarithmic(1)
     distribute(layout, tables, collect(layout, tables, algebra), algebra)
     log_z = float(algebra.log_z[0]) + _shift(potentials, likelihoods)
-    return Beliefs(layout, log_z, [np.exp(table[..., 0]) for table in tables])
+    return CliqueBeliefs(layout, log_z, [np.exp(table[..., 0]) for table in tables])
 
 
 # Compiled path -------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def _run(potentials: Potentials, likelihoods: Likelihoods, *, both: bool) -> tup
     return program, buffer, min(floor, min((likelihood.least for likelihood in likelihoods.values()), default=1.0))
 
 
-def _calibrate_compiled(potentials: Potentials, likelihoods: Likelihoods) -> Beliefs | None:
+def _calibrate_compiled(potentials: Potentials, likelihoods: Likelihoods) -> CliqueBeliefs | None:
     layout = potentials.layout
     program, buffer, floor = _run(potentials, likelihoods, both=True)
     if floor < ENOUGH:
@@ -195,4 +195,4 @@ def _calibrate_compiled(potentials: Potentials, likelihoods: Likelihoods) -> Bel
     ends = np.cumsum([program.outputs, *layout.cards]).tolist()
     singles = [buffer[start:end] for start, end in pairwise(ends)]
     log_z = float(buffer[program.logs] * np.log(2.0)) + _shift(potentials, likelihoods)
-    return Beliefs(layout, log_z, tables, singles)
+    return CliqueBeliefs(layout, log_z, tables, singles)

@@ -18,7 +18,7 @@ from suffice.array_types import Floats
 from suffice.double_double import add, rounded, two_sum
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree import ENOUGH, KERNEL, numpy_seconds
-from suffice.kernels.junction_tree_layout import Layout, Scope
+from suffice.kernels.junction_tree_layout import Scope, TreeLayout
 from suffice.kernels.junction_tree_numpy import (
     Linear,
     Logarithmic,
@@ -80,7 +80,7 @@ class Cases:
 
 
 @dataclass(frozen=True)
-class Answers:
+class CaseAnswers:
     """log_z (n,); marginals (n, numbers) of all outputs one after another; sums (cells,) of weighted beliefs.
 
     A case of probability 0 has log_z of minus infinity, and marginals of 0.
@@ -99,11 +99,11 @@ def solve_cases(
     *,
     threads: int = 1,
     calls: int | None = None,
-) -> Answers:
+) -> CaseAnswers:
     """Solve all cases; with weights (n,) also add up their beliefs; calls as in `use_compiled`."""
     layout = potentials.layout
     width = sum(layout.size(scope) for scope in outputs)
-    answers = Answers(
+    answers = CaseAnswers(
         np.full(len(cases), np.nan), np.zeros((len(cases), width)), np.zeros(0 if weights is None else layout.cells)
     )
     if not len(cases):
@@ -139,7 +139,7 @@ def maximize_cases(potentials: Potentials, cases: Cases) -> tuple[NDArray[np.int
     return states, best
 
 
-def _numpy_block(layout: Layout) -> int:
+def _numpy_block(layout: TreeLayout) -> int:
     """Cases of one block of the NumPy path."""
     return max(1, min(1024, _NUMPY_NUMBERS // max(layout.cells, 1)))
 
@@ -152,7 +152,7 @@ class _Work:
     cases: Cases
     outputs: tuple[Scope, ...]
     weights: Floats | None
-    answers: Answers
+    answers: CaseAnswers
 
     def in_numpy(self, rows: NDArray[np.intp], *, logarithms: bool) -> Floats:
         """Solve some cases block by block; those whose range is too wide keep a log Z of NaN."""
@@ -255,26 +255,26 @@ class _Worker:
         self.total[1] += error
 
 
-def _observed(cases: Cases, rows: NDArray[np.intp], layout: Layout) -> list[tuple[int, Floats]]:
+def _observed(cases: Cases, rows: NDArray[np.intp], layout: TreeLayout) -> list[tuple[int, Floats]]:
     """For each observed column the variable and its likelihood (card, rows)."""
-    found = []
+    observed = []
     for column, variable in enumerate(cases.variables):
         codes = cases.codes[column, rows]
         states = np.arange(layout.cards[variable])[:, None]
-        found.append((variable, ((codes < 0) | (codes == states)).astype(np.float64)))
-    return found
+        observed.append((variable, ((codes < 0) | (codes == states)).astype(np.float64)))
+    return observed
 
 
-def _inputs(cases: Cases, rows: NDArray[np.intp], layout: Layout, numbers: Floats) -> list[tuple[Scope, Floats]]:
+def _inputs(cases: Cases, rows: NDArray[np.intp], layout: TreeLayout, numbers: Floats) -> list[tuple[Scope, Floats]]:
     """For each table of the cases its scope and its numbers (cards, rows)."""
-    found = []
+    inputs = []
     column = 0
     for scope in cases.scopes:
         size = layout.size(scope)
         part = numbers[rows, column : column + size].T
-        found.append((scope, part.reshape((*layout.shape(scope), len(rows)))))
+        inputs.append((scope, part.reshape((*layout.shape(scope), len(rows)))))
         column += size
-    return found
+    return inputs
 
 
 def _linear_tables(potentials: Potentials, cases: Cases, rows: NDArray[np.intp]) -> tuple[list[Floats], Linear]:

@@ -74,7 +74,7 @@ class Edge:
 
 
 @record(frozen=True, eq=False)
-class Layout:
+class TreeLayout:
     """A rooted forest of cliques.
 
     cliques: variables of each, in the order of the axes; parents: -1 for a root; order: children before their parent.
@@ -193,14 +193,14 @@ class Layout:
     def meeting(self, clique: int, scope: Scope, lanes: int) -> Meeting:
         """How a clique and a part of its variables meet; made once."""
         key = (clique, scope, lanes)
-        found = self._meetings.get(key)
-        if found is None:
-            place = {variable: axis for axis, variable in enumerate(self.cliques[clique])}
-            axes = tuple([place[variable] for variable in scope])
+        meeting = self._meetings.get(key)
+        if meeting is None:
+            axis_of = {variable: axis for axis, variable in enumerate(self.cliques[clique])}
+            axes = tuple([axis_of[variable] for variable in scope])
             # Tables of the same form meet alike, within a tree and from tree to tree.
             way = meet if self.sizes[clique] * lanes <= _SMALL else meet.__wrapped__
-            found = self._meetings[key] = way(self.shapes[clique], axes, lanes)
-        return found
+            meeting = self._meetings[key] = way(self.shapes[clique], axes, lanes)
+        return meeting
 
     @cached_property
     def programs(self) -> dict[Any, Any]:
@@ -222,7 +222,7 @@ class Layout:
 
 def arrange(
     cards: Sequence[int], cliques: Sequence[Sequence[int]], parents: Sequence[int], order: Sequence[int]
-) -> Layout:
+) -> TreeLayout:
     """Choose the order of the axes of each clique.
 
     Variables that lie in many and large separators go last, so that messages read and write long runs of cells.
@@ -234,12 +234,12 @@ def arrange(
             for variable in shared:
                 weights[index][variable] += len(shared)
                 weights[parent][variable] += len(shared)
-    place = {variable: rank for rank, variable in enumerate(_by_depth(cliques, order))}
+    depth = {variable: rank for rank, variable in enumerate(_by_depth(cliques, order))}
     arranged = tuple(
-        tuple(sorted(clique, key=lambda variable: (weight[variable], place[variable])))
+        tuple(sorted(clique, key=lambda variable: (weight[variable], depth[variable])))
         for clique, weight in zip(cliques, weights, strict=True)
     )
-    return Layout(tuple(cards), arranged, tuple(parents), tuple(order))
+    return TreeLayout(tuple(cards), arranged, tuple(parents), tuple(order))
 
 
 def _by_depth(cliques: Sequence[Sequence[int]], order: Sequence[int]) -> list[int]:

@@ -11,20 +11,20 @@ import numpy as np
 from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree import ENOUGH, KERNEL, calibrate, numpy_seconds
-from suffice.kernels.junction_tree_layout import Layout, Scope
+from suffice.kernels.junction_tree_layout import Scope, TreeLayout
 from suffice.kernels.junction_tree_numpy import project
 from suffice.kernels.junction_tree_potentials import Potentials
 from suffice.kernels.junction_tree_program import Numbers, Program, Wiring, program_for
 
 
-class Moments:
+class CliqueMoments:
     """The map from log-potentials to log Z and its gradient, the marginals of all scopes.
 
     scopes: variables of each factor, all in one clique. Both vectors hold the tables of all factors one after another,
     axes in the order of the scope. One object serves one thread.
     """
 
-    def __init__(self, layout: Layout, scopes: Sequence[Scope]) -> None:
+    def __init__(self, layout: TreeLayout, scopes: Sequence[Scope]) -> None:
         self.layout = layout
         self.scopes = tuple(scopes)
         self.homes = [layout.home(scope) for scope in self.scopes]
@@ -38,19 +38,19 @@ class Moments:
 
     def __call__(self, logs: Floats) -> tuple[float, Floats]:
         """Return log Z and the marginals (numbers,) of log-potentials (numbers,), none of them NaN or plus infinity."""
-        found = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
-        if found is not None:
-            return found
+        answer = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
+        if answer is not None:
+            return answer
         log_z, tables = self._general(logs)
         return log_z, self._margins(tables)
 
     def laws(self, logs: Floats) -> tuple[float, Floats, list[Floats]]:
         """The same, and the law of each clique (cells,); the tables hold until the next call."""
-        found = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
-        if found is not None:
+        answer = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
+        if answer is not None:
             buffer = self._work[0]
             starts = zip(self.program.starts, self.layout.sizes, strict=True)
-            return *found, [buffer[start : start + size] for start, size in starts]
+            return *answer, [buffer[start : start + size] for start, size in starts]
         log_z, tables = self._general(logs)
         return log_z, self._margins(tables), [table.ravel() for table in tables]
 
@@ -65,10 +65,10 @@ class Moments:
     def beliefs(self, logs: Floats, out: Floats) -> float:
         """Write the laws of all cliques to out (cells of the program,), each at its start; returns log Z."""
         program = self.program
-        found = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
-        if found is not None:
+        answer = self._compiled(logs) if self.scopes and use_compiled(KERNEL, self._seconds) else None
+        if answer is not None:
             out[:] = self._work[0][: program.cells]
-            return found[0]
+            return answer[0]
         log_z, tables = self._general(logs)
         for start, table in zip(program.starts, tables, strict=True):
             out[start : start + table.size] = table.ravel()
@@ -77,13 +77,13 @@ class Moments:
     def _compiled(self, logs: Floats) -> tuple[float, Floats] | None:
         """None where a number is too small for a double."""
         (exponentials, enough), loop = self._loops
-        _, given, found, ends, rows = self._work
+        _, given, marginals, ends, rows = self._work
         given[:] = logs
         shift, least = exponentials(given, ends)
         if least < enough:
             return None
         log_z, floor = loop(*rows)
-        return (log_z + shift, found.copy()) if floor >= ENOUGH else None
+        return (log_z + shift, marginals.copy()) if floor >= ENOUGH else None
 
     @cached_property
     def _loops(self) -> tuple[tuple[Any, float], Any]:
@@ -102,10 +102,10 @@ class Moments:
         program, floors, count = self.program, np.ones(len(self.layout.cliques)), int(self.ends[-1])
         buffer = np.ones(program.length)
         given = buffer[program.inputs : program.inputs + count]
-        found = buffer[program.outputs : program.outputs + count]
+        marginals = buffer[program.outputs : program.outputs + count]
         rows = program.numbers, program.offsets, buffer, floors, program.entries.ravel(), program.exits.ravel()
-        return buffer, given, found, self.ends.astype(np.uint64), rows
+        return buffer, given, marginals, self.ends.astype(np.uint64), rows
 
     def _general(self, logs: Floats) -> tuple[float, Sequence[Floats]]:
-        found = calibrate(Potentials(self.layout, self.scopes, logs, log=True), {})
-        return found.log_z, found.tables
+        beliefs = calibrate(Potentials(self.layout, self.scopes, logs, log=True), {})
+        return beliefs.log_z, beliefs.tables

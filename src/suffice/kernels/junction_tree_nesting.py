@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from suffice.kernels.junction_tree_layout import Layout, Scope, arrange
+from suffice.kernels.junction_tree_layout import Scope, TreeLayout, arrange
 
 Group = frozenset[int]
 
@@ -22,7 +22,7 @@ GAIN = 10_000
 BLOCKS, LIMITS = (3, 4), (0.5, 0.67)
 
 
-def nest(layout: Layout, scopes: Sequence[Scope]) -> Layout:
+def nest(layout: TreeLayout, scopes: Sequence[Scope]) -> TreeLayout:
     """The layout with margins hung on cliques where that saves passes; the cliques that it has keep their numbers."""
     held: dict[int, set[Group]] = {}
     for scope in scopes:
@@ -32,19 +32,19 @@ def nest(layout: Layout, scopes: Sequence[Scope]) -> Layout:
     order: list[int] = []
     for clique in layout.order:
         ahead = [(clique, held.get(clique, set()))]
-        found = [clique]
+        tables = [clique]
         while ahead:
             above, live = ahead.pop()
             for group, inside in divide(layout, frozenset(cliques[above]), live):
                 ahead.append((len(cliques), inside))
-                found.append(len(cliques))
+                tables.append(len(cliques))
                 parents.append(above)
                 cliques.append(tuple(variable for variable in cliques[above] if variable in group))
-        order += reversed(found)
+        order += reversed(tables)
     return layout if len(cliques) == len(layout.cliques) else arrange(layout.cards, cliques, parents, order)
 
 
-def divide(layout: Layout, clique: Group, scopes: Iterable[Group]) -> list[tuple[Group, set[Group]]]:
+def divide(layout: TreeLayout, clique: Group, scopes: Iterable[Group]) -> list[tuple[Group, set[Group]]]:
     """The margins to hang on a clique, with the scopes that each of them takes; none where that does not pay."""
     live = sorted((scope for scope in scopes if scope < clique), key=sorted)
     size = layout.size(tuple(clique))
@@ -63,7 +63,7 @@ def divide(layout: Layout, clique: Group, scopes: Iterable[Group]) -> list[tuple
     return best
 
 
-def _share(layout: Layout, groups: Iterable[Group], scopes: Sequence[Group]) -> list[tuple[Group, set[Group]]]:
+def _share(layout: TreeLayout, groups: Iterable[Group], scopes: Sequence[Group]) -> list[tuple[Group, set[Group]]]:
     """Each scope in the smallest group that holds it; groups that take none are left out."""
     ranked = sorted(groups, key=lambda group: (layout.size(tuple(group)), sorted(group)))
     taken: dict[Group, set[Group]] = {}
@@ -72,7 +72,7 @@ def _share(layout: Layout, groups: Iterable[Group], scopes: Sequence[Group]) -> 
     return list(taken.items())
 
 
-def _candidates(layout: Layout, clique: Group, scopes: Sequence[Group]) -> Iterator[set[Group]]:
+def _candidates(layout: TreeLayout, clique: Group, scopes: Sequence[Group]) -> Iterator[set[Group]]:
     """Sets of groups that hold all scopes: unions of blocks of variables, and scopes joined as they come."""
     for count in BLOCKS:
         if len(clique) > count:
@@ -82,7 +82,7 @@ def _candidates(layout: Layout, clique: Group, scopes: Sequence[Group]) -> Itera
         yield _first_fit(layout, scopes, layout.size(tuple(clique)) ** power)
 
 
-def _first_fit(layout: Layout, scopes: Sequence[Group], limit: float) -> set[Group]:
+def _first_fit(layout: TreeLayout, scopes: Sequence[Group], limit: float) -> set[Group]:
     """Join each scope to the group that it widens least, as long as that stays within the limit."""
     groups: list[Group] = []
     sizes: list[int] = []
@@ -90,21 +90,21 @@ def _first_fit(layout: Layout, scopes: Sequence[Group], limit: float) -> set[Gro
         wider = [size * layout.size(tuple(scope - group)) for size, group in zip(sizes, groups, strict=True)]
         least = min(wider, default=math.inf)
         if least <= limit:
-            place = wider.index(int(least))
-            groups[place] |= scope
-            sizes[place] = wider[place]
+            group_index = wider.index(int(least))
+            groups[group_index] |= scope
+            sizes[group_index] = wider[group_index]
         else:
             groups.append(scope)
             sizes.append(layout.size(tuple(scope)))
     return _largest(set(groups))
 
 
-def _blocks(layout: Layout, clique: Group, count: int) -> list[Group]:
+def _blocks(layout: TreeLayout, clique: Group, count: int) -> list[Group]:
     """The variables in blocks of about the same number of joint states, large variables first."""
     blocks: list[Group] = [frozenset()] * count
     for variable in sorted(clique, key=lambda variable: (-layout.cards[variable], variable)):
-        place = min(range(count), key=lambda place: (layout.size(tuple(blocks[place])), place))
-        blocks[place] |= {variable}
+        block = min(range(count), key=lambda block: (layout.size(tuple(blocks[block])), block))
+        blocks[block] |= {variable}
     return blocks
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.kernels.junction_tree_layout import Layout, alignment, other_axes
+from suffice.kernels.junction_tree_layout import TreeLayout, alignment, other_axes
 
 _TIE = 1e-12  # Relative difference of logarithms below which two assignments are equally good.
 
@@ -57,7 +57,7 @@ class Linear:
     log_z (lanes,); floors (cliques, lanes): lower bounds of the non-zero products in each clique.
     """
 
-    def __init__(self, layout: Layout, lanes: int, floors: Floats) -> None:
+    def __init__(self, layout: TreeLayout, lanes: int, floors: Floats) -> None:
         self.floors = np.repeat(floors[:, None], lanes, axis=1)
         self.powers: dict[int, NDArray[np.int32]] = {}
         self.log_z = np.zeros(lanes)
@@ -140,7 +140,7 @@ class Logarithmic:
         np.subtract(table, np.where(np.isfinite(total), total, 0.0), out=table)
 
 
-def collect(layout: Layout, tables: Sequence[Floats], algebra: Algebra) -> list[Floats]:
+def collect(layout: TreeLayout, tables: Sequence[Floats], algebra: Algebra) -> list[Floats]:
     """Pass messages from the leaves to the roots, changing the tables; returns the message over each edge."""
     messages = []
     for edge in layout.edges:
@@ -153,14 +153,14 @@ def collect(layout: Layout, tables: Sequence[Floats], algebra: Algebra) -> list[
     return messages
 
 
-def distribute(layout: Layout, tables: Sequence[Floats], messages: Sequence[Floats], algebra: Algebra) -> None:
+def distribute(layout: TreeLayout, tables: Sequence[Floats], messages: Sequence[Floats], algebra: Algebra) -> None:
     """Pass messages from the roots to the leaves; the tables become beliefs."""
     for edge, old in zip(reversed(layout.edges), reversed(messages), strict=True):
         new = algebra.reduce(tables[edge.parent], edge.parent_axes).transpose(edge.back_order)
         algebra.absorb(tables[edge.child], algebra.ratio(new, old, edge.child)[edge.child_index])
 
 
-def clique_tables(layout: Layout, flat: Floats, lanes: int) -> list[Floats]:
+def clique_tables(layout: TreeLayout, flat: Floats, lanes: int) -> list[Floats]:
     """View a flat buffer (cells times lanes) as the tables of all cliques."""
     return [
         flat[start * lanes : end * lanes].reshape((*shape, lanes))
@@ -168,7 +168,7 @@ def clique_tables(layout: Layout, flat: Floats, lanes: int) -> list[Floats]:
     ]
 
 
-def best_states(layout: Layout, tables: Sequence[Floats]) -> NDArray[np.int64]:
+def best_states(layout: TreeLayout, tables: Sequence[Floats]) -> NDArray[np.int64]:
     """Read the best assignment of each lane (lanes, variables) off the tables that a maximising `collect` has left.
 
     From the roots down, each clique takes its best cell given what its parent has taken. Of cells that are equal up to

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.array_types import Floats
-from suffice.kernels.junction_tree_layout import Layout, Scope
+from suffice.kernels.junction_tree_layout import Scope, TreeLayout
 from suffice.kernels.junction_tree_numpy import aligned, clique_tables
 from suffice.records import record
 
@@ -83,7 +83,7 @@ class Potentials:
     another, in C order, not negative and finite, or their logarithms, below infinity.
     """
 
-    def __init__(self, layout: Layout, scopes: Sequence[Scope], flat: Floats, *, log: bool = False) -> None:
+    def __init__(self, layout: TreeLayout, scopes: Sequence[Scope], flat: Floats, *, log: bool = False) -> None:
         self.layout = layout
         self.scopes = tuple(scopes)
         self.ends = np.cumsum([0, *(layout.size(scope) for scope in self.scopes)])

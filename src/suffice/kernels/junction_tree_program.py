@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.kernels.junction_tree_layout import Layout, Scope
+from suffice.kernels.junction_tree_layout import Scope, TreeLayout
 from suffice.records import record
 
 Numbers = NDArray[np.uint64]
@@ -46,7 +46,7 @@ class Program:
     of it, by their names.
     """
 
-    def __init__(self, layout: Layout, wiring: Wiring) -> None:
+    def __init__(self, layout: TreeLayout, wiring: Wiring) -> None:
         self.layout = layout
         self.derived: dict[str, Any] = {}
         self.lanes = lanes = wiring.lanes
@@ -119,22 +119,22 @@ class Program:
     def _place(self, offsets: NDArray[np.uint32]) -> int:
         """Where these offsets are; tables of the same form share them."""
         key = offsets.tobytes()
-        place = self._places.get(key)
-        if place is None:
-            place = self._places[key] = self._filled + 1
+        start = self._places.get(key)
+        if start is None:
+            start = self._places[key] = self._filled + 1
             self._pieces.append(offsets)
             self._filled += len(offsets)
-        return place
+        return start
 
 
 _KEPT = 16
 
 
-def program_for(layout: Layout, wiring: Wiring) -> Program:
+def program_for(layout: TreeLayout, wiring: Wiring) -> Program:
     """The program of a layout; the last few are kept with the layout, which several threads may share."""
     kept: dict[Wiring, Program] = layout.programs
-    found = kept.pop(wiring, None) or Program(layout, wiring)
-    kept[wiring] = found
+    program = kept.pop(wiring, None) or Program(layout, wiring)
+    kept[wiring] = program
     for oldest in list(kept)[:-_KEPT]:
         kept.pop(oldest, None)
-    return found
+    return program

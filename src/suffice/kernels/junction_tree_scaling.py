@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
-from suffice.kernels.junction_tree_layout import Edge, Layout
-from suffice.kernels.junction_tree_moments import Moments
+from suffice.kernels.junction_tree_layout import Edge, TreeLayout
+from suffice.kernels.junction_tree_moments import CliqueMoments
 from suffice.kernels.junction_tree_numpy import aligned, project
 from suffice.kernels.junction_tree_program import Program
 
@@ -28,7 +28,7 @@ _SIDE = 8  # Numbers of a side.
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitMargin:
     """The margin `number` is fitted in its clique."""
 
     number: int
@@ -36,33 +36,33 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Move:
+class PassMessage:
     """A message over the edge `number` of the layout, to the parent if upward."""
 
     number: int
     upward: bool
 
 
-def walk(layout: Layout, homes: Sequence[int]) -> list[Fit | Move]:
+def walk(layout: TreeLayout, homes: Sequence[int]) -> list[FitMargin | PassMessage]:
     """The steps of one sweep; homes: the clique of each margin."""
-    fits: dict[int, list[Fit]] = {}
+    fits: dict[int, list[FitMargin]] = {}
     for number, clique in enumerate(homes):
-        fits.setdefault(clique, []).append(Fit(number, clique))
+        fits.setdefault(clique, []).append(FitMargin(number, clique))
     children: dict[int, list[int]] = {}
     for clique in layout.order:  # Children come before their parent, so what lies below a clique is known by then.
         if clique in fits or clique in children:
             children.setdefault(layout.parents[clique], []).append(clique)
     numbers = {edge.child: number for number, edge in enumerate(layout.edges)}
-    steps: list[Fit | Move] = []
-    ahead: list[int | Move] = [*reversed(children.get(-1, []))]
+    steps: list[FitMargin | PassMessage] = []
+    ahead: list[int | PassMessage] = [*reversed(children.get(-1, []))]
     while ahead:
         goal = ahead.pop()
-        if isinstance(goal, Move):
+        if isinstance(goal, PassMessage):
             steps.append(goal)
             continue
         if goal in numbers:
-            steps.append(Move(numbers[goal], upward=False))
-            ahead.append(Move(numbers[goal], upward=True))
+            steps.append(PassMessage(numbers[goal], upward=False))
+            ahead.append(PassMessage(numbers[goal], upward=True))
         steps.extend(fits.get(goal, []))
         ahead.extend(reversed(children.get(goal, [])))
     return steps
@@ -75,7 +75,7 @@ class Scaling:
     the same order, and `log_z` is the log of their partition function, which updates do not change.
     """
 
-    def __init__(self, moments: Moments, targets: Floats) -> None:
+    def __init__(self, moments: CliqueMoments, targets: Floats) -> None:
         self.moments = moments
         self.layout = layout = moments.layout
         self.targets = targets
@@ -132,12 +132,12 @@ class Scaling:
     def updates(self) -> Iterator[tuple[int, float]]:
         """The same sweep fit by fit: yields the number of the margin, and its largest difference before."""
         for step in self.steps:
-            if isinstance(step, Fit):
+            if isinstance(step, FitMargin):
                 yield step.number, self._fit(step)
             else:
                 self._move(self.layout.edges[step.number], self._separators[step.number], step.upward)
 
-    def _fit(self, step: Fit) -> float:
+    def _fit(self, step: FitMargin) -> float:
         layout, scope = self.layout, self.moments.scopes[step.number]
         part = slice(self.moments.ends[step.number], self.moments.ends[step.number + 1])
         target, table = self.targets[part], self._tables[step.clique]
@@ -163,8 +163,8 @@ class Scaling:
         else:
             self._tables[edge.child] *= ratio[edge.child_index]
 
-    def _refuse(self, step: Fit | Move, margins: Floats) -> None:
-        assert isinstance(step, Fit)
+    def _refuse(self, step: FitMargin | PassMessage, margins: Floats) -> None:
+        assert isinstance(step, FitMargin)
         part = slice(self.moments.ends[step.number], self.moments.ends[step.number + 1])
         cell = int(np.argmax((margins[part] <= 0.0) & (self.targets[part] > 0.0)))
         raise UnreachableError(step.number, cell, float(self.targets[part][cell]))
@@ -178,17 +178,17 @@ class UnreachableError(Exception):
         self.number, self.cell, self.wanted = number, cell, wanted
 
 
-def _walk_of(moments: Moments) -> tuple[list[Fit | Move], NDArray[np.uint64]]:
+def _walk_of(moments: CliqueMoments) -> tuple[list[FitMargin | PassMessage], NDArray[np.uint64]]:
     """The steps of a sweep and what the compiled loop reads, kept with the program."""
     kept = moments.program.derived
     if KERNEL not in kept:
         steps = walk(moments.layout, moments.homes)
         kept[KERNEL] = steps, _rows(moments.program, steps)
-    found: tuple[list[Fit | Move], NDArray[np.uint64]] = kept[KERNEL]
-    return found
+    steps_and_rows: tuple[list[FitMargin | PassMessage], NDArray[np.uint64]] = kept[KERNEL]
+    return steps_and_rows
 
 
-def _rows(program: Program, steps: Sequence[Fit | Move]) -> NDArray[np.uint64]:
+def _rows(program: Program, steps: Sequence[FitMargin | PassMessage]) -> NDArray[np.uint64]:
     """The steps as the compiled loop reads them (numbers,)."""
     entries, messages = program.entries, program.messages
     side, child, parent = entries[:, -_SIDE:], messages[:, -2 * _SIDE : -_SIDE], messages[:, -_SIDE:]
@@ -200,7 +200,7 @@ def _rows(program: Program, steps: Sequence[Fit | Move]) -> NDArray[np.uint64]:
     falls = np.hstack([still, messages[:, :2], room, parent, child])
     count = len(fits)
     chosen = [
-        step.number if isinstance(step, Fit) else count + step.number + (0 if step.upward else len(rises))
+        step.number if isinstance(step, FitMargin) else count + step.number + (0 if step.upward else len(rises))
         for step in steps
     ]
     return np.concatenate([fits, rises, falls])[np.array(chosen, np.intp)].ravel()

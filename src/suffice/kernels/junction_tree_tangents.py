@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.junction_tree import numpy_seconds
-from suffice.kernels.junction_tree_layout import Layout
-from suffice.kernels.junction_tree_moments import Moments
+from suffice.kernels.junction_tree_layout import TreeLayout
+from suffice.kernels.junction_tree_moments import CliqueMoments
 from suffice.kernels.junction_tree_numpy import aligned, clique_tables, project
 from suffice.kernels.junction_tree_program import Program
 
@@ -30,7 +30,7 @@ class Tangents:
     thread; its log-potentials, none of them NaN or plus infinity, may be changed.
     """
 
-    def __init__(self, moments: Moments, logs: Floats) -> None:
+    def __init__(self, moments: CliqueMoments, logs: Floats) -> None:
         self.moments = moments
         self.layout = moments.layout
         self._program = moments.program
@@ -73,10 +73,10 @@ class Tangents:
         """The covariance of all cells times directions (numbers, lanes); returns (numbers, lanes)."""
         lanes = directions.shape[1]
         if use_compiled(KERNEL, lanes * numpy_seconds(self.layout)):
-            found = np.empty_like(directions)
+            products = np.empty_like(directions)
             for lane in range(lanes):
-                found[:, lane] = self._compiled(directions[:, lane])
-            return found
+                products[:, lane] = self._compiled(directions[:, lane])
+            return products
         width = max(1, _SPREAD // max(self.layout.cells, 1))
         parts = [self._spread(directions[:, start : start + width]) for start in range(0, lanes, width)]
         return np.concatenate([np.zeros((len(directions), 0)), *parts], axis=1)
@@ -102,11 +102,11 @@ class Tangents:
         for edge, share, message in zip(reversed(layout.edges), reversed(self.shares), reversed(messages), strict=True):
             new = np.add.reduce(beliefs[edge.parent] * tables[edge.parent], axis=edge.parent_axes)
             tables[edge.child] += (new.transpose(edge.back_order) * share - message)[edge.child_index]
-        found = [
+        margins = [
             project(beliefs[home] * tables[home], layout.cliques[home], scope).reshape(-1, lanes)
             for scope, home in zip(moments.scopes, moments.homes, strict=True)
         ]
-        return np.concatenate([np.zeros((0, lanes)), *found])
+        return np.concatenate([np.zeros((0, lanes)), *margins])
 
     def _compiled(self, direction: Floats) -> Floats:
         from suffice.kernels.compiled import junction_tree_tangents as loops
@@ -117,7 +117,7 @@ class Tangents:
         return buffer[program.outputs : program.outputs + len(direction)].copy()
 
 
-def tangent_rows(layout: Layout, program: Program) -> tuple[tuple[NDArray[np.uint64], ...], int]:
+def tangent_rows(layout: TreeLayout, program: Program) -> tuple[tuple[NDArray[np.uint64], ...], int]:
     """What `differentiate` reads: places, entries, exits, messages and roots; and how long the buffer must be.
 
     Beliefs lie where the program has potentials, tables where it has beliefs, reciprocals of separators at the end.

@@ -14,7 +14,7 @@ LEAST = -700.0
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class FactorGroup:
     """Factors of one shape: cells (factors, *shape) of their tables; for each axis the site states (factors, card)."""
 
     cells: Ints
@@ -25,7 +25,7 @@ class Group:
 class MessageLayout:
     """Groups of factors, the number of cells, of site states, and how many factors each site is in."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[FactorGroup, ...]
     n_cells: int
     first: Ints
     degrees: Ints
@@ -48,12 +48,12 @@ class MessageLayout:
             cells = starts.reshape(-1, *[1] * len(shape)) + np.arange(int(np.prod(shape))).reshape(shape)
             sites = np.array([scope for _, scope in members], np.int64)
             places = tuple(first[sites[:, axis]][:, None] + np.arange(card) for axis, card in enumerate(shape))
-            groups.append(Group(cells, places))
+            groups.append(FactorGroup(cells, places))
         return cls(tuple(groups), start, first, degrees)
 
     def silent(self) -> list[list[Floats]]:
         """Messages that say nothing: logarithms, for each group and axis (factors, card)."""
-        return [[np.full(place.shape, -np.log(place.shape[1])) for place in group.places] for group in self.groups]
+        return [[np.full(states.shape, -np.log(states.shape[1])) for states in group.places] for group in self.groups]
 
 
 def _log_sum(table: Floats, keep: int) -> Floats:
@@ -70,12 +70,12 @@ def gathered(layout: MessageLayout, messages: list[list[Floats]]) -> Floats:
     """Sum of all log messages to each state of each site (site states,)."""
     total = np.zeros(int(layout.first[-1]))
     for group, parts in zip(layout.groups, messages, strict=True):
-        for place, part in zip(group.places, parts, strict=True):
-            total += np.bincount(place.ravel(), part.ravel(), len(total))
+        for states, part in zip(group.places, parts, strict=True):
+            total += np.bincount(states.ravel(), part.ravel(), len(total))
     return total
 
 
-def joined(group: Group, logs: Floats, inward: list[Floats]) -> Floats:
+def joined(group: FactorGroup, logs: Floats, inward: list[Floats]) -> Floats:
     """Log-potentials of a group plus the messages to it (factors, *shape)."""
     table = logs[group.cells]
     for axis, part in enumerate(inward):
@@ -83,16 +83,16 @@ def joined(group: Group, logs: Floats, inward: list[Floats]) -> Floats:
     return np.asarray(table)
 
 
-def inward_messages(group: Group, total: Floats, outward: list[Floats]) -> list[Floats]:
+def inward_messages(group: FactorGroup, total: Floats, outward: list[Floats]) -> list[Floats]:
     """What each site tells its factors: all it hears but from the factor itself."""
-    return [total[place] - part for place, part in zip(group.places, outward, strict=True)]
+    return [total[states] - part for states, part in zip(group.places, outward, strict=True)]
 
 
 def pass_messages(
     layout: MessageLayout, logs: Floats, messages: list[list[Floats]], damping: float
 ) -> tuple[list[list[Floats]], float]:
     """All messages once, from those before; and the largest change of a message."""
-    total, found, change = gathered(layout, messages), [], 0.0
+    total, renewed, change = gathered(layout, messages), [], 0.0
     for group, outward in zip(layout.groups, messages, strict=True):
         inward = inward_messages(group, total, outward)
         table = joined(group, logs, inward)
@@ -102,20 +102,20 @@ def pass_messages(
             sent = _log_sum(table - own.reshape(shape), axis + 1)
             change = max(change, float(np.abs(np.exp(sent) - np.exp(before)).max(initial=0.0)))
             fresh.append((1.0 - damping) * sent + damping * before)
-        found.append(fresh)
-    return found, change
+        renewed.append(fresh)
+    return renewed, change
 
 
 def beliefs(layout: MessageLayout, logs: Floats, messages: list[list[Floats]]) -> tuple[Floats, float]:
     """Beliefs of all cells (cells,), and the Bethe approximation of log Z at them."""
     total = gathered(layout, messages)
-    found, log_z = np.zeros(layout.n_cells), 0.0
+    tables, log_z = np.zeros(layout.n_cells), 0.0
     for group, outward in zip(layout.groups, messages, strict=True):
         table = joined(group, logs, inward_messages(group, total, outward))
         axes = tuple(range(1, table.ndim))
         table = np.exp(table - table.max(axis=axes, keepdims=True))
         table /= table.sum(axis=axes, keepdims=True)
-        found[group.cells] = table
+        tables[group.cells] = table
         used = table > 0.0
         log_z += float((table[used] * (logs[group.cells][used] - np.log(table[used]))).sum())
     for site, degree in enumerate(layout.degrees):
@@ -124,4 +124,4 @@ def beliefs(layout: MessageLayout, logs: Floats, messages: list[list[Floats]]) -
         own /= own.sum()
         own = own[own > 0.0]
         log_z += (1.0 - float(degree)) * float(-(own * np.log(own)).sum())
-    return found, log_z
+    return tables, log_z

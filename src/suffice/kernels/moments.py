@@ -189,11 +189,11 @@ def _compiled(columns: Floats, weights: Floats | None, threads: int) -> Sums:
             add_weighted_moments(columns, weights[None], start, stop, lanes[worker])
 
     run(task, range(0, rows, step), threads)
-    found = _from_lanes(lanes)
+    totals = _from_lanes(lanes)
     gram = np.zeros((2, d + 1, d + 1))
-    place = np.tril_indices(d + 1)
-    gram[:, place[0][1:], place[1][1:]] = found[:, :entries]
-    gram[:, 0, 0] = pair(rows) if weights is None else found[:, entries]
+    lower = np.tril_indices(d + 1)
+    gram[:, lower[0][1:], lower[1][1:]] = totals[:, :entries]
+    gram[:, 0, 0] = pair(rows) if weights is None else totals[:, entries]
     sums = _parted(gram)
     return _by_slices(columns, weights) if _doubtful(sums) else sums
 

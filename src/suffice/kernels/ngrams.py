@@ -27,7 +27,7 @@ _SECONDS_FOUND = 2e-7  # NumPy path: a run.
 
 
 @dataclass(frozen=True)
-class Part:
+class CodedPart:
     """Some sequences: codes (n,), offsets (sequences + 1,) and, where they count unequally, weights (n,)."""
 
     codes: Codes
@@ -35,7 +35,7 @@ class Part:
     weights: Floats | None = None
 
 
-def count_parts(parts: list[Part], order: int, past: Codes, future: Codes) -> tuple[Codes, Floats]:
+def count_parts(parts: list[CodedPart], order: int, past: Codes, future: Codes) -> tuple[Codes, Floats]:
     """Distinct windows (k, order + 1) of all sequences in lexicographic order, and their weights (k,).
 
     past, future: what a code is in a history and at the end of a window; entry 0 of `past` is the start mark. The parts
@@ -56,19 +56,21 @@ def count_parts(parts: list[Part], order: int, past: Codes, future: Codes) -> tu
     return count_windows(columns, weights)
 
 
-def _count_compiled(parts: list[Part], widths: Ints, order: int, past: Codes, future: Codes) -> tuple[Codes, Floats]:
+def _count_compiled(
+    parts: list[CodedPart], widths: Ints, order: int, past: Codes, future: Codes
+) -> tuple[Codes, Floats]:
     from suffice.kernels.compiled import ngrams as loops
 
     words = np.empty(sum(len(part.codes) for part in parts), np.uint64)
     past, future = frozen(past), frozen(future)
     if widths[0] == order:
         starts = np.array([0, len(words)], np.int64)
-        at = 0
+        first = 0
         while parts:
             part = parts.pop(0)
             size = len(part.codes)
-            loops.pack(frozen(part.codes), frozen(part.offsets), past, future, widths, words[at : at + size])
-            at += size
+            loops.pack(frozen(part.codes), frozen(part.offsets), past, future, widths, words[first : first + size])
+            first += size
         words.sort()
     else:
         starts = _grouped(parts, order, widths, past, future, words)
@@ -80,7 +82,7 @@ def _count_compiled(parts: list[Part], widths: Ints, order: int, past: Codes, fu
     return cells.T, numbers[:rows] if 2 * rows > len(words) else numbers[:rows].copy()
 
 
-def _grouped(parts: list[Part], order: int, widths: Ints, past: Codes, future: Codes, words: Words) -> Ints:
+def _grouped(parts: list[CodedPart], order: int, widths: Ints, past: Codes, future: Codes, words: Words) -> Ints:
     """Fill `words` with the windows without their oldest codes, sorted by these and then by word; starts of groups."""
     from suffice.kernels.compiled import ngrams as loops
 
@@ -99,7 +101,7 @@ def _grouped(parts: list[Part], order: int, widths: Ints, past: Codes, future: C
     return starts
 
 
-def _end_to_end(parts: list[Part]) -> tuple[Codes, Ints, Floats | None]:
+def _end_to_end(parts: list[CodedPart]) -> tuple[Codes, Ints, Floats | None]:
     """Sequences that came in several parts, as one."""
     if len(parts) == 1:
         return parts[0].codes, parts[0].offsets, parts[0].weights
@@ -128,9 +130,9 @@ def find_children(above: Places, starts: Places, words: Codes, begins: Places, w
         turns = np.empty(len(above), kind)
         loops.put_in_order(above, np.zeros(len(starts) + 1, kind), turns)
         nodes = (above, frozen(starts, kind), frozen(words, np.int32))
-        found, room = np.empty(len(word), kind), np.empty(base, kind)
-        loops.find_children(*nodes, frozen(begins), frozen(word, np.int32), frozen(turns), room, found)
-        return found
+        children, room = np.empty(len(word), kind), np.empty(base, kind)
+        loops.find_children(*nodes, frozen(begins), frozen(word, np.int32), frozen(turns), room, children)
+        return children
     keys = np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * base + words
     return np.searchsorted(keys, np.repeat(above.astype(np.int64), np.diff(begins)) * base + word).astype(kind)
 
@@ -138,25 +140,25 @@ def find_children(above: Places, starts: Places, words: Codes, begins: Places, w
 def with_ends(codes: Codes, offsets: Ints, end: int) -> tuple[Codes, Ints]:
     """Each sequence followed by the code of the end."""
     lengthened = offsets + np.arange(len(offsets))
-    found = np.full(int(lengthened[-1]), end, np.int32)
-    keep = np.ones(len(found), dtype=np.bool_)
+    extended = np.full(int(lengthened[-1]), end, np.int32)
+    keep = np.ones(len(extended), dtype=np.bool_)
     keep[lengthened[1:] - 1] = False
-    found[keep] = codes
-    return found, lengthened
+    extended[keep] = codes
+    return extended, lengthened
 
 
 def lagged(codes: Codes, offsets: Ints, lag: int, start: int) -> Codes:
     """The code `lag` steps back in the same sequence (n,), `start` where the sequence has not begun."""
     if lag == 0:
         return codes
-    found = np.empty_like(codes)
-    found[lag:] = codes[:-lag] if lag < len(codes) else codes[:0]
-    found[:lag] = start
+    earlier = np.empty_like(codes)
+    earlier[lag:] = codes[:-lag] if lag < len(codes) else codes[:0]
+    earlier[:lag] = start
     begins, ends = offsets[:-1], offsets[1:]
     for step in range(lag):
         places = begins + step
-        found[places[places < ends]] = start
-    return found
+        earlier[places[places < ends]] = start
+    return earlier
 
 
 def windows(codes: Codes, offsets: Ints, order: int, start: int) -> list[Codes]:
@@ -173,8 +175,8 @@ def count_windows(columns: Sequence[NDArray[Any]], weights: Floats | None = None
         return np.empty((0, len(columns)), np.int32), np.empty(0)
     bits = [max(int(column.max()), 1).bit_length() for column in columns]
     if sum(bits) > 64:
-        cells, found = distinct_rows(np.stack([np.asarray(c, dtype=np.int32) for c in columns]), weights)
-        return cells.astype(np.int32, copy=False), found.astype(np.float64, copy=False)
+        cells, counts = distinct_rows(np.stack([np.asarray(c, dtype=np.int32) for c in columns]), weights)
+        return cells.astype(np.int32, copy=False), counts.astype(np.float64, copy=False)
     words = _packed(columns, bits)
     order = None
     if weights is None:
@@ -205,7 +207,7 @@ def _unpacked(words: NDArray[np.uint64], bits: Sequence[int]) -> Codes:
     # Column by column in memory, as they are written here and read later.
     cells = np.empty((len(bits), len(words)), np.int32).T
     rest = words
-    for place in range(len(bits) - 1, -1, -1):
-        cells[:, place] = rest & np.uint64((1 << bits[place]) - 1)
-        rest = rest >> np.uint64(bits[place])
+    for column in range(len(bits) - 1, -1, -1):
+        cells[:, column] = rest & np.uint64((1 << bits[column]) - 1)
+        rest = rest >> np.uint64(bits[column])
     return cells

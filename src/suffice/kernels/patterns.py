@@ -98,8 +98,8 @@ def label_codes(
         return _unpacked(words[:, firsts], packing, codes.dtype), labels
     used = np.zeros(cells, dtype=bool)
     used[words[0].astype(np.intp)] = True
-    found = np.flatnonzero(used).astype(np.uint64)[None]
-    return _unpacked(found, packing, codes.dtype), (np.cumsum(used) - 1)[words[0].astype(np.intp)]
+    distinct = np.flatnonzero(used).astype(np.uint64)[None]
+    return _unpacked(distinct, packing, codes.dtype), (np.cumsum(used) - 1)[words[0].astype(np.intp)]
 
 
 def _distinct(
@@ -201,9 +201,9 @@ def _grouped(words: Words, weights: NDArray[np.float64] | None) -> tuple[Words, 
 
         labels, firsts = group(frozen(words))
         if len(labels):
-            found = words[:, firsts]
-            order = np.lexsort(found[::-1])
-            return found[:, order], _sums(labels, weights, len(firsts))[order]
+            examples = words[:, firsts]
+            order = np.lexsort(examples[::-1])
+            return examples[:, order], _sums(labels, weights, len(firsts))[order]
     labels, firsts = _ranked(words)
     return words[:, firsts], _sums(labels, weights, len(firsts))
 
@@ -213,11 +213,11 @@ def _ranked(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
     Two ranks are below the number of rows, so a pair of them fits in one word: words are joined one by one.
     """
-    found, ranks = np.unique(words[0], return_inverse=True)
+    distinct_words, ranks = np.unique(words[0], return_inverse=True)
     for word in words[1:]:
         distinct, others = np.unique(word, return_inverse=True)
-        found, ranks = np.unique(ranks * len(distinct) + others, return_inverse=True)
-    examples = np.empty(len(found), np.intp)
+        distinct_words, ranks = np.unique(ranks * len(distinct) + others, return_inverse=True)
+    examples = np.empty(len(distinct_words), np.intp)
     examples[ranks] = np.arange(len(ranks))
     return ranks, examples
 

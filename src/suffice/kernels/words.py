@@ -76,7 +76,7 @@ class WordNumbers:
     def _read_python(self, text: bytes) -> tuple[Codes, Ints]:
         known = self._known
         assert known is not None
-        lines = [found for line in text.split(b"\n") if (found := line.split())]
+        lines = [words for line in text.split(b"\n") if (words := line.split())]
         offsets = np.concatenate([[0], np.cumsum([len(line) for line in lines], dtype=np.int64)]).astype(np.int64)
         numbers = np.fromiter(map(known.__getitem__, chain.from_iterable(lines)), np.int32, int(offsets[-1]))
         numbers += np.int32(self._first)
@@ -125,6 +125,6 @@ class WordNumbers:
 
 
 def _extended(values: NDArray[Any], size: int) -> NDArray[Any]:
-    found = np.zeros(size, values.dtype)
-    found[: len(values)] = values
-    return found
+    longer = np.zeros(size, values.dtype)
+    longer[: len(values)] = values
+    return longer

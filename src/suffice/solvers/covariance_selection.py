@@ -157,12 +157,12 @@ class _Walk:
 
     def __init__(self, S: Floats, tour: Tour) -> None:
         self.S, self.tour = S, tour
-        within = [{int(place): at for at, place in enumerate(cluster)} for cluster in tour.tree.clusters]
+        within = [{int(node): positions for positions, node in enumerate(cluster)} for cluster in tour.tree.clusters]
         self.cliques: list[list[tuple[Places, Places, Floats, Floats]]] = [[] for _ in within]
         for clique, home in zip(tour.cliques, tour.homes, strict=True):
             block = S[np.ix_(clique, clique)]
-            at = np.array([within[home][int(place)] for place in clique], dtype=np.intp)
-            self.cliques[home].append((clique, at, block, _inverse(block)))
+            positions = np.array([within[home][int(node)] for node in clique], dtype=np.intp)
+            self.cliques[home].append((clique, positions, block, _inverse(block)))
         self.own = [_at(within[c], separator) for c, separator in enumerate(tour.tree.separators)]
         self.above = [
             _at(within[parent], separator) if parent >= 0 else np.zeros(0, dtype=np.intp)
@@ -188,14 +188,14 @@ class _Walk:
                     _give(block, here, blocks[came_from][np.ix_(there, there)])
                 if not down:
                     continue  # The cliques of this cluster had their turn on the way down.
-            for clique, at, target, inverse in self.cliques[cluster]:
-                seen = block[np.ix_(at, at)]
+            for clique, positions, target, inverse in self.cliques[cluster]:
+                seen = block[np.ix_(positions, positions)]
                 spread = np.diag(seen)
                 largest = max(
                     largest, float(np.max(np.abs(target - seen) / np.sqrt(np.outer(spread, spread) + seen**2)))
                 )
                 K[np.ix_(clique, clique)] += inverse - _inverse(seen)
-                _give(block, at, target)
+                _give(block, positions, target)
         return largest
 
     def objective(self, K: Floats) -> float:
@@ -204,12 +204,12 @@ class _Walk:
 
 
 def _at(within: dict[int, int], places: Places) -> Places:
-    return np.array([within[int(place)] for place in places], dtype=np.intp)
+    return np.array([within[int(node)] for node in places], dtype=np.intp)
 
 
 def _moves(root: int, children: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """A walk along the tree that passes each edge down and up again: (cluster, the cluster it was come from)."""
-    found = [(root, -1)]
+    moves = [(root, -1)]
     left = [(root, iter(children[root]))]
     while left:
         here, rest = left[-1]
@@ -217,19 +217,19 @@ def _moves(root: int, children: Sequence[Sequence[int]]) -> list[tuple[int, int]
         if child is None:
             left.pop()
             if left:
-                found.append((left[-1][0], here))
+                moves.append((left[-1][0], here))
         else:
-            found.append((child, here))
+            moves.append((child, here))
             left.append((child, iter(children[child])))
-    return found
+    return moves
 
 
-def _give(block: Floats, at: Places, target: Floats) -> None:
+def _give(block: Floats, positions: Places, target: Floats) -> None:
     """Give some columns of a law another covariance and keep the law of the others given them."""
-    seen = block[np.ix_(at, at)]
-    gain = np.linalg.solve(seen, block[at]).T
+    seen = block[np.ix_(positions, positions)]
+    gain = np.linalg.solve(seen, block[positions]).T
     block += gain @ (target - seen) @ gain.T
-    block[np.ix_(at, at)] = target
+    block[np.ix_(positions, positions)] = target
 
 
 # -- Newton ----------------------------------------------------------------------------------------------------------

@@ -71,30 +71,30 @@ class Face:
         Added to the log-potentials they make every solver converge: on the face the maximum exists. Scopes of the model
         come first, clusters only where the scopes do not suffice. A cluster joins variables as the triangulation does.
         """
-        found = [
+        masks = [
             (scope, _log_mask(alive))
             for scope, alive in zip(self.polytope.scopes, self.scope_support, strict=True)
             if not alive.all()
         ]
         if self.support is None:
-            return found
+            return masks
         implied = self.polytope.spread(self.scope_support)
         for cluster, alive, known in zip(
             self.polytope.clusters, self.polytope.tables(self.support), self.polytope.tables(implied), strict=True
         ):
             if (alive != known).any():
-                found.append((cluster, _log_mask(alive)))
-        return found
+                masks.append((cluster, _log_mask(alive)))
+        return masks
 
     def lost_states(self, states: Mapping[Any, Sequence[Any]]) -> tuple[str, ...]:
         """Which joint states of a cluster vanish though the margins of all scopes are positive there."""
-        found = []
+        lost = []
         for scope, values in self.masks():
             if scope not in self.polytope.scopes:
                 for cell in np.argwhere(values < 0):
                     parts = [f"{node}={states[node][code]}" for node, code in zip(scope, cell, strict=True)]
-                    found.append(f"P({', '.join(parts)}) -> 0")
-        return tuple(found)
+                    lost.append(f"P({', '.join(parts)}) -> 0")
+        return tuple(lost)
 
     def n_states(self) -> int | None:
         """Joint states that are positive in the limit; None where the face is not known."""
@@ -137,10 +137,10 @@ def smallest_face(
     alive, n_cells = _scope_cells(polytope, never), sum(polytope.tree.sizes)
     away = -never / _least(polytope, never)  # Along it the cells that are not alive fall by 1 or more.
     if shares is not None and design is not None and most_cells and n_cells > READABLE_CELLS:
-        found = local_face(cards, polytope.scopes, polytope.matrix, shares)
-        if found is not None and not found[0].all():
-            alive = [known & found[0][a:b] for known, (a, b) in zip(alive, pairwise(polytope.ends), strict=True)]
-            away = away + found[1]
+        answer = local_face(cards, polytope.scopes, polytope.matrix, shares)
+        if answer is not None and not answer[0].all():
+            alive = [known & answer[0][a:b] for known, (a, b) in zip(alive, pairwise(polytope.ends), strict=True)]
+            away = away + answer[1]
     decomposable = _is_decomposable(polytope)
     large = f"the junction tree has {n_cells:,} cells, and the linear programme takes at most {most_cells:,}"
     if n_cells > (most_cells if margin is None else max(most_cells, SEEN_CELLS)) and not decomposable:
@@ -163,10 +163,10 @@ def smallest_face(
         return _face(polytope, target, away, possible, nowhere, reason)
     if n_cells > most_cells:
         return _undecided(polytope, target, away, alive, large)
-    found = None if seen is None else _programme(polytope, possible, seen & possible)
-    if found is None:
+    answer = None if seen is None else _programme(polytope, possible, seen & possible)
+    if answer is None:
         return _undecided(polytope, target, away, alive, "the solver of the linear programme gave up")
-    support, direction = found
+    support, direction = answer
     if not support[possible].all() and len(possible) <= READABLE_CELLS:
         shortest = _shortest(polytope, target, possible, support)
         direction = direction if shortest is None else shortest

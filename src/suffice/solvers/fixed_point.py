@@ -32,7 +32,7 @@ def largest_change(x: Floats, mapped: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class Climb:
+class FixedPoint:
     """A map and its objective.
 
     `evaluate` gives the objective at x (d,) and the map F(x) (d,). `inside` says whether x is in the domain; F(x)
@@ -69,7 +69,7 @@ class Climb:
         self.check(state, moved)
         return moved
 
-    def leap(self, state: State) -> State:
+    def squarem_step(self, state: State) -> State:
         """One step of the map, then an extrapolated point where that is better still."""
         first = self.step(state)
         r, mapped = first.parameters - state.parameters, first.memory["mapped"]
@@ -95,8 +95,8 @@ class Climb:
         return State(first.parameters, first.objective, first.gap, memory=shrunk)
 
 
-def climb(
-    problem: Climb, start: Floats, control: Control, *, acceleration: str | None = None, fingerprint: str = ""
+def fixed_point(
+    problem: FixedPoint, start: Floats, control: Control, *, acceleration: str | None = None, fingerprint: str = ""
 ) -> Outcome:
     """Apply the map until it changes no coordinate by more than the tolerance.
 
@@ -108,4 +108,4 @@ def climb(
         raise EstimateError(
             f"The objective is {first.objective} at the start: the start gives some row probability 0. Choose another."
         )
-    return iterate(problem.leap if acceleration else problem.step, first, control, problem=fingerprint)
+    return iterate(problem.squarem_step if acceleration else problem.step, first, control, problem=fingerprint)

@@ -24,7 +24,7 @@ from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.solvers.line_search import (
     GROWTH,
     SLACK,
-    Found,
+    LinePoint,
     Objective,
     Point,
     Scale,
@@ -75,17 +75,17 @@ def lbfgs(
         diagonal = diagonal_at(point)
         direction = inverse_product(kept, point.gradient, diagonal)
         size = 1.0 if len(kept[0]) else _first_step(point, direction, scale)
-        found = search(objective, point, direction, size, magnitude=state.memory["magnitude"])
-        if found is None and len(kept[0]):
+        searched = search(objective, point, direction, size, magnitude=state.memory["magnitude"])
+        if searched is None and len(kept[0]):
             # The remembered changes may be noise: once more, straight up the gradient.
             kept = [], []
             direction = diagonal * point.gradient
             size = _first_step(point, direction, scale)
-            found = search(objective, point, direction, size, magnitude=state.memory["magnitude"])
-        if found is None:
+            searched = search(objective, point, direction, size, magnitude=state.memory["magnitude"])
+        if searched is None:
             return _stalled(state)
-        steps, changes = remember(kept, found.point.x - point.x, point.gradient - found.point.gradient, memory)
-        return _measured(_state(found.point, state, steps=steps, changes=changes), gap, found.point.gradient)
+        steps, changes = remember(kept, searched.point.x - point.x, point.gradient - searched.point.gradient, memory)
+        return _measured(_state(searched.point, state, steps=steps, changes=changes), gap, searched.point.gradient)
 
     if memory < 1:
         raise OptionError(f"memory is {memory}; L-BFGS remembers at least 1 change of the gradient.")
@@ -114,13 +114,13 @@ def conjugate_gradient(
             size = _first_step(point, direction, scale)
         else:
             size *= float(state.memory["slope"]) / slope  # As if the last step's rise were this one's.
-        found = search(objective, point, direction, size, flatness=0.1, magnitude=state.memory["magnitude"])
-        if found is None and direction is not steepest:
+        searched = search(objective, point, direction, size, flatness=0.1, magnitude=state.memory["magnitude"])
+        if searched is None and direction is not steepest:
             return replace(state, memory={**state.memory, "size": 0.0})  # Begin anew, along the gradient.
-        if found is None:
+        if searched is None:
             return _stalled(state)
-        following = _conjugate(point.gradient, found.point.gradient, direction, diagonal_at(found.point))
-        return _state(found.point, state, direction=following, size=found.step, slope=slope)
+        following = _conjugate(point.gradient, searched.point.gradient, direction, diagonal_at(searched.point))
+        return _state(searched.point, state, direction=following, size=searched.step, slope=slope)
 
     nothing = np.zeros_like(first.x)
     return iterate(step, _first_state(first, direction=nothing, size=0.0, slope=0.0), control, problem=problem)
@@ -192,14 +192,14 @@ def owlqn(
 
     def step(state: State) -> State:
         point, kept = replace(_point(state), value=float(state.memory["smooth"])), _pairs(state)
-        found = _orthant_step(objective, point, kept, (weights, diagonal_at(point)), state, scale)
-        if found is None and len(kept[0]):
+        searched = _orthant_step(objective, point, kept, (weights, diagonal_at(point)), state, scale)
+        if searched is None and len(kept[0]):
             kept = [], []
-            found = _orthant_step(objective, point, kept, (weights, diagonal_at(point)), state, scale)
-        if found is None:
+            searched = _orthant_step(objective, point, kept, (weights, diagonal_at(point)), state, scale)
+        if searched is None:
             return _stalled(state)
-        steps, changes = remember(kept, found.point.x - point.x, point.gradient - found.point.gradient, memory)
-        return state_of(found.point, state, steps=steps, changes=changes)
+        steps, changes = remember(kept, searched.point.x - point.x, point.gradient - searched.point.gradient, memory)
+        return state_of(searched.point, state, steps=steps, changes=changes)
 
     return iterate(step, state_of(first, None, steps=[], changes=[]), control, problem=problem)
 
@@ -253,21 +253,21 @@ def _products(left: Vectors, right: Vectors) -> Floats:
     """All products of vectors (k,), as a matrix; some components at a time, so that no copy of all is made."""
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return np.asarray(left @ right.T)
-    found = np.zeros((len(left), len(right)))
-    for at in range(0, len(left[0]), COMPONENTS):
-        part = slice(at, at + COMPONENTS)
-        found += np.array([vector[part] for vector in left]) @ np.array([vector[part] for vector in right]).T
-    return found
+    sums = np.zeros((len(left), len(right)))
+    for first in range(0, len(left[0]), COMPONENTS):
+        part = slice(first, first + COMPONENTS)
+        sums += np.array([vector[part] for vector in left]) @ np.array([vector[part] for vector in right]).T
+    return sums
 
 
 def _combined(shares: list[float], vectors: Vectors) -> Floats:
     """The sum of shares times vectors (k,)."""
     if isinstance(vectors, np.ndarray):
         return np.asarray(np.array(shares) @ vectors)
-    found = shares[0] * vectors[0]
+    total = shares[0] * vectors[0]
     for share, vector in zip(shares[1:], vectors[1:], strict=True):
-        found += share * vector
-    return found
+        total += share * vector
+    return total
 
 
 def remember(pairs: Pairs, step: Floats, change: Floats, most: int) -> Pairs:
@@ -312,7 +312,7 @@ def _orthant_step(
     weighing: tuple[Floats, Floats],
     state: State,
     scale: Scale,
-) -> Found | None:
+) -> LinePoint | None:
     """One step of OWL-QN: no component of x changes its sign, it stops at zero."""
     penalty, diagonal = weighing
     slopes = pseudo_gradient(point.x, point.gradient, penalty)
@@ -326,7 +326,7 @@ def _orthant_step(
     size = 1.0 if len(pairs[0]) else _first_step(replace(point, gradient=slopes), direction, scale)
     slack = SLACK * max(abs(point.value), state.memory["magnitude"])
 
-    def tried(size: float) -> tuple[Found, bool, bool]:
+    def tried(size: float) -> tuple[LinePoint, bool, bool]:
         """Where a step leads, whether it is accepted, and whether the slope along it is still as steep as before."""
         x = point.x + size * direction
         moved = evaluate(objective, np.where(x * orthant > 0.0, x, 0.0))
@@ -336,29 +336,29 @@ def _orthant_step(
         left = float((moved.gradient - penalty * orthant) @ way)
         # Inside an orthant the function is smooth: near the maximum its slope along the way tells more than its value.
         good = promise > 0.0 and (rise >= 0.1 * promise > slack or (rise >= -slack and left >= -0.8 * promise))
-        return Found(moved, size), good, left > STEEP * promise
+        return LinePoint(moved, size), good, left > STEEP * promise
 
     for _ in range(HALVINGS):
-        found, good, steep = tried(size)
+        searched, good, steep = tried(size)
         if good:
-            return _further(tried, found) if steep else found
+            return _further(tried, searched) if steep else searched
         size *= 0.5
     return None
 
 
-def _further(tried: Callable[[float], tuple[Found, bool, bool]], found: Found) -> Found:
+def _further(tried: Callable[[float], tuple[LinePoint, bool, bool]], searched: LinePoint) -> LinePoint:
     """The longest of steps that grow while the slope has not fallen: where the function is flat beside its penalty.
 
     Such a step changes no gradient, so that the next one would know nothing more and be as short.
     """
     for _ in range(HALVINGS):
-        longer, good, steep = tried(GROWTH * found.step)
-        if not good or np.array_equal(longer.point.x, found.point.x):
+        longer, good, steep = tried(GROWTH * searched.step)
+        if not good or np.array_equal(longer.point.x, searched.point.x):
             break
-        found = longer
+        searched = longer
         if not steep:
             break
-    return found
+    return searched
 
 
 def _first_step(point: Point, direction: Floats, scale: Scale) -> float:

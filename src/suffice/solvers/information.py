@@ -295,5 +295,5 @@ class LaterInformation(Information):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As the information that it is."""
-        found = self.lasting()
-        return Information, (found.body, found.cross, found.levels, found.root)
+        lasting = self.lasting()
+        return Information, (lasting.body, lasting.cross, lasting.levels, lasting.root)

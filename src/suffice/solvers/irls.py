@@ -47,7 +47,7 @@ class Last:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class WeightedFit:
     """How the iteration ended, with gradient and information at the result, and the iterates where they were kept."""
 
     outcome: Outcome
@@ -64,7 +64,7 @@ def irls(
     short: float = SHORT,
     keep: bool = False,
     problem: str = "",
-) -> Fitted:
+) -> WeightedFit:
     """Maximise the log-likelihood of a regression.
 
     The gap is the decrement ``sqrt(g' I^-1 g)``, in standard errors: no coefficient is further from its optimum than
@@ -133,7 +133,7 @@ def irls(
     final = next((one for one in seen if one.beta is outcome.state.parameters), None)
     if final is None:
         final = Last(outcome.state.parameters, *evaluate(outcome.state.parameters))
-    return Fitted(outcome, final, tuple(iterates))
+    return WeightedFit(outcome, final, tuple(iterates))
 
 
 def _slack(state: State) -> float:

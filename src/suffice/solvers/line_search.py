@@ -46,7 +46,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Found:
+class LinePoint:
     """Where a search ended, and the step that led there."""
 
     point: Point
@@ -94,12 +94,12 @@ class _Line:
     start: Point
     direction: Floats
     slack: float
-    best: Found | None = None
+    best: LinePoint | None = None
 
     def at(self, step: float) -> tuple[Point, float]:
         point = evaluate(self.objective, self.start.x + step * self.direction)
         if self.allowed(point) and point.gap < (self.best.point if self.best else self.start).gap:
-            self.best = Found(point, step)
+            self.best = LinePoint(point, step)
         return point, float(point.gradient @ self.direction)
 
     def allowed(self, point: Point) -> bool:
@@ -115,7 +115,7 @@ def search(
     *,
     flatness: float = 0.9,
     magnitude: float = 0.0,
-) -> Found | None:
+) -> LinePoint | None:
     """Find a step along a direction of ascent, trying `first` first.
 
     Accepted is a point whose slope is at most `flatness` times the first slope, and whose value has risen by `RISE`
@@ -140,7 +140,7 @@ def search(
     for trial in range(TRIALS):
         point, now = line.at(step)
         if accepted(point, now, step):
-            return Found(point, step)
+            return LinePoint(point, step)
         if line.allowed(point) and now > 0.0:
             low, low_slope = step, now
         else:

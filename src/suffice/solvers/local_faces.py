@@ -45,7 +45,7 @@ def local_face(
     if not short:
         return left, direction
     near = _near(short, scopes)
-    cells = np.concatenate([np.arange(starts[place], starts[place + 1]) for place in near])
+    cells = np.concatenate([np.arange(starts[number], starts[number + 1]) for number in near])
     if len(cells) > MOST_CELLS:
         return None
     inside = np.zeros(len(margins), np.bool_)
@@ -55,10 +55,10 @@ def local_face(
     outside[entries.col[~inside[entries.row]]] = True
     weights = np.flatnonzero(~outside)
     part = design.tocsr()[cells][:, weights]
-    found = _programme([scopes[place] for place in near], cards, part, margins[cells] > 0.0)
-    if found is None:
+    answer = _programme([scopes[number] for number in near], cards, part, margins[cells] > 0.0)
+    if answer is None:
         return None
-    left[cells], direction[weights] = found
+    left[cells], direction[weights] = answer
     return left, direction
 
 

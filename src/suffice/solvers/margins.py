@@ -46,17 +46,17 @@ def find_conflict(
     margins: one table for each scope, axes in its order. Totals come first: where they differ, so does everything else.
     """
     total = max((float(np.sum(margin)) for margin in margins), default=0.0)
-    found: list[Conflict] = []
+    conflicts: list[Conflict] = []
     for first, second in ((i, j) for i in range(len(scopes)) for j in range(i + 1, len(scopes))):
         for shared in ((), tuple(node for node in scopes[first] if node in scopes[second])):
             one, other = (_sum_to(shared, scopes[k], margins[k]) for k in (first, second))
             cell = np.unravel_index(int(np.argmax(np.abs(one - other))), one.shape) if one.ndim else ()
             values = (float(one[cell]), float(other[cell]))
             if abs(values[0] - values[1]) > tolerance * total:
-                found.append(Conflict(first, second, shared, tuple(map(int, cell)), values, total))
+                conflicts.append(Conflict(first, second, shared, tuple(map(int, cell)), values, total))
                 break
-    by_total = [conflict for conflict in found if not conflict.shared]
-    return max(by_total or found, key=lambda conflict: conflict.size, default=None)
+    by_total = [conflict for conflict in conflicts if not conflict.shared]
+    return max(by_total or conflicts, key=lambda conflict: conflict.size, default=None)
 
 
 def _sum_to(shared: Sequence[Node], scope: Sequence[Node], margin: Floats) -> Floats:
@@ -82,7 +82,7 @@ def check_margins(
         table = np.asarray(margin, dtype=np.float64)
         wrong = ~(np.isfinite(table) & (table >= 0.0))
         if wrong.any():
-            cell = tuple(int(place) for place in np.unravel_index(int(np.argmax(wrong)), table.shape))
+            cell = tuple(int(index) for index in np.unravel_index(int(np.argmax(wrong)), table.shape))
             raise DataError(
                 f"The margin of {tuple(scope)!r} holds {float(table[cell])} at {_label(scope, cell, states)}; counts "
                 "are finite and not negative."

@@ -109,10 +109,10 @@ def damped_newton(
 
     def step(before: State) -> State:
         point = Point(before.parameters, before.objective, before.memory["gradient"])
-        found = search(objective, point, before.memory["direction"], 1.0, magnitude=before.memory["magnitude"])
-        if found is None:
+        searched = search(objective, point, before.memory["direction"], 1.0, magnitude=before.memory["magnitude"])
+        if searched is None:
             return replace(before, memory={**before.memory, "stalled": True})
-        return state(found.point, before.memory["magnitude"])
+        return state(searched.point, before.memory["magnitude"])
 
     with np.errstate(all="ignore"):
         return iterate(step, state(begin(objective, start), 0.0), control, problem=problem)
@@ -171,10 +171,10 @@ def newton_cg(
 
     def step(before: State) -> State:
         point = Point(before.parameters, before.objective, before.memory["gradient"])
-        found = search(objective, point, before.memory["direction"], 1.0, magnitude=before.memory["magnitude"])
-        if found is None:
+        searched = search(objective, point, before.memory["direction"], 1.0, magnitude=before.memory["magnitude"])
+        if searched is None:
             return replace(before, memory={**before.memory, "stalled": True})
-        return state(found.point, before)
+        return state(searched.point, before)
 
     return iterate(step, state(begin(objective, start), None), control, problem=problem)
 

@@ -40,13 +40,13 @@ def newton_nonnegative(function: Concave, start: Floats) -> tuple[Floats, bool]:
             size = 1.0
             for _ in range(HALVINGS):
                 moved = np.maximum(x + size * way, 0.0)
-                found, slopes, curvature = function(moved)
-                if np.isfinite(found) and (blind or found - value >= 1e-4 * size * slope):
+                reached, slopes, curvature = function(moved)
+                if np.isfinite(reached) and (blind or reached - value >= 1e-4 * size * slope):
                     break
                 size *= 0.5
             else:
                 return x, False
-            x, value, gradient, information = moved, found, slopes, curvature
+            x, value, gradient, information = moved, reached, slopes, curvature
     return x, False
 
 

@@ -147,16 +147,16 @@ class MarginalPolytope:
 
         What is left has a joint state through each cell: a cell without a partner across a separator is dropped.
         """
-        found = [np.ones(size, dtype=bool) for size in self.tree.sizes]
+        possible = [np.ones(size, dtype=bool) for size in self.tree.sizes]
         for scope, cells, home in zip(self.scopes, alive, self.homes, strict=True):
             if home >= 0:
-                found[home] &= cells.ravel()[project(scope, self.clusters[home], self.cards)]
+                possible[home] &= cells.ravel()[project(scope, self.clusters[home], self.cards)]
         order = [(child, self.tree.parents[child]) for child in self.tree.order if self.tree.parents[child] >= 0]
         for child, parent in order:
-            self._restrict(found, child, parent, self.tree.separators[child])
+            self._restrict(possible, child, parent, self.tree.separators[child])
         for child, parent in reversed(order):
-            self._restrict(found, parent, child, self.tree.separators[child])
-        return _joined(found).astype(bool)
+            self._restrict(possible, parent, child, self.tree.separators[child])
+        return _joined(possible).astype(bool)
 
     def _restrict(self, cells: list[Flags], source: int, target: int, separator: Sequence[Node]) -> None:
         """Drop the cells of the target that have no partner in the source."""
@@ -173,13 +173,13 @@ class MarginalPolytope:
 
     def scope_support(self, cells: Flags) -> list[Flags]:
         """For each scope the cells that some living cell of its cluster falls in."""
-        found = []
+        supports = []
         for scope, home in zip(self.scopes, self.homes, strict=True):
             alive = np.zeros(math.prod([self.cards[node] for node in scope]), dtype=bool)
             block = cells[self.starts[home] : self.starts[home + 1]] if home >= 0 else np.ones(1, dtype=bool)
             alive[project(scope, self.clusters[home] if home >= 0 else (), self.cards)[block]] = True
-            found.append(alive.reshape([self.cards[node] for node in scope]))
-        return found
+            supports.append(alive.reshape([self.cards[node] for node in scope]))
+        return supports
 
     def count_states(self, cells: Flags) -> int:
         """Joint states of all variables whose every cluster cell is alive, a whole number of any size."""
@@ -199,5 +199,5 @@ class MarginalPolytope:
 
 
 def _joined(parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    found = list(parts)
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.intp)
+    joined = list(parts)
+    return np.concatenate(joined) if joined else np.zeros(0, dtype=np.intp)

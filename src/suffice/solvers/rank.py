@@ -136,10 +136,10 @@ def inverse_and_flat(information: Floats, still: float = 0.0) -> tuple[Floats, F
     """
     scale = np.sqrt(np.clip(np.diagonal(information), 0.0, None))
     varies = scale > still * scale.max(initial=0.0)
-    found = np.zeros_like(information)
+    result = np.zeros_like(information)
     flat, shares = np.eye(len(scale))[:, ~varies], np.where(varies, 0.0, 1.0)
     if not varies.any():
-        return found, flat, shares
+        return result, flat, shares
     sizes = scale[varies]
     values, vectors = np.linalg.eigh(information[np.ix_(varies, varies)] / np.outer(sizes, sizes))
     curved = values > CORRELATION * max(values[-1], 0.0)
@@ -152,8 +152,8 @@ def inverse_and_flat(information: Floats, still: float = 0.0) -> tuple[Floats, F
         wide = np.zeros((len(scale), basis.shape[1]))
         wide[varies] = basis
         flat, shares[varies] = np.hstack([flat, wide]), np.sqrt(np.sum(vectors[:, ~curved] ** 2, axis=1))
-    found[np.ix_(varies, varies)] = inverse
-    return found, flat, shares
+    result[np.ix_(varies, varies)] = inverse
+    return result, flat, shares
 
 
 def dimensions(face: Face) -> tuple[int | None, int | None]:
@@ -164,5 +164,5 @@ def dimensions(face: Face) -> tuple[int | None, int | None]:
     states = face.n_states()
     if states is None or face.support is None:
         return None, None
-    found = rank(face.polytope, face.support)
-    return found, states - 1 - found
+    dimension = rank(face.polytope, face.support)
+    return dimension, states - 1 - dimension

@@ -115,7 +115,7 @@ def ipf(scaler: Scaler, control: Control, *, watch: bool = False, problem: str =
 
 
 @dataclass(frozen=True)
-class Block:
+class ScalingBlock:
     """Features that are scaled at once: where they are, and the largest sum that they reach in any state."""
 
     index: NDArray[np.intp]
@@ -162,10 +162,10 @@ def gis(
     def step(before: State) -> State:
         weights, known = before.parameters, (before.memory["log_z"], before.memory["expected"])
         for part in parts:
-            weights, at, size = weights.copy(), shift[part.index], sizes[part.index]
-            noise = NOISE * (part.total + np.abs(size * at))
-            wanted, present = (size * (vector[part.index] - at) for vector in (targets, known[1]))
-            wanted = above(wanted, np.where(at == 0.0, 0.0, noise))  # Above 0 it is no difference.
+            weights, moved, size = weights.copy(), shift[part.index], sizes[part.index]
+            noise = NOISE * (part.total + np.abs(size * moved))
+            wanted, present = (size * (vector[part.index] - moved) for vector in (targets, known[1]))
+            wanted = above(wanted, np.where(moved == 0.0, 0.0, noise))  # Above 0 it is no difference.
             present = np.where(wanted > 0.0, np.maximum(present, 0.0), above(present, noise))
             weights[part.index] += size * scaling_step(wanted, present, part.total, slack=slack)
             known = moments(weights)
@@ -216,12 +216,12 @@ def likelihood_bound(
     negative after `lower` is taken off, and ``sum f <= total = C``: log t <= t - 1 and Jensen's inequality give
     ``l(weights) >= l(anchor) + sum_i (d_i observed_i - (exp(C d_i) - 1) expected_i / C)``.
     """
-    at, log_z, expected = np.asarray(anchor[0], np.float64), float(anchor[1]), np.asarray(anchor[2], np.float64)
+    point, log_z, expected = np.asarray(anchor[0], np.float64), float(anchor[1]), np.asarray(anchor[2], np.float64)
     targets = np.asarray(observed, dtype=np.float64)
     shift = 0.0 if lower is None else np.asarray(lower, dtype=np.float64)
-    change = np.asarray(weights, dtype=np.float64) - at
+    change = np.asarray(weights, dtype=np.float64) - point
     gain = inner(change, targets - shift) - float(np.sum(np.expm1(total * change) * (expected - shift))) / total
-    return inner(at, targets) - log_z + gain
+    return inner(point, targets) - log_z + gain
 
 
 def inner(weights: Floats, features: Floats) -> float:
@@ -229,7 +229,7 @@ def inner(weights: Floats, features: Floats) -> float:
     return float(np.where(features != 0.0, weights, 0.0) @ features)
 
 
-def _blocks(total: float | Sequence[float], blocks: Sequence[ArrayLike] | None, count: int) -> list[Block]:
+def _blocks(total: float | Sequence[float], blocks: Sequence[ArrayLike] | None, count: int) -> list[ScalingBlock]:
     given = [np.arange(count)] if blocks is None else [np.asarray(block, dtype=np.intp) for block in blocks]
     totals = np.broadcast_to(np.asarray(total, dtype=np.float64), (len(given),))
     if not (np.isfinite(totals).all() and (totals > 0.0).all()):
@@ -237,4 +237,4 @@ def _blocks(total: float | Sequence[float], blocks: Sequence[ArrayLike] | None, 
     held = np.concatenate([np.zeros(0, np.intp), *given])
     if not np.array_equal(np.unique(held), np.arange(count)):
         raise OptionError(f"The blocks hold {len(np.unique(held))} of {count} features; each must be in one of them.")
-    return [Block(index, float(number)) for index, number in zip(given, totals, strict=True)]
+    return [ScalingBlock(index, float(number)) for index, number in zip(given, totals, strict=True)]

@@ -40,7 +40,7 @@ class NoisyGradient(Protocol):
 
 
 @dataclass(frozen=True)
-class Steps:
+class AscentSteps:
     """Step sizes: a number to begin with, or a function of the number of the update; None adapts them.
 
     Adaptive steps are halved when two gradients in a row point against each other by more than their noise explains,
@@ -82,7 +82,7 @@ def stochastic_ascent(
     *,
     spread: Floats,
     noise: float,
-    steps: Steps | None = None,
+    steps: AscentSteps | None = None,
     problem: str = "",
 ) -> Outcome:
     """Follow a noisy gradient uphill.
@@ -91,7 +91,7 @@ def stochastic_ascent(
     the mean gradient in these units. noise: variance of one noisy gradient in the same units, all components together.
     The state's memory holds the chains, so that a checkpoint goes on to the same result.
     """
-    rule = Steps() if steps is None else steps
+    rule = AscentSteps() if steps is None else steps
     size = len(start)
     significant = noise * (1.0 + 3.0 * np.sqrt(2.0 / max(size, 1)))
 
@@ -100,12 +100,12 @@ def stochastic_ascent(
         return (_measure if memory["measuring"] else _climb)(state, memory)
 
     def _climb(state: State, memory: dict[str, Any]) -> State:
-        found = gradient(memory["walk"], memory["chains"], measuring=False)
+        answer = gradient(memory["walk"], memory["chains"], measuring=False)
         # No dot product: for long vectors it would wake all threads of BLAS, each time.
-        agreement = float(np.sum(found / spread * (memory["last"] / spread)))
+        agreement = float(np.sum(answer / spread * (memory["last"] / spread)))
         base = rule.adapted(float(memory["base"]), agreement, significant)
-        walk = ascend(memory["walk"], found, spread, rule.at(int(memory["updates"]), base))
-        memory |= {"walk": walk, "last": found, "base": base, "updates": int(memory["updates"]) + 1}
+        walk = ascend(memory["walk"], answer, spread, rule.at(int(memory["updates"]), base))
+        memory |= {"walk": walk, "last": answer, "base": base, "updates": int(memory["updates"]) + 1}
         memory |= {"sum": memory["sum"] + walk, "done": int(memory["done"]) + 1}
         parameters = memory["sum"] / memory["done"] if memory["stage"] == FIRST_STAGE else state.parameters
         if memory["done"] == memory["stage"]:
@@ -115,10 +115,10 @@ def stochastic_ascent(
         return State(parameters, state.objective, state.gap, state.iteration, memory)
 
     def _measure(state: State, memory: dict[str, Any]) -> State:
-        found = gradient(memory["walk"], memory["chains"], measuring=True)
+        answer = gradient(memory["walk"], memory["chains"], measuring=True)
         done, length = int(memory["done"]) + 1, int(memory["stage"]) // 2
         skipped = int(FORGET * length)
-        memory |= {"done": done, "sum": memory["sum"] + found if done > skipped else memory["sum"]}
+        memory |= {"done": done, "sum": memory["sum"] + answer if done > skipped else memory["sum"]}
         if done < length:
             return State(state.parameters, state.objective, state.gap, state.iteration, memory)
         gap = float(np.abs(memory["sum"] / (length - skipped) / spread).max(initial=0.0))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from suffice.answers import CountTable
 from suffice.domain import Domain, Origin, Variable, is_gap, sort_states, state_key
 from suffice.errors import DataError, MissingValueError, OptionError
-from suffice.kernels.ngrams import Part, count_parts, count_windows, windows, with_ends
+from suffice.kernels.ngrams import CodedPart, count_parts, count_windows, windows, with_ends
 from suffice.kernels.words import WordNumbers
 from suffice.records import copy_with
 from suffice.sources.sequences import Sequences, code_states
@@ -200,7 +200,7 @@ def count_text(path: str | os.PathLike[str], layout: WindowLayout) -> Summary:
     numbers = WordNumbers(_WORDS, None if layout.end is None else _END)
     counter = _Counter(layout)
     for piece in _pieces(path):
-        counter.hold(Part(*numbers.read(piece)))
+        counter.hold(CodedPart(*numbers.read(piece)))
     if len(numbers) == 0:
         raise DataError(f"{os.fspath(path)!r} holds no words.")
     try:
@@ -237,7 +237,7 @@ class _Counter:
 
     def __init__(self, layout: WindowLayout) -> None:
         self._layout = layout
-        self._held: list[Part] = []
+        self._held: list[CodedPart] = []
         self._size = 0
         self._counted: list[tuple[Codes, Floats]] = []
         self._rows = 0
@@ -247,9 +247,9 @@ class _Counter:
         """Some more whole sequences, without the mark of their ends."""
         if self._layout.end is not None:
             codes, offsets = with_ends(codes, offsets, _END)
-        self.hold(Part(codes, offsets, None if weights is None else np.repeat(weights, np.diff(offsets))))
+        self.hold(CodedPart(codes, offsets, None if weights is None else np.repeat(weights, np.diff(offsets))))
 
-    def hold(self, part: Part) -> None:
+    def hold(self, part: CodedPart) -> None:
         """Some more whole sequences, with the mark of their ends where that is an event."""
         self._rows += len(part.codes)
         self._weight += float(len(part.codes)) if part.weights is None else float(part.weights.sum())

@@ -10,7 +10,7 @@ import pytest
 
 import suffice as sf
 from suffice.engines.chain_means import ChainMeans
-from suffice.engines.gibbs import Chains
+from suffice.engines.gibbs import GibbsChains
 from suffice.fitting.control import Control
 from suffice.models.markov.approximate.options import GibbsSampling
 from suffice.models.markov.approximate.problem import SampledProblem
@@ -64,7 +64,7 @@ def test_one_step_of_sml_from_fixed_samples() -> None:
     problem = small_problem(penalty=GaussianPenalty(np.full(6, 0.1), precision))
     weights = np.array([0.1, -0.2, 0.3, 0.0, 0.5, -0.1])
     chains = problem.sampler.start(6, 9)
-    copy = Chains.from_arrays({name: array.copy() for name, array in chains.to_arrays().items()})
+    copy = GibbsChains.from_arrays({name: array.copy() for name, array in chains.to_arrays().items()})
     problem.load(weights)
     problem.sampler.sweep(copy)
     slope = sml_gradient(problem, weights, chains)
@@ -96,7 +96,7 @@ def test_a_minibatch_draws_rows_by_weight() -> None:
     weights = np.zeros(6)
     batch = problem.batch(chains, 7)
     measured = sml_gradient(
-        problem, weights, Chains.from_arrays({k: v.copy() for k, v in chains.to_arrays().items()}), measuring=True
+        problem, weights, GibbsChains.from_arrays({k: v.copy() for k, v in chains.to_arrays().items()}), measuring=True
     )
     slope = sml_gradient(problem, weights, chains)
     moved = problem.model.expected(design_margins(problem.model, batch)) - problem.observed
@@ -110,7 +110,7 @@ def test_one_step_of_contrastive_divergence(k: int) -> None:
     weights = np.array([0.1, -0.2, 0.3, 0.0, 0.5, -0.1])
     chains = problem.sampler.start(6, 2)
     rows = problem.batch(chains, 6)
-    copy = Chains.from_arrays({name: array.copy() for name, array in chains.to_arrays().items()})
+    copy = GibbsChains.from_arrays({name: array.copy() for name, array in chains.to_arrays().items()})
     copy.states[...] = rows
     problem.load(weights)
     problem.sampler.sweep(copy, k)

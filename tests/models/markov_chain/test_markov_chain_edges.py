@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import gammaln
 
 import suffice as sf
-from suffice.engines import runs
+from suffice.engines import ngram_tree
 
 TEXT = ["the cat sat on the mat".split(), "the dog sat".split(), "a cat saw the dog".split()]
 
@@ -165,7 +165,7 @@ def test_runs_that_are_gone_through_in_blocks_give_the_same_law(
     rng = np.random.default_rng(5)
     sequences = [rng.integers(0, 9, rng.integers(1, 30)).tolist() for _ in range(60)]
     at_once = sf.MarkovChain(3, bounds=True, smoothing=smoothing).fit(sequences)
-    monkeypatch.setattr(runs, "BLOCK", 7)
+    monkeypatch.setattr(ngram_tree, "BLOCK", 7)
     in_blocks = sf.MarkovChain(3, bounds=True, smoothing=smoothing).fit(sequences)
     assert in_blocks.score_samples(sequences) == pytest.approx(at_once.score_samples(sequences), rel=1e-13)
     assert in_blocks.report_.log_likelihood == pytest.approx(at_once.report_.log_likelihood, rel=1e-13)

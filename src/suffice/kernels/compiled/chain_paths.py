@@ -109,10 +109,10 @@ def best_lists(
         _merge(best, ends[1], total, whence)
         for r in range(most):
             values[s, r] = total[r]
-            place = whence[r]
+            origin = whence[r]
             for t in range(last - 1, first - 1, -1):
-                paths[r, t] = place // most if total[r] > -math.inf else -1
-                place = back[t, place // most, place % most]
+                paths[r, t] = origin // most if total[r] > -math.inf else -1
+                origin = back[t, origin // most, origin % most]
 
 
 @kernel
@@ -127,11 +127,11 @@ def _merge(best: Floats, extra: Floats, out: Floats, whence: Ints) -> None:
             value = best[i, r] + extra[i]
             if not value > out[most - 1]:
                 break
-            place = most - 1
-            while place > 0 and value > out[place - 1]:
-                out[place], whence[place] = out[place - 1], whence[place - 1]
-                place -= 1
-            out[place], whence[place] = value, i * most + r
+            rank = most - 1
+            while rank > 0 and value > out[rank - 1]:
+                out[rank], whence[rank] = out[rank - 1], whence[rank - 1]
+                rank -= 1
+            out[rank], whence[rank] = value, i * most + r
 
 
 @kernel

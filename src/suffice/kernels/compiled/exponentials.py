@@ -101,9 +101,9 @@ def normal_potentials(x: Floats, means: Floats, factors: Floats, constants: Floa
             logs[k] = _exponential(logs[k])
         for k in range(many):
             shift[begin + k] = top[k]
-            place, source = (begin + k) * size, np.uint64(k)
+            target, source = (begin + k) * size, np.uint64(k)
             for j in range(size):
-                out[place + j] = logs[source]
+                out[target + j] = logs[source]
                 source += _SIDE
 
 

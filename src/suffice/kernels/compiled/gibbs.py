@@ -215,14 +215,14 @@ def _conditional(
     work: tuple[Floats, Ints],
 ) -> None:
     """Log-potentials of the states of site i given all others: rows of work, for each chain of the part."""
-    found, cell = work
+    conditionals, cell = work
     ptr, factor, step = places
     for k in range(cards[i]):
-        found[k, :] = 0.0
+        conditionals[k, :] = 0.0
     for e in range(ptr[i], ptr[i + 1]):
         _cells(factor[e], i, factors, states, part, cell)
         for k in range(cards[i]):
-            row, shift = found[k], k * step[e]
+            row, shift = conditionals[k], k * step[e]
             for c in range(len(cell)):
                 row[c] += logs[cell[c] + shift]
 
@@ -242,27 +242,27 @@ def sweep_tables(
     """Visit the sites in this order, whatever their factors are. A chain whose site has no possible state keeps it."""
     first, last = part
     lanes = last - first
-    found, cell = np.empty((cards.max(), lanes)), np.empty(lanes, np.int64)
+    conditionals, cell = np.empty((cards.max(), lanes)), np.empty(lanes, np.int64)
     bits = np.empty(lanes, np.uint32)
     for i in order:
-        _conditional(i, cards, places, factors, logs, states, part, (found, cell))
+        _conditional(i, cards, places, factors, logs, states, part, (conditionals, cell))
         draw_bits(stream, first, last, bits)
         own, count = states[i, first:last], cards[i]
         for c in range(lanes):
             if len(held) and held[i, first + c]:
                 continue
-            top = found[0, c]
+            top = conditionals[0, c]
             for k in range(1, count):
-                top = max(top, found[k, c])
+                top = max(top, conditionals[k, c])
             if top == -np.inf:
                 continue
             total = 0.0
             for k in range(count):
-                total += np.exp(found[k, c] - top)
-                found[k, c] = total
+                total += np.exp(conditionals[k, c] - top)
+                conditionals[k, c] = total
             aim = (np.float64(bits[c]) + 0.5) * _STEP32 * total
             state = 0
-            while found[state, c] <= aim and state < count - 1:
+            while conditionals[state, c] <= aim and state < count - 1:
                 state += 1
             own[c] = state
 
@@ -334,27 +334,27 @@ def pseudo_tables(
     """Sum of weight times log p(site | others) over some sites and all rows; adds its slope by log-potential."""
     ptr, factor, step = places
     lanes = states.shape[1]
-    found, cell = np.empty((cards.max(), lanes)), np.empty(lanes, np.int64)
+    conditionals, cell = np.empty((cards.max(), lanes)), np.empty(lanes, np.int64)
     value = 0.0
     for i in sites:
-        _conditional(i, cards, places, factors, logs, states, (0, lanes), (found, cell))
+        _conditional(i, cards, places, factors, logs, states, (0, lanes), (conditionals, cell))
         own, count = states[i], cards[i]
         for c in range(lanes):
-            top = found[0, c]
+            top = conditionals[0, c]
             for k in range(1, count):
-                top = max(top, found[k, c])
+                top = max(top, conditionals[k, c])
             total = 0.0
             for k in range(count):
-                total += np.exp(found[k, c] - top)
-            value += weights[c] * (found[own[c], c] - top - np.log(total))
+                total += np.exp(conditionals[k, c] - top)
+            value += weights[c] * (conditionals[own[c], c] - top - np.log(total))
             for k in range(count):
-                found[k, c] = -weights[c] * np.exp(found[k, c] - top) / total
-            found[own[c], c] += weights[c]
+                conditionals[k, c] = -weights[c] * np.exp(conditionals[k, c] - top) / total
+            conditionals[own[c], c] += weights[c]
         for e in range(ptr[i], ptr[i + 1]):
             _cells(factor[e], i, factors, states, (0, lanes), cell)
             for k in range(count):
                 for c in range(lanes):
-                    slope[cell[c] + k * step[e]] += found[k, c]
+                    slope[cell[c] + k * step[e]] += conditionals[k, c]
     return value
 
 

@@ -162,8 +162,8 @@ def _multiply_from(w: Floats, offsets: AnyInts, program: Words, side: Index, sou
 @kernel
 def _spread(w: Floats, bits: Words, program: Words, clique: Index) -> None:
     """Copy the potential of a clique, the same in all lanes, to where its belief will be."""
-    at = program[_CLIQUES_AT] + _3 * clique
-    start, origin, cells, lanes = program[at], program[at + _1], program[at + _2], program[_LANES]
+    row = program[_CLIQUES_AT] + _3 * clique
+    start, origin, cells, lanes = program[row], program[row + _1], program[row + _2], program[_LANES]
     bits[program[_ORIGINS] + clique] = start
     for cell in range(origin, origin + cells):
         value = w[cell]
@@ -261,10 +261,10 @@ def _lift(w: Floats, bits: Words, program: Words, clique: Index) -> None:
 
     A floor that is low already stays: numbers may have been lost. So does that of a table not yet written to.
     """
-    floor, at = program[_FLOORS] + clique, program[_CLIQUES_AT] + _3 * clique
-    if w[floor] >= _LOW and bits[program[_ORIGINS] + clique] == program[at]:
-        _scale(w, bits, program, clique, program[at], program[at + _2])
-        _, bits[floor] = _extremes(bits, program[at], program[at + _2])
+    floor, row = program[_FLOORS] + clique, program[_CLIQUES_AT] + _3 * clique
+    if w[floor] >= _LOW and bits[program[_ORIGINS] + clique] == program[row]:
+        _scale(w, bits, program, clique, program[row], program[row + _2])
+        _, bits[floor] = _extremes(bits, program[row], program[row + _2])
 
 
 @kernel
@@ -349,10 +349,10 @@ def calibrate(program: Words, offsets: AnyInts, w: Floats, floors: Floats, entri
     _pass_messages(w, bits, offsets, program, True)
     for k in range(program[_ROOTS]):
         clique = program[program[_ROOTS_AT] + k]
-        at = program[_CLIQUES_AT] + _3 * clique
-        if bits[program[_ORIGINS] + clique] != program[at]:
+        row = program[_CLIQUES_AT] + _3 * clique
+        if bits[program[_ORIGINS] + clique] != program[row]:
             _spread(w, bits, program, clique)
-        _normalize(w, program, program[at], program[at + _2])
+        _normalize(w, program, program[row], program[row + _2])
     if both:
         _pass_messages(w, bits, offsets, program, False)
     least = 1.0
@@ -390,11 +390,11 @@ def walk(program: Words, offsets: AnyInts, w: Floats, steps: Words) -> Any:
     """
     most, scratch = 0.0, program[_SCRATCH]
     for row in range(_0, np.uint64(len(steps)), _STEP):
-        at, size, small = steps[row + _1], steps[row + _2], steps[row + _3]
+        big, size, small = steps[row + _1], steps[row + _2], steps[row + _3]
         _reduce(w, offsets, steps, row + _GIVER, steps[row + _GIVER], small, size, scratch)
         if steps[row] != _0:
             for k in range(size):
-                old, new = w[small + k], w[at + k]
+                old, new = w[small + k], w[big + k]
                 if old <= 0.0 and new > 0.0:
                     return most, row // _STEP
                 most = max(most, abs(new - old))
@@ -402,9 +402,9 @@ def walk(program: Words, offsets: AnyInts, w: Floats, steps: Words) -> Any:
                 w[small + k] = ratio if old > 0.0 else 0.0
         else:
             for k in range(size):
-                old, new = w[at + k], w[small + k]
+                old, new = w[big + k], w[small + k]
                 ratio = new / old
-                w[at + k] = new
+                w[big + k] = new
                 w[small + k] = ratio if old > 0.0 else 0.0
         if steps[row + _TAKER + _5] != _0:
             _widen(w, offsets, steps, row + _TAKER, small, scratch)
@@ -438,19 +438,19 @@ def _accumulate(w: Floats, program: Words, weights: Floats, first: int, last: np
         case = first + np.int64(lane)
         possible = case <= last and w[program[_LOGS] + lane] > -np.inf
         w[factors + lane] = weights[case] if possible else 0.0
-    place = _0
+    cell = _0
     for clique in range(program[_CLIQUES]):
-        at = program[_CLIQUES_AT] + _3 * clique
-        start, size = program[at], program[at + _2] * lanes
+        row = program[_CLIQUES_AT] + _3 * clique
+        start, size = program[row], program[row + _2] * lanes
         if lanes == _1:
             factor = w[factors]
             for k in range(size):
-                sums[place + k] += factor * w[start + k]
+                sums[cell + k] += factor * w[start + k]
         else:
             for k in range(_0, size, lanes):
                 for lane in range(lanes):
-                    sums[place + k + lane] += w[factors + lane] * w[start + k + lane]
-        place += size
+                    sums[cell + k + lane] += w[factors + lane] * w[start + k + lane]
+        cell += size
 
 
 @kernel

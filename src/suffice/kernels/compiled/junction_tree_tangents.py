@@ -68,12 +68,12 @@ def _add(w: Floats, offsets: AnyInts, rows: Words, side: Index, source: Index, s
     table, runs, length, first = rows[side], rows[side + _1], rows[side + _2], rows[side + _3]
     folds, tail, fold = rows[side + _5], rows[side + _6], rows[side + _7]
     if folds != _0:
-        place = scratch
+        target = scratch
         for r in range(folds):
             cell = source + np.uint64(offsets[fold + r])
             for k in range(tail):
-                w[place + k] = w[cell + k]
-            place += tail
+                w[target + k] = w[cell + k]
+            target += tail
         source = scratch
     if length == _1:
         for r in range(runs):
@@ -136,11 +136,11 @@ def differentiate(
         for k in range(cells):
             w[table + k] -= mean
     for back in range(_MESSAGE, np.uint64(len(messages)) + _1, _MESSAGE):
-        at = np.uint64(len(messages)) - back
-        start, size, shares = messages[at], messages[at + _1], messages[at + _2]
-        _average(w, offsets, messages, at + _PARENT, messages[at + _4], fresh, size, scratch)
+        message = np.uint64(len(messages)) - back
+        start, size, shares = messages[message], messages[message + _1], messages[message + _2]
+        _average(w, offsets, messages, message + _PARENT, messages[message + _4], fresh, size, scratch)
         for k in range(size):
             w[fresh + k] = w[fresh + k] * w[shares + k] - w[start + k]
-        _add(w, offsets, messages, at + _CHILD, fresh, scratch)
+        _add(w, offsets, messages, message + _CHILD, fresh, scratch)
     for row in range(_0, np.uint64(len(exits)), _ROW):
         _average(w, offsets, exits, row + _SIDE, exits[row + _3], exits[row + _1], exits[row + _2], scratch)

@@ -66,11 +66,11 @@ def _biased_dot(a: Floats, b: Floats, bias: float, total: Floats, lost: Floats) 
         total[lane], lost[lane] = bias, 0.0
     for row in range(_0, _BLOCK, _FOUR):
         for lane in range(_LANES):
-            running, errors, at = total[lane], lost[lane], row + lane
-            running, errors = _take_in(a[at], b[at], running, errors)
-            running, errors = _take_in(a[at + _SECOND], b[at + _SECOND], running, errors)
-            running, errors = _take_in(a[at + _THIRD], b[at + _THIRD], running, errors)
-            running, errors = _take_in(a[at + _FOURTH], b[at + _FOURTH], running, errors)
+            running, errors, term = total[lane], lost[lane], row + lane
+            running, errors = _take_in(a[term], b[term], running, errors)
+            running, errors = _take_in(a[term + _SECOND], b[term + _SECOND], running, errors)
+            running, errors = _take_in(a[term + _THIRD], b[term + _THIRD], running, errors)
+            running, errors = _take_in(a[term + _FOURTH], b[term + _FOURTH], running, errors)
             total[lane], lost[lane] = running, errors
 
 
@@ -81,15 +81,15 @@ def _biased_pair_dot(a: Floats, b: Floats, bias: float, total: Floats, lost: Flo
         total[lane], lost[lane] = bias, 0.0
     for row in range(_0, _BLOCK, _FOUR):
         for lane in range(_LANES):
-            running, errors, at = total[lane], lost[lane], row + lane
-            running, errors = _take_in(a[at], b[at], running, errors)
-            errors = _multiply_add(low[at], b[at], errors)
-            running, errors = _take_in(a[at + _SECOND], b[at + _SECOND], running, errors)
-            errors = _multiply_add(low[at + _SECOND], b[at + _SECOND], errors)
-            running, errors = _take_in(a[at + _THIRD], b[at + _THIRD], running, errors)
-            errors = _multiply_add(low[at + _THIRD], b[at + _THIRD], errors)
-            running, errors = _take_in(a[at + _FOURTH], b[at + _FOURTH], running, errors)
-            errors = _multiply_add(low[at + _FOURTH], b[at + _FOURTH], errors)
+            running, errors, term = total[lane], lost[lane], row + lane
+            running, errors = _take_in(a[term], b[term], running, errors)
+            errors = _multiply_add(low[term], b[term], errors)
+            running, errors = _take_in(a[term + _SECOND], b[term + _SECOND], running, errors)
+            errors = _multiply_add(low[term + _SECOND], b[term + _SECOND], errors)
+            running, errors = _take_in(a[term + _THIRD], b[term + _THIRD], running, errors)
+            errors = _multiply_add(low[term + _THIRD], b[term + _THIRD], errors)
+            running, errors = _take_in(a[term + _FOURTH], b[term + _FOURTH], running, errors)
+            errors = _multiply_add(low[term + _FOURTH], b[term + _FOURTH], errors)
             total[lane], lost[lane] = running, errors
 
 
@@ -174,17 +174,17 @@ def add_moments(columns: Floats, start: int, stop: int, sums: Floats) -> None:
     padded = np.empty((len(columns), BLOCK))
     exponents = np.zeros(len(columns), np.int64)
     for begin in range(start, stop, BLOCK):
-        source, at = columns, begin
+        source, first = columns, begin
         if begin + BLOCK > stop:
             _pad(columns, begin, padded)
-            source, at = padded, 0
+            source, first = padded, 0
         entry = 0
         for i in range(len(columns)):
-            x = source[i, at : at + BLOCK]
+            x = source[i, first : first + BLOCK]
             exponents[i] = _add_square(x, exponents[i], scratch, sums[entry + 1 + i])
             _add_dot(x, ones, exponents[i] + _ONES_EXPONENT, scratch, sums[entry])
             for j in range(i):
-                y = source[j, at : at + BLOCK]
+                y = source[j, first : first + BLOCK]
                 _add_dot(x, y, exponents[i] + exponents[j], scratch, sums[entry + 1 + j])
             entry += i + 2
 
@@ -201,22 +201,22 @@ def add_weighted_moments(columns: Floats, weights: Floats, start: int, stop: int
     high, low = np.empty(BLOCK), np.empty(BLOCK)
     exponents = np.zeros(len(columns), np.int64)
     for begin in range(start, stop, BLOCK):
-        source, weight_source, at = columns, weights, begin
+        source, weight_source, first = columns, weights, begin
         if begin + BLOCK > stop:
             _pad(columns, begin, padded)
             _pad(weights, begin, padded_weights)
-            source, weight_source, at = padded, padded_weights, 0
-        weight = weight_source[0, at : at + BLOCK]
+            source, weight_source, first = padded, padded_weights, 0
+        weight = weight_source[0, first : first + BLOCK]
         _add_dot(weight, ones, _peak_exponent(weight) + _ONES_EXPONENT, scratch, sums[len(sums) - 1])
         entry = 0
         for i in range(len(columns)):
-            x = source[i, at : at + BLOCK]
+            x = source[i, first : first + BLOCK]
             exponents[i] = _peak_exponent(x)
             _multiply(weight, x, high, low)
             exponent = _peak_exponent(high)
             _add_pair_dot(high, low, ones, exponent + _ONES_EXPONENT, scratch, sums[entry])
             for j in range(i + 1):
-                y = source[j, at : at + BLOCK]
+                y = source[j, first : first + BLOCK]
                 _add_pair_dot(high, low, y, exponent + exponents[j], scratch, sums[entry + 1 + j])
             entry += i + 2
 
@@ -229,12 +229,12 @@ def add_sums(columns: Floats, weights: Floats | None, start: int, stop: int, sum
     padded, padded_weights = np.empty((len(columns), BLOCK)), np.empty((1, BLOCK))
     high, low = np.empty(BLOCK), np.empty(BLOCK)
     for begin in range(start, stop, BLOCK):
-        source, at = columns, begin
+        source, first = columns, begin
         if begin + BLOCK > stop:
             _pad(columns, begin, padded)
-            source, at = padded, 0
+            source, first = padded, 0
         for i in range(len(columns)):
-            x = source[i, at : at + BLOCK]
+            x = source[i, first : first + BLOCK]
             if weights is None:
                 _add_dot(x, ones, _peak_exponent(x) + _ONES_EXPONENT, scratch, sums[i])
             else:

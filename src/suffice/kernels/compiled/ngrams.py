@@ -75,27 +75,27 @@ def sort_few(words: Words, starts: Ints) -> None:
         begin, end = starts[group], starts[group + 1]
         if end - begin > FEW:
             continue
-        for place in range(begin + 1, end):
-            word = words[place]
-            at = place
-            while at > begin and words[at - 1] > word:
-                words[at] = words[at - 1]
-                at -= 1
-            words[at] = word
+        for position in range(begin + 1, end):
+            word = words[position]
+            slot = position
+            while slot > begin and words[slot - 1] > word:
+                words[slot] = words[slot - 1]
+                slot -= 1
+            words[slot] = word
 
 
 @kernel
 def count_distinct(words: Words, starts: Ints) -> int:
     """How many words of sorted groups differ from the one before in their group."""
-    found = 0
+    distinct = 0
     for group in range(len(starts) - 1):
         begin, end = starts[group], starts[group + 1]
         if end > begin:
-            found += 1
-        for place in range(begin + 1, end):
-            if words[place] != words[place - 1]:
-                found += 1
-    return found
+            distinct += 1
+        for position in range(begin + 1, end):
+            if words[position] != words[position - 1]:
+                distinct += 1
+    return distinct
 
 
 @kernel
@@ -109,29 +109,29 @@ def unpack(words: Words, starts: Ints, widths: Ints, cells: AnyInts, numbers: Nu
     mask, tail = (one << bits) - one, (one << last) - one
     final = np.uint64(len(cells) - 1)  # Unsigned places need no look at their sign.
     first = final - np.uint64(widths[0])
-    at = np.uint64(0)
+    row = np.uint64(0)
     for group in range(len(starts) - 1):
-        place, end = np.uint64(starts[group]), np.uint64(starts[group + 1])
-        while place < end:
-            word, begin = words[place], place
-            place += one
-            while place < end and words[place] == word:
-                place += one
-            numbers[at] = np.int64(place - begin)
-            cells[0, at] = group
-            cells[final, at] = word & tail
+        position, end = np.uint64(starts[group]), np.uint64(starts[group + 1])
+        while position < end:
+            word, begin = words[position], position
+            position += one
+            while position < end and words[position] == word:
+                position += one
+            numbers[row] = np.int64(position - begin)
+            cells[0, row] = group
+            cells[final, row] = word & tail
             word >>= last
             column = final
             while column > first:
                 column -= one
-                cells[column, at] = word & mask
+                cells[column, row] = word & mask
                 word >>= bits
-            at += one
+            row += one
 
 
 @kernel
 def find_children(
-    above: Ints, starts: Ints, words: AnyInts, begins: Ints, word: AnyInts, turns: Ints, room: Ints, found: Ints
+    above: Ints, starts: Ints, words: AnyInts, begins: Ints, word: AnyInts, turns: Ints, room: Ints, children: Ints
 ) -> None:
     """Where ``word[i]`` is among the children of ``above[h]``, for the runs i = begins[h] to begins[h + 1] of each h.
 
@@ -148,7 +148,7 @@ def find_children(
             for child in range(starts[node], starts[node + 1]):
                 room[words[child]] = child
         for run in range(begin, end):
-            found[run] = room[word[run]]
+            children[run] = room[word[run]]
 
 
 @kernel

@@ -24,9 +24,9 @@ def sweep(S: Floats, W: Floats, starts: Ints, neighbours: Ints, weights: Floats)
         first, k = starts[j], starts[j + 1] - starts[j]
         beta = weights[first : first + k]
         for a in range(k):
-            at = neighbours[first + a]
+            neighbour = neighbours[first + a]
             for b in range(a + 1):
-                total = W[at, neighbours[first + b]]
+                total = W[neighbour, neighbours[first + b]]
                 for c in range(b):
                     total -= L[a, c] * L[b, c]
                 if a > b:
@@ -48,10 +48,10 @@ def sweep(S: Floats, W: Floats, starts: Ints, neighbours: Ints, weights: Floats)
         row[:] = 0.0
         left = S[j, j]
         for a in range(k):
-            at, share = neighbours[first + a], beta[a]
-            left -= share * S[at, j]
+            neighbour, share = neighbours[first + a], beta[a]
+            left -= share * S[neighbour, j]
             for i in range(p):
-                row[i] += share * W[at, i]
+                row[i] += share * W[neighbour, i]
         if not left > 0.0:
             return -1.0
         row[j] = S[j, j]

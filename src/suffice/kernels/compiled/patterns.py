@@ -55,7 +55,7 @@ def group(words: Words) -> Any:
     firsts = np.empty(min(rows, MOST_LABELS), np.int64)
     hashes = np.empty(len(firsts), np.uint64)
     slots = np.full(1024, -1, np.int64)
-    found = 0
+    count = 0
     for row in range(rows):
         value = _hash(words, row)
         mask = np.uint64(len(slots) - 1)
@@ -65,12 +65,12 @@ def group(words: Words) -> Any:
             slot = (slot + np.uint64(1)) & mask
             label = slots[slot]
         if label < 0:
-            if found == MOST_LABELS:
+            if count == MOST_LABELS:
                 return labels[:0], firsts[:0]
-            label = found
+            label = count
             slots[slot], firsts[label], hashes[label] = label, row, value
-            found += 1
-            if 2 * found > len(slots):
-                slots = _grown(slots, hashes, found)
+            count += 1
+            if 2 * count > len(slots):
+                slots = _grown(slots, hashes, count)
         labels[row] = label
-    return labels, firsts[:found]
+    return labels, firsts[:count]

@@ -23,16 +23,16 @@ _HALF, _TOP, _SIZE = np.uint64(32), np.uint64(56), np.uint64(0xFFFFFFFF)
 
 
 @kernel
-def _block(text: States, at: Index) -> Any:
-    """Eight bytes from `at` on, the first in the lowest bits; blanks beyond the end. One load where it can be."""
+def _block(text: States, begin: Index) -> Any:
+    """Eight bytes from `begin` on, the first in the lowest bits; blanks beyond the end. One load where it can be."""
     value = _NONE
-    if at + _EIGHT <= np.uint64(len(text)):
+    if begin + _EIGHT <= np.uint64(len(text)):
         for step in range(8):
-            value |= np.uint64(text[at + np.uint64(step)]) << np.uint64(8 * step)
+            value |= np.uint64(text[begin + np.uint64(step)]) << np.uint64(8 * step)
         return value
     for step in range(8):
-        place = at + np.uint64(step)
-        byte = np.uint64(text[place]) if place < np.uint64(len(text)) else _HALF
+        position = begin + np.uint64(step)
+        byte = np.uint64(text[position]) if position < np.uint64(len(text)) else _HALF
         value |= byte << np.uint64(8 * step)
     return value
 
@@ -44,17 +44,17 @@ def _bytes_below(mark: Index) -> Any:
 
 
 @kernel
-def _is_blank(block: Index, place: Index) -> Any:
-    byte = (block >> (_EIGHT * place)) & np.uint64(0xFF)
+def _is_blank(block: Index, number: Index) -> Any:
+    byte = (block >> (_EIGHT * number)) & np.uint64(0xFF)
     return byte == _HALF or (byte >= np.uint64(9) and byte <= np.uint64(13))
 
 
 @kernel
 def _first_blank(block: Index) -> Any:
     """A one in the lowest bit of the first blank byte (9 to 13, or 32), or 0."""
-    found = (block - _FIRST_LETTER) & ~block & _HIGHS
-    mark = (found & (~found + _ONE)) >> _SEVEN
-    if found == _NONE or _is_blank(block, _bytes_below(mark)):
+    marks = (block - _FIRST_LETTER) & ~block & _HIGHS
+    mark = (marks & (~marks + _ONE)) >> _SEVEN
+    if marks == _NONE or _is_blank(block, _bytes_below(mark)):
         return mark
     # A control character is a letter. Bits above the lowest may be false, so that each byte is looked at.
     while mark != _NONE and not _is_blank(block, _bytes_below(mark)):
@@ -84,10 +84,10 @@ def refill(slots: Words, wider: Words) -> None:
     mask = np.uint64(len(wider) - 1)
     for slot in range(len(slots)):
         if slots[slot, 1] != _NONE:
-            place = _mixed(slots[slot, 0], slots[slot, 1] & _SIZE) & mask
-            while wider[place, 1] != _NONE:
-                place = (place + _ONE) & mask
-            wider[place, 0], wider[place, 1] = slots[slot, 0], slots[slot, 1]
+            free = _mixed(slots[slot, 0], slots[slot, 1] & _SIZE) & mask
+            while wider[free, 1] != _NONE:
+                free = (free + _ONE) & mask
+            wider[free, 0], wider[free, 1] = slots[slot, 0], slots[slot, 1]
 
 
 @kernel
@@ -115,28 +115,28 @@ def number_words(
     base, closing = marks[0], marks[1]
     mask = np.uint64(len(slots) - 1)
     length = len(text)
-    at = start
+    position = start
     line = ends[lines - 1] if lines > 0 else 0
-    while at < length:
-        begin = at
-        block = _block(text, np.uint64(at))
+    while position < length:
+        begin = position
+        block = _block(text, np.uint64(position))
         mark = _first_blank(block)
         if mark == _NONE:
             key = block
             while mark == _NONE:
-                at += 8
-                block = _block(text, np.uint64(at))
+                position += 8
+                block = _block(text, np.uint64(position))
                 mark = _first_blank(block)
                 key = (key * _MULTIPLIER) ^ (key >> _HALF) ^ (block & (mark - _ONE))
         else:
             key = block & (mark - _ONE)
-        at += np.int64(_bytes_below(mark))
-        size = at - begin
+        position += np.int64(_bytes_below(mark))
+        size = position - begin
         if size > 0:
             tail = np.uint64(size) & _SIZE
-            place = _mixed(key, tail) & mask
+            slot = _mixed(key, tail) & mask
             while True:
-                entry = slots[place, 1]
+                entry = slots[slot, 1]
                 if entry == _NONE:
                     first = begins[words]
                     if 2 * (words + 1) > len(slots) or words + 1 >= len(begins) or first + size >= len(arena):
@@ -144,26 +144,26 @@ def number_words(
                         return begin
                     words += 1
                     entry = (np.uint64(words) << _HALF) | tail
-                    slots[place, 0], slots[place, 1] = key, entry
+                    slots[slot, 0], slots[slot, 1] = key, entry
                     for step in range(size):
                         arena[first + step] = text[begin + step]
                     arena[first + size] = 10
                     begins[words] = first + size + 1
                     break
-                if slots[place, 0] == key and entry & _SIZE == tail:
+                if slots[slot, 0] == key and entry & _SIZE == tail:
                     if size <= 8 or _same(text, begin, arena, begins[np.int64(entry >> _HALF) - 1], size):
                         break
-                place = (place + _ONE) & mask
+                slot = (slot + _ONE) & mask
             codes[written] = np.int64(entry >> _HALF) - 1 + base
             written += 1
         # The last line ends with the text, whether at a word or at a blank.
-        if (at + 1 >= length or text[at] == 10) and written > line:
+        if (position + 1 >= length or text[position] == 10) and written > line:
             if closing >= 0:
                 codes[written] = closing
                 written += 1
             ends[lines] = written
             lines += 1
             line = written
-        at += 1
+        position += 1
     sizes[0], sizes[1], sizes[2] = words, written, lines
     return length

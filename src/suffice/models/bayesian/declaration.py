@@ -285,7 +285,8 @@ class BayesianNetwork(SummaryEstimator):
             variables: one name or a list of them.
             given: states and values by node; a dict or array of likelihoods by state is soft evidence.
             engine: ``"exact"``, or ``"sampling"`` for networks that the exact engines do not take or that are too
-                large: likelihood weighting, whose answers carry standard errors and an effective sample size.
+                large: likelihood weighting, whose answers carry standard errors and an effective sample size; or
+                the name of a registered engine, such as ``"enumeration"`` (`extend.register_engine`).
             n: number of weighted samples.
             random_state: seed of the samples.
 

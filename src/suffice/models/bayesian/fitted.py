@@ -99,9 +99,14 @@ class NetworkFitted:
     # -- one question ------------------------------------------------------------------------------------------------
 
     def query(self, variables: Any, given: Mapping[Any, Any] | None, *, engine: str, n: int, random_state: Any) -> Any:
-        """P(variables | given), exactly or from `n` weighted samples."""
+        """P(variables | given), exactly, by a registered engine or from `n` weighted samples."""
         if engine not in ENGINES:
-            raise OptionError(f"engine is {engine!r}; expected one of {listing(ENGINES)}.")
+            from suffice.engines.registry import named
+
+            planner = named(engine, ENGINES)
+            if self.inference.kind != "tables":
+                raise OptionError(f"engine={engine!r} takes networks of tables; use one of {listing(ENGINES)}.")
+            return self.inference.query_by(planner, variables, given)
         if engine == "sampling":
             from suffice.models.bayesian.queries.sampled import SampledInference
 

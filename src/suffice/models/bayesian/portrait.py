@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.engines.mixtures import Mixture
+from suffice.engines.mixtures import GaussianMixture
 from suffice.fitting.portrait import (
     MOST_CELLS,
     Estimates,
@@ -85,7 +85,7 @@ def variable_distribution(name: Hashable, answer: Any) -> VariableDistribution:
     """What a network answers about one variable: a table, a normal distribution, or a mixture of those."""
     if isinstance(answer, Table):
         return VariableDistribution(name, tuple(answer.domain.variables[0].states), tuple(answer.values.tolist()))
-    if isinstance(answer, Mixture):
+    if isinstance(answer, GaussianMixture):
         spreads = np.sqrt(answer.covariances[:, 0, 0])
         parts = zip(answer.weights.tolist(), answer.means[:, 0].tolist(), spreads.tolist(), strict=True)
         return VariableDistribution(name, normals=tuple(parts))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.junction_tree import JunctionTree, TreePlan
-from suffice.engines.rows import Rows
+from suffice.engines.rows import EvidenceRows
 from suffice.graphs.nodes import Node
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ class ExpectedCounts:
     threads: int = 1
 
     @cached_property
-    def _checked(self) -> Rows:
+    def _checked(self) -> EvidenceRows:
         return self.plan.rows(self.rows, self.names)
 
     def __call__(self, tree: JunctionTree) -> tuple[float, list[Floats]]:

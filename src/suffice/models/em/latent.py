@@ -32,7 +32,7 @@ from suffice.fitting.contract import F, Found, Judgement
 from suffice.fitting.control import Control, Outcome
 from suffice.models.em.information import Information
 from suffice.models.em.runs import Runs, run_all
-from suffice.solvers.fixed_point import Climb, climb, largest_change
+from suffice.solvers.fixed_point import FixedPoint, fixed_point, largest_change
 
 Floats = NDArray[np.float64]
 #: The parameters of a model: nodes, weights, or the arrays of a chain and its emissions.
@@ -191,14 +191,14 @@ class LatentProblem(ABC, Generic[P, S, F]):
             moved = self.maximise(expected.statistics, parameters)
             return self.objective(expected, parameters), self.vector(moved)
 
-        problem = Climb(
+        problem = FixedPoint(
             evaluate,
             lambda vector: self.inside(vector, like),
             max(self.weight, 1.0),
             lambda vector: self.hold(vector, like),
             self.gap,
         )
-        outcome = climb(problem, self.vector(like), control, acceleration=acceleration, fingerprint=fingerprint)
+        outcome = fixed_point(problem, self.vector(like), control, acceleration=acceleration, fingerprint=fingerprint)
         return self.at(outcome.state.parameters, like), outcome
 
     def resumed(self, start: P, outcome: Outcome) -> tuple[P, Outcome]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.gibbs import Chains
+from suffice.engines.gibbs import GibbsChains
 from suffice.errors import ConvergenceWarning, warn
 from suffice.fitting.control import Control, Outcome
 from suffice.models.graph_crf.inference import unary_scores
@@ -76,14 +76,14 @@ def judged(objective: GraphObjective, outcome: Outcome, tolerance: Floats) -> Ou
 def _noisy_slope(objective: GraphObjective, run: GraphStochastic) -> tuple[Callable[..., Floats], dict[str, Any]]:
     """The slope of the mean objective as chains measure it, and where these chains begin."""
     if objective.apart is None:
-        raise AssertionError("Chains measure examples that are too wide.")
+        raise AssertionError("GibbsChains measure examples that are too wide.")
     structure, (graphs, codes, shares) = objective.structure, objective.apart
     labels = GibbsLabels(structure, graphs, np.arange(len(graphs)), threads=objective.engine.threads)
     observed = structure.observed(graphs, codes, shares)
     laplace = objective.penalties.laplace
 
     def slope(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
-        walk = Chains.from_arrays(chains)
+        walk = GibbsChains.from_arrays(chains)
         scores = structure.scores(x, graphs)
         labels.sampler.load(labels.union.flat(unary_scores(structure, graphs, scores), scores))
         labels.sampler.sweep(walk, run.plan.sweeps)

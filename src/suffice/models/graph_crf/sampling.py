@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.chain_means import ChainMeans
-from suffice.engines.gibbs import Chains, GibbsSampler
+from suffice.engines.gibbs import GibbsChains, GibbsSampler
 from suffice.engines.tempering import Lengths, Replicas, fresh_means
 from suffice.fitting.report import FEW, MIXED, MonteCarlo, distrust
 from suffice.models.conditional_field.marginals import Marginals
@@ -41,7 +41,7 @@ class GibbsLabels:
 
     def draw(
         self, logs: Floats, start: Ints | None, count: int, sweeps: int, rng: np.random.Generator
-    ) -> tuple[Ints, Chains]:
+    ) -> tuple[Ints, GibbsChains]:
         """The labels (count, nodes) of chains after some sweeps, from labels (count, nodes) or at random."""
         self.sampler.load(logs)
         chains = self.sampler.start(count, rng, states=None if start is None else start.T)
@@ -50,7 +50,7 @@ class GibbsLabels:
 
     def marginals(
         self, logs: Floats, rng: np.random.Generator, lengths: Lengths
-    ) -> tuple[ChainMeans, Chains | Replicas]:
+    ) -> tuple[ChainMeans, GibbsChains | Replicas]:
         """Shares of the labels of all nodes (nodes * K,), row by row, by fresh chains, and these chains."""
         size = self.union.structure.size
         first, cells = size * np.arange(self.union.count), size * self.union.count
@@ -81,7 +81,7 @@ def slope_by_chains(objective: GraphObjective, x: Floats) -> tuple[Floats, Float
     picture whose labels hang together, they may stay where their first sweeps lead, and R-hat then says so.
     """
     if objective.apart is None:
-        raise AssertionError("Chains measure examples that are too wide.")
+        raise AssertionError("GibbsChains measure examples that are too wide.")
     structure, (graphs, codes, shares) = objective.structure, objective.apart
     judge = GibbsLabels(structure, graphs, np.arange(len(graphs)), threads=objective.engine.threads)
     scores = structure.scores(x, graphs)

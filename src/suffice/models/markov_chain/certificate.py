@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.runs import blocks
+from suffice.engines.ngram_tree import blocks
 from suffice.fitting.report import Certificate
 from suffice.models.markov_chain.distributions import BackoffDistribution, NextState, row, whole_history
 from suffice.models.markov_chain.hyper import LEAST, MOST, digamma_difference

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.runs import blocks, sums_by
+from suffice.engines.ngram_tree import blocks, sums_by
 from suffice.models.markov_chain.distributions import BackoffDistribution, safe_log
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Katz, KneserNey

@@ -16,13 +16,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.runs import sums_by
+from suffice.engines.ngram_tree import sums_by
 from suffice.errors import EstimateError
 from suffice.families.gamma_function import log_gamma_ratio, rest_curvature, rest_slope
 from suffice.fitting.control import Control, Outcome
 from suffice.models.markov_chain.levels import Levels
 from suffice.models.markov_chain.rows import Histories, log_joint, responsibilities
-from suffice.solvers.fixed_point import Climb, climb
+from suffice.solvers.fixed_point import FixedPoint, fixed_point
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -64,8 +64,8 @@ def learn_prior(levels: Levels, weights: Floats, alphas: Floats, control: Contro
         raise EstimateError("No history has counts, so that nothing is known about the prior of the rows.")
     problem = _Rows(levels, rows)
     start = problem.packed(weights, alphas)
-    steps = Climb(problem.evaluate, problem.inside, size=float(rows.total.sum()), gap=problem.gap)
-    outcome = climb(steps, start, control, acceleration="squarem" if len(weights) > 1 else None)
+    steps = FixedPoint(problem.evaluate, problem.inside, size=float(rows.total.sum()), gap=problem.gap)
+    outcome = fixed_point(steps, start, control, acceleration="squarem" if len(weights) > 1 else None)
     return LearnedPrior(*problem.unpacked(outcome.state.parameters), outcome, problem.largest)
 
 

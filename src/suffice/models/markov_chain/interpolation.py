@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.runs import sums_by
+from suffice.engines.ngram_tree import sums_by
 from suffice.errors import DataError
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.markov_chain.distributions import BackoffDistribution, safe_log

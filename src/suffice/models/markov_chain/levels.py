@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.runs import link_runs, starts_of, sums_by
+from suffice.engines.ngram_tree import link_runs, starts_of, sums_by
 from suffice.errors import FileFormatError
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ from suffice.domain import Domain
 from suffice.engines.conditional_gaussian import ConditionalGaussian
 from suffice.engines.conditional_gaussian_rows import RowGroup, solve_rows
 from suffice.engines.junction_tree import plan_tree
-from suffice.engines.mixed_network import Discrete, MixedNetwork, Regression
+from suffice.engines.mixed_network import Discrete, MixedNetwork, NodeRegression
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
 from suffice.models.bayesian.em.table_expectation import counted
 from suffice.models.bayesian.nodes.contract import Factor
@@ -71,7 +71,7 @@ def network_of(domain: Domain, nodes: Mapping[Hashable, Any]) -> MixedNetwork:
         else:
             discrete = tuple(n for n in above if domain[n].kind == "discrete")
             reals = tuple(n for n in above if domain[n].kind != "discrete")
-            regressions[name] = Regression(discrete, reals, node.weights_, node.variance_)
+            regressions[name] = NodeRegression(discrete, reals, node.weights_, node.variance_)
     return MixedNetwork(tables, regressions)
 
 

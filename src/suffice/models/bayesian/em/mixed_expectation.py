@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from suffice.answers import Answer
 from suffice.domain import Domain
 from suffice.engines.conditional_gaussian import LIMIT
-from suffice.engines.gaussian_components import Answers, Component, cut
-from suffice.engines.mixed_network import Regression
+from suffice.engines.gaussian_components import Component, ComponentAnswers, cut
+from suffice.engines.mixed_network import NodeRegression
 from suffice.errors import OptionError, listing
 from suffice.graphs.directed import topological_order
 from suffice.models.bayesian.em.discrete_rows import Law, Scope, discrete_rows
@@ -101,7 +101,7 @@ class MixedExpectation:
         with np.errstate(divide="ignore"):
             logs = {name: np.log(nodes[name].table_.values) for name in shape.cards}
         regressions = {
-            name: Regression(shape.outer[name], shape.inner[name], nodes[name].weights_, nodes[name].variance_)
+            name: NodeRegression(shape.outer[name], shape.inner[name], nodes[name].weights_, nodes[name].variance_)
             for name in shape.reals
         }
         moments: dict[Statistic, ExpectedMoments] = {s: ExpectedMoments(s, shape.domain) for s in shape.moments}
@@ -186,7 +186,7 @@ class _Block:
     def add(
         self,
         logs: Mapping[Hashable, Floats],
-        regressions: Mapping[Hashable, Regression],
+        regressions: Mapping[Hashable, NodeRegression],
         moments: Mapping[Statistic, ExpectedMoments],
         counts: Mapping[Scope, Floats],
     ) -> float:
@@ -207,7 +207,7 @@ class _Block:
             self._add_unseen(statistic, components, solved, law, moments[statistic])
         return float(self.weights @ law.log_evidence)
 
-    def _densities(self, regressions: Mapping[Hashable, Regression]) -> dict[Scope, Floats]:
+    def _densities(self, regressions: Mapping[Hashable, NodeRegression]) -> dict[Scope, Floats]:
         """Log densities (joint states, n) of nodes seen with all their real parents, by their free discrete parents."""
         densities: dict[Scope, Floats] = {}
         for node in self.plain:
@@ -225,7 +225,7 @@ class _Block:
                 densities[scope] = log
         return densities
 
-    def _at(self, regression: Regression) -> tuple[Floats, Floats]:
+    def _at(self, regression: NodeRegression) -> tuple[Floats, Floats]:
         """Weights (c, q) and variances (c,) at the joint states of the free discrete parents."""
         index = tuple(self.states.get(name, slice(None)) for name in regression.discrete)
         weights = np.asarray(regression.weights)[index]
@@ -259,7 +259,7 @@ class _Block:
         self,
         statistic: Moments | MomentsBy,
         components: Sequence[Component],
-        solved: Sequence[Answers],
+        solved: Sequence[ComponentAnswers],
         law: Law,
         sums: ExpectedMoments,
     ) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain
-from suffice.engines.conditional_gaussian import ConditionalGaussian, Posterior
+from suffice.engines.conditional_gaussian import ConditionalGaussian, MixedPosterior
 from suffice.engines.conditional_gaussian_rows import RowGroup, log_evidence, solve_rows
-from suffice.engines.mixed_network import Discrete, MixedNetwork, Regression
+from suffice.engines.mixed_network import Discrete, MixedNetwork, NodeRegression
 from suffice.engines.workers import worker_count
 from suffice.errors import DataError, EstimateError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import Columns
@@ -60,7 +60,7 @@ class MixedInference:
                 )
         tables = {n: Discrete(v.parents, v.table_.values) for n, v in self.nodes.items() if self._discrete(n)}
         regressions = {
-            name: Regression(node.discrete_parents, node.real_parents, node.weights_, node.variance_)
+            name: NodeRegression(node.discrete_parents, node.real_parents, node.weights_, node.variance_)
             for name, node in self.nodes.items()
             if node.linear
         }
@@ -76,7 +76,7 @@ class MixedInference:
 
     # -- one question ------------------------------------------------------------------------------------------------
 
-    def _posterior(self, given: Mapping[Any, Any] | None) -> Posterior:
+    def _posterior(self, given: Mapping[Any, Any] | None) -> MixedPosterior:
         evidence = read_evidence(self.domain, given)
         return self.engine.condition(evidence.known, evidence.likelihoods)
 
@@ -86,7 +86,7 @@ class MixedInference:
         with _possible(given):
             return self._law(posterior, names)
 
-    def _law(self, posterior: Posterior, names: Sequence[Hashable]) -> Any:
+    def _law(self, posterior: MixedPosterior, names: Sequence[Hashable]) -> Any:
         discrete = [name for name in names if self._discrete(name)]
         reals = [name for name in names if not self._discrete(name)]
         if not reals:

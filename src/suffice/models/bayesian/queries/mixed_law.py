@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain
-from suffice.engines.mixtures import Mixture
+from suffice.engines.mixtures import GaussianMixture
 from suffice.errors import EstimateError
 from suffice.models.bayesian.nodes.regressions import named
 from suffice.table import Table
@@ -26,7 +26,7 @@ class MixedLaw:
     probability 0. `at(state)` is the law of the real variables in a cell.
     """
 
-    def __init__(self, domain: Domain, cells: NDArray[np.intp], mixture: Mixture) -> None:
+    def __init__(self, domain: Domain, cells: NDArray[np.intp], mixture: GaussianMixture) -> None:
         """Take the discrete variables, normal laws with their weights, and the cell (c,) of each of them."""
         shape = domain.shape(domain.names)
         weights = np.bincount(cells, mixture.weights, int(np.prod(shape, dtype=np.int64)))
@@ -43,7 +43,7 @@ class MixedLaw:
         """The real variables."""
         return self._mixture.names
 
-    def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> Mixture:
+    def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> GaussianMixture:
         """The mixture of the real variables given a state of every discrete one."""
         wanted = named(where, states)
         probability = self.table.at(wanted)
@@ -54,10 +54,12 @@ class MixedLaw:
         codes = tuple(self.table.domain[name].index(wanted[name]) for name in self.discrete)
         return self._at(int(np.ravel_multi_index(codes, self.table.values.shape)))
 
-    def _at(self, cell: int) -> Mixture:
+    def _at(self, cell: int) -> GaussianMixture:
         some = self._cells == cell
         weights = self._mixture.weights[some]
-        return Mixture(self.names, weights / weights.sum(), self._mixture.means[some], self._mixture.roots[some])
+        return GaussianMixture(
+            self.names, weights / weights.sum(), self._mixture.means[some], self._mixture.roots[some]
+        )
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:

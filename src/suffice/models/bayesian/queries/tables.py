@@ -14,7 +14,7 @@ from suffice.domain import Domain
 from suffice.engines.calibration import Calibration
 from suffice.engines.junction_tree import JunctionTree, TreePlan, plan_tree
 from suffice.engines.workers import worker_count
-from suffice.errors import DataError, EstimateError, SizeError, listing
+from suffice.errors import DataError, EstimateError, OptionError, SizeError, listing
 from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
 from suffice.models.bayesian.queries.shown_rows import without_shown
@@ -24,6 +24,7 @@ from suffice.records import replace
 from suffice.table import Table
 
 if TYPE_CHECKING:
+    from suffice.engines.registry import Planner
     from suffice.models.bayesian.queries.evidence_first import EvidenceFirst
 
 Floats = NDArray[np.float64]
@@ -135,6 +136,19 @@ class TableInference:
                 raise _impossible(given) from None
             values = law
         return Table(self.domain.select(names), values)
+
+    def query_by(self, planner: Planner, variables: Any, given: Mapping[Any, Any] | None) -> Table:
+        """The same by a registered engine, from the tables of all nodes."""
+        names = self.domain.names_of(variables)
+        hard, soft = self.evidence(given)
+        scopes = [node.domain.names for node in self.nodes.values()]
+        if self.undefined:
+            raise OptionError("The network has rows that no data define; ask engine='exact'.")
+        model = planner(self._cards, scopes).load([node.table_.values for node in self.nodes.values()])
+        posterior = model.condition(hard, soft)
+        if posterior.log_partition == -np.inf:
+            raise _impossible(given)
+        return Table(self.domain.select(names), posterior.marginal(names))
 
     def _evidence_first(
         self, hard: dict[Hashable, int], soft: dict[Hashable, Floats], names: tuple[Hashable, ...], error: SizeError

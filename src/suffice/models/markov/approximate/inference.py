@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain
 from suffice.engines.chain_means import ChainMeans, Functions
-from suffice.engines.gibbs import Chains, GibbsSampler
+from suffice.engines.gibbs import GibbsChains, GibbsSampler
 from suffice.engines.tempering import Replicas, climbed, fresh_means
 from suffice.errors import EstimateError, SamplingWarning, SizeError, listing, warn
 from suffice.fitting.report import distrust
@@ -54,7 +54,7 @@ class SampledPosterior:
         self._logs = np.concatenate(logs)
         self._sampler.load(self._logs)
 
-    def _start(self, count: int, generator: np.random.Generator) -> Chains:
+    def _start(self, count: int, generator: np.random.Generator) -> GibbsChains:
         """Chains at random states, but for those that are known."""
         cards = np.array(self.domain.shape(self.domain.names))
         begin = (generator.random((len(cards), count)) * cards[:, None]).astype(np.uint8)
@@ -63,7 +63,7 @@ class SampledPosterior:
             begin[site], clamped[site] = code, True
         return self._sampler.start(count, generator, states=begin, clamped=clamped if self._known else None)
 
-    def _means(self, functions: Functions) -> tuple[ChainMeans, Chains | Replicas]:
+    def _means(self, functions: Functions) -> tuple[ChainMeans, GibbsChains | Replicas]:
         """Means of some functions of the states, by chains that have forgotten their start, and these chains."""
         count, lengths = self._sampling.chains, self._sampling.lengths
         found, walk = fresh_means(
@@ -111,7 +111,7 @@ class SampledPosterior:
         answers[worst].warn(f"P({worst})")
         return dict(answers)
 
-    def _witnesses(self) -> tuple[ChainMeans, Chains | Replicas]:
+    def _witnesses(self) -> tuple[ChainMeans, GibbsChains | Replicas]:
         """Mean codes of some variables, enough to see whether chains mix, and these chains."""
         open_sites = [site for site in range(len(self.domain)) if site not in self._known]
         chosen = np.array(open_sites)[np.linspace(0, len(open_sites) - 1, min(len(open_sites), WITNESSES)).astype(int)]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.annealing import log_partition
 from suffice.engines.chain_means import ChainMeans
-from suffice.engines.gibbs import Chains
+from suffice.engines.gibbs import GibbsChains
 from suffice.engines.tempering import Lengths, fresh_means
 from suffice.errors import SamplingWarning, warn
 from suffice.fitting.report import DENIED as DENIED_BY_CERTIFICATE
@@ -130,7 +130,7 @@ def fresh_chains(problem: SampledProblem, weights: Floats, lengths: Lengths) -> 
     sampler = problem.sampler
     problem.load(weights)
 
-    def start() -> Chains:
+    def start() -> GibbsChains:
         return sampler.start(problem.sampling.chains, problem.seed)
 
     def add(states: NDArray[np.uint8], out: Floats) -> None:

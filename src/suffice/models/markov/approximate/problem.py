@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.gibbs import Chains, GibbsSampler
+from suffice.engines.gibbs import GibbsChains, GibbsSampler
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
 from suffice.models.markov.approximate.options import GibbsSampling
@@ -110,7 +110,7 @@ class SampledProblem:
             )
         return self.rows
 
-    def batch(self, chains: Chains, count: int) -> NDArray[np.uint8]:
+    def batch(self, chains: GibbsChains, count: int) -> NDArray[np.uint8]:
         """Rows (variables, count) drawn by their weights; which ones depends on the chains' seed and sweep alone."""
         rows = self.whole_rows("sml")
         seed, sweep = (int(part) for part in chains.scan)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.gibbs import Chains
+from suffice.engines.gibbs import GibbsChains
 from suffice.engines.loopy import LoopyBeliefs
 from suffice.engines.tempering import climbed
 from suffice.errors import ConvergenceWarning, OptionError, warn
@@ -28,7 +28,7 @@ from suffice.models.markov.learning import in_sums
 from suffice.solvers import gradient
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty
 from suffice.solvers.scaling import inner
-from suffice.solvers.stochastic import NoisyGradient, Steps, stochastic_ascent
+from suffice.solvers.stochastic import AscentSteps, NoisyGradient, stochastic_ascent
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def solve(problem: SampledProblem, solver: str, *, tempered: bool = False) -> As
 # -- chains ----------------------------------------------------------------------------------------------------------
 
 
-def sml_gradient(problem: SampledProblem, weights: Floats, chains: Chains, *, measuring: bool = False) -> Floats:
+def sml_gradient(problem: SampledProblem, weights: Floats, chains: GibbsChains, *, measuring: bool = False) -> Floats:
     """Observed less expected features, a row, plus the slope of the prior; the chains are moved.
 
     With minibatches the observed features are those of rows drawn at random, except where the gap is measured.
@@ -84,7 +84,7 @@ def sml_gradient(problem: SampledProblem, weights: Floats, chains: Chains, *, me
     return np.asarray(observed - expected + problem.prior_slope(weights))
 
 
-def _observed(problem: SampledProblem, chains: Chains, *, measuring: bool) -> Floats:
+def _observed(problem: SampledProblem, chains: GibbsChains, *, measuring: bool) -> Floats:
     """Means of the features over the rows, or over some of them, drawn by the seed and the sweep of the chains."""
     if problem.batch_size is None or measuring:
         return problem.observed
@@ -92,7 +92,7 @@ def _observed(problem: SampledProblem, chains: Chains, *, measuring: bool) -> Fl
     return problem.model.expected(problem.sampler.counts(rows) / problem.batch_size)
 
 
-def cd_gradient(problem: SampledProblem, weights: Floats, chains: Chains, *, measuring: bool = False) -> Floats:
+def cd_gradient(problem: SampledProblem, weights: Floats, chains: GibbsChains, *, measuring: bool = False) -> Floats:
     """Features of rows drawn at random less those of the same rows after k sweeps, plus the slope of the prior."""
     rows = problem.batch(chains, chains.count)
     chains.states[...] = rows
@@ -119,7 +119,7 @@ def _by_chains(slope: Callable[..., Floats], solver: str) -> Callable[[SampledPr
         watch = Watch(begin.states.shape[0]) if solver == "sml" and affordable(problem) else None
 
         def noisy(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
-            walk = Chains.from_arrays(chains)
+            walk = GibbsChains.from_arrays(chains)
             found = slope(problem, x, walk, measuring=measuring)
             chains.update(walk.to_arrays())
             if watch is not None:
@@ -222,7 +222,7 @@ def _ascend(problem: SampledProblem, noisy: NoisyGradient, chains: dict[str, Any
         control,
         spread=problem.spread,
         noise=len(problem.start) * noise,
-        steps=Steps(problem.step_size),
+        steps=AscentSteps(problem.step_size),
     )
     return Ascended(outcome.state.parameters, "", outcome)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.gibbs import Chains
+from suffice.engines.gibbs import GibbsChains
 from suffice.engines.junction_tree import plan_tree
 from suffice.errors import OptionError
 from suffice.families.laplace import Laplace
@@ -43,7 +43,7 @@ from suffice.models.markov.hidden.start import crowding, random_weights
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import penalised_slope
 from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
-from suffice.solvers.stochastic import Steps, stochastic_ascent
+from suffice.solvers.stochastic import AscentAscentSteps, stochastic_ascent
 
 Floats = NDArray[np.float64]
 
@@ -253,7 +253,7 @@ def learn_clamped(problem: SampledProblem, clamped: ClampedRows, crowd: int) -> 
 
     def noisy(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
         problem.load(x)
-        walks = {"free": Chains.from_arrays(chains["free"]), "held": Chains.from_arrays(chains["held"], bound.clamped)}
+        walks = {"free": GibbsChains.from_arrays(chains["free"]), "held": GibbsChains.from_arrays(chains["held"], bound.clamped)}
         for name, walk in walks.items():
             sampler.sweep(walk, sampling.sweeps)
             chains[name] = walk.to_arrays()
@@ -269,7 +269,7 @@ def learn_clamped(problem: SampledProblem, clamped: ClampedRows, crowd: int) -> 
         replace(problem.control, tolerance=tolerance_of(problem) / widened),
         spread=problem.spread * widened,
         noise=len(problem.start) * (1.0 / sampling.chains + float(np.sum(clamped.shares**2))) / crowd,
-        steps=Steps(problem.step_size),
+        steps=AscentSteps(problem.step_size),
     )
 
 

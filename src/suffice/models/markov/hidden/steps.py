@@ -26,7 +26,7 @@ from suffice.models.em.counts import ExpectedCounts
 from suffice.models.markov.family import LogLinearFamily
 from suffice.models.markov.learning import LogLinearProblem, improve
 from suffice.models.markov.priors import penalised_slope
-from suffice.solvers.fixed_point import Climb, climb
+from suffice.solvers.fixed_point import FixedPoint, fixed_point
 from suffice.solvers.gradient import lbfgs
 from suffice.solvers.penalties import Penalty
 
@@ -152,8 +152,8 @@ class WeightsEM:
         def gap(weights: Floats, mapped: Floats) -> float:
             return self.expect(weights).gap
 
-        problem = Climb(evaluate, lambda weights: bool(np.isfinite(weights).all()), gap=gap)
-        return climb(problem, start, control, acceleration=acceleration, fingerprint=fingerprint)
+        problem = FixedPoint(evaluate, lambda weights: bool(np.isfinite(weights).all()), gap=gap)
+        return fixed_point(problem, start, control, acceleration=acceleration, fingerprint=fingerprint)
 
     def _follow(self, start: Floats, control: Control, fingerprint: str) -> Outcome:
         """Some steps, then along the slope of the observed log-likelihood.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from suffice.kernels.choice import force
-from suffice.kernels.row_laws import logistic_rows
+from suffice.kernels.row_distributions import logistic_rows
 from suffice.kernels.weighted_gram import WeightedGram, block_rows
 
 

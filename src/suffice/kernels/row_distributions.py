@@ -14,7 +14,7 @@ _NUMPY_SECONDS = 6e-8
 def logistic_rows(eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     """Log-likelihood, score and information about eta of a Bernoulli response y with the logit link, each (n,)."""
     if use_compiled("logistic rows", _NUMPY_SECONDS * len(eta)):
-        from suffice.kernels.compiled.row_laws import logistic
+        from suffice.kernels.compiled.row_distributions import logistic
 
         value, score, information = np.empty_like(eta), np.empty_like(eta), np.empty_like(eta)
         logistic(eta, y, value, score, information)

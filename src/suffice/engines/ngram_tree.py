@@ -35,22 +35,22 @@ def sums_by(groups: Places, values: NDArray[Any], size: int) -> Floats:
     """Sums of values by group (size,)."""
     if len(groups) <= BLOCK:
         return np.asarray(np.bincount(groups, values, minlength=size), dtype=np.float64)
-    found = np.zeros(size)
+    sums = np.zeros(size)
     for part in blocks(len(groups)):
-        np.add.at(found, groups[part].astype(np.intp), values[part].astype(np.float64, copy=False))
-    return found
+        np.add.at(sums, groups[part].astype(np.intp), values[part].astype(np.float64, copy=False))
+    return sums
 
 
 def starts_of(groups: Places, size: int) -> Places:
     """Where each group (size,) begins in sorted groups, and at last where they end."""
-    found = np.zeros(size + 1, _kind(max(len(groups), size)))
+    starts = np.zeros(size + 1, _kind(max(len(groups), size)))
     for part in blocks(len(groups)):
         mine = groups[part]
         low = int(mine[0])
         each = np.bincount(mine - mine[0])
-        found[low + 1 : low + 1 + len(each)] += each.astype(found.dtype)
-    np.cumsum(found, out=found)
-    return found
+        starts[low + 1 : low + 1 + len(each)] += each.astype(starts.dtype)
+    np.cumsum(starts, out=starts)
+    return starts
 
 
 def _kind(size: int) -> Any:
@@ -92,7 +92,7 @@ def link_runs(
     # A run begins with one start mark at most: windows with more are shorter runs.
     short = _short_runs(columns, weights, card, bits)
     top, counts = _sorted_runs(columns, weights, card, bits)
-    runs, keys = _runs_by_length(top, order, bits, [found for found, _ in short])
+    runs, keys = _runs_by_length(top, order, bits, [packed for packed, _ in short])
     del top
     levels = _linked(runs, keys, card)
     return levels, _totals(levels, counts, keys, short, card, first_events=first_events)
@@ -106,11 +106,11 @@ def _short_runs(columns: list[Codes], weights: Floats, card: int, bits: int) -> 
     rows = np.flatnonzero(columns[1] == card)
     some, mine = np.stack([column[rows] for column in columns], axis=1), weights[rows]
     marks = (some[:, :-1] == card).sum(axis=1)
-    found = []
+    shorter = []
     for n in range(2, order + 1):
         own = marks == order - n + 2
-        found.append((_packed([some[own, place] for place in range(order + 1 - n, order + 1)], bits), mine[own]))
-    return found
+        shorter.append((_packed([some[own, lag] for lag in range(order + 1 - n, order + 1)], bits), mine[own]))
+    return shorter
 
 
 def _packed(columns: Sequence[Codes], bits: int) -> Keys:
@@ -170,23 +170,23 @@ def _runs_by_length(top: _Runs, order: int, bits: int, short: list[Keys]) -> tup
     runs, keys = [top], []
     for n in range(order, 1, -1):
         above = runs[-1]
-        found = np.empty(len(above.word) + len(short[n - 2]), np.uint64)
-        suffix = found[: len(above.word)]
+        known = np.empty(len(above.word) + len(short[n - 2]), np.uint64)
+        suffix = known[: len(above.word)]
         np.bitwise_and(above.history, np.uint64((1 << (n - 1) * bits) - 1), out=suffix)
         np.left_shift(suffix, np.uint64(bits), out=suffix)
         np.bitwise_or(suffix, above.word.view(np.uint32), out=suffix)
-        found[len(above.word) :] = short[n - 2]
+        known[len(above.word) :] = short[n - 2]
         del suffix
-        found = _distinct_keys(found)
+        known = _distinct_keys(known)
         # Histories of whole sequences are among these; one that was taken out by weight may not be, and keeps a place.
         heads = above.history[above.heads]
-        at = np.minimum(np.searchsorted(found, heads), max(len(found) - 1, 0))
-        lost = heads[found[at] != heads] if len(found) else heads
+        nearest = np.minimum(np.searchsorted(known, heads), max(len(known) - 1, 0))
+        lost = heads[known[nearest] != heads] if len(known) else heads
         if len(lost):
-            found = _distinct_keys(np.concatenate([found, lost]))
-        keys.append(found)
+            known = _distinct_keys(np.concatenate([known, lost]))
+        keys.append(known)
         last = np.uint64((1 << bits) - 1)
-        runs.append(_Runs(found >> np.uint64(bits), (found & last).astype(np.int32)))
+        runs.append(_Runs(known >> np.uint64(bits), (known & last).astype(np.int32)))
     return runs[::-1], keys[::-1]
 
 
@@ -228,10 +228,10 @@ def _totals(
     first_events: bool,
 ) -> list[Floats]:
     """The counts of every level: those of the longest runs, summed by suffix level by level."""
-    found = [counts]
+    totals = [counts]
     for n in range(len(levels) - 1, 0, -1):
         history, _, suffix = levels[n]
-        mine = found[-1]
+        mine = totals[-1]
         if n == 1 and not first_events:
             began = history == card
             mine = mine if began.all() else np.where(began, 0.0, mine)
@@ -239,8 +239,8 @@ def _totals(
         if n > 1:
             some, weights = short[n - 2]
             sums += sums_by(np.searchsorted(keys[n - 2], some), weights, len(sums))
-        found.append(sums)
-    return found[::-1]
+        totals.append(sums)
+    return totals[::-1]
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,68 @@
+"""Exact engines of discrete factors by name: what they see is the number of states of variables and scopes, no model.
+
+An engine is a function from these to a plan (`suffice.engines.contract`). One of somebody else is offered by every
+model that takes an engine by name after one call::
+
+    register("my engine", plan_of_mine)
+
+or, without a call, as an entry point of the group ``suffice.engines``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from suffice.errors import OptionError, listing
+from suffice.graphs.nodes import Node
+from suffice.registry import Registry
+
+# A question to the junction tree that models have at hand needs none of these.
+if TYPE_CHECKING:
+    from suffice.engines.contract import InferencePlan
+
+
+class Planner(Protocol):
+    """What makes a plan for factors; it raises SizeError where the plan would take more memory than there is."""
+
+    def __call__(self, cards: Mapping[Any, int], scopes: Sequence[Sequence[Node]], /) -> InferencePlan:
+        """cards: number of states of each variable; scopes: variables of each factor, in the order of its axes."""
+
+
+_engines: Registry[Planner] = Registry("suffice.engines")
+
+
+def register(name: str, planner: Planner) -> None:
+    """Offer an engine under a name, which no other may have."""
+    if name in _engines.own() or name in ("exact", "sampling"):
+        raise OptionError(f"There is an engine {name!r} already; give another name.")
+    _engines.register(name, lambda: planner)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all engines."""
+    return _engines.names()
+
+
+def named(name: str, others: Sequence[str] = ()) -> Planner:
+    """The engine of this name; others: names that the model at hand takes besides, for the message."""
+    planner = _engines.find(name)
+    if planner is None:
+        raise OptionError(f"engine is {name!r}; expected one of {listing([*others, *names()], 20)}.")
+    return planner
+
+
+def _junction_tree() -> Planner:
+    from suffice.engines.junction_tree import plan_tree
+
+    return plan_tree
+
+
+def _enumeration() -> Planner:
+    from suffice.engines.enumeration import plan_enumeration
+
+    return plan_enumeration
+
+
+_engines.register("junction tree", _junction_tree)
+_engines.register("enumeration", _enumeration)
