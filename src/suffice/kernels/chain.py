@@ -87,7 +87,7 @@ def expectations(
         sequences = _Sequences(potentials, transitions, ends, offsets, log_z, rows, joint.reshape(-1))
         parts = np.zeros((len(sequences.pieces), size, size))
 
-        def task(piece: Piece, number: int) -> None:
+        def task(piece: Ints, number: int) -> None:
             parts[number] = sequences.solve(piece, weights)
 
         _spread(task, sequences.pieces, threads)

@@ -43,7 +43,7 @@ from suffice.models.markov.hidden.start import crowding, random_weights
 from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import penalised_slope
 from suffice.models.markov.specification import TOLERANCE, MarkovData, Specification
-from suffice.solvers.stochastic import AscentAscentSteps, stochastic_ascent
+from suffice.solvers.stochastic import AscentSteps, stochastic_ascent
 
 Floats = NDArray[np.float64]
 
@@ -253,7 +253,10 @@ def learn_clamped(problem: SampledProblem, clamped: ClampedRows, crowd: int) -> 
 
     def noisy(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
         problem.load(x)
-        walks = {"free": GibbsChains.from_arrays(chains["free"]), "held": GibbsChains.from_arrays(chains["held"], bound.clamped)}
+        walks = {
+            "free": GibbsChains.from_arrays(chains["free"]),
+            "held": GibbsChains.from_arrays(chains["held"], bound.clamped),
+        }
         for name, walk in walks.items():
             sampler.sweep(walk, sampling.sweeps)
             chains[name] = walk.to_arrays()
