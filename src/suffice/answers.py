@@ -8,10 +8,10 @@ rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from suffice.domain import MOST_AXES, Domain
 from suffice.double_double import RESIDUE
 from suffice.errors import DataError, FileFormatError, MergeError, SizeError, listing
 from suffice.records import set_fields
+
+if TYPE_CHECKING:
+    from suffice.grouped_answers import MomentsByTable
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -68,7 +71,7 @@ def same_bits(left: NDArray[Any], right: NDArray[Any]) -> bool:
     return left.shape == right.shape and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
 
 
-def checked_floats(value: Any, shape: tuple[int, ...], what: str, *, least: float | None = None) -> Floats:
+def checked_floats(value: object, shape: tuple[int, ...], what: str, *, least: float | None = None) -> Floats:
     """An array from a file: the right type and shape, finite, not below `least`."""
     array = np.asarray(value)
     if array.dtype != np.float64 or array.shape != shape:
@@ -86,7 +89,7 @@ def without_residue(result: Floats, before: Floats, what: str) -> Floats:
     return result
 
 
-def check_moments_left(before: Any, left: Any, *, gone: bool) -> None:
+def check_moments_left(before: PairSums | MomentsByTable, left: PairSums | MomentsByTable, *, gone: bool) -> None:
     """Raise where moments after a subtraction cannot be those of rows; `gone` where no weight is left of them."""
     held, rest = ([getattr(moments, name) for name in moments.pairs] for moments in (before, left))
     if not (double_double.vanished(held, rest) if gone else double_double.scatter_is_left(held, rest)):
@@ -280,7 +283,7 @@ class PairSums:
         """Total weight."""
         return float(self.weight_pair[0])
 
-    def _map(self, function: Any, *others: Any) -> Self:
+    def _map(self, function: Callable[..., Floats], *others: Self) -> Self:
         return type(self)(*(function(getattr(self, n), *(getattr(o, n) for o in others)) for n in self.pairs))
 
     def __add__(self, other: Self) -> Self:

@@ -19,7 +19,7 @@ from suffice.sources.sequences import open_sequences
 _TABLES = (".csv", ".csv.gz", ".parquet")
 
 
-def read_sequences(files: Sequence[str], reading: ReadingOptions, tokens: Any) -> tuple[Any, dict[str, Any]]:
+def read_sequences(files: Sequence[str], reading: ReadingOptions, tokens: object) -> tuple[Any, dict[str, Any]]:
     """Sequences and how they are told apart: a summary, a table in memory, the path of a text, or lines of several."""
     if are_summaries(files):
         return summed(files), {}

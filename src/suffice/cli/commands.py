@@ -50,7 +50,7 @@ class ReadingOptions:
 _FLAGS = {"columns": "--column", "data": "rows", "further": "--option"}
 
 
-def call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def call(function: Callable[..., Any], *arguments: object, **options: object) -> Any:
     """The answer; an option that the question does not have is a mistake of the user."""
     known = inspect.signature(function).parameters
     unknown = [name for name in options if name not in known]
@@ -135,6 +135,6 @@ class DistributionCommands(ByRows):
         return {name: drawn[:, column] for column, name in enumerate(names or range(drawn.shape[1]))}
 
 
-def seen(content: Any) -> Portrait:
+def seen(content: object) -> Portrait:
     """What there is to see of what a file holds; of what is no model, its name."""
     return content.portrait() if isinstance(content, Estimator) else Portrait(type(content).__name__)

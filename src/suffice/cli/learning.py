@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,10 @@ from suffice.cli.application import (
     rows,
     summed,
 )
+
+if TYPE_CHECKING:
+    from suffice.fitting.estimator import Estimator
+    from suffice.statistics import Summary
 
 _FIT = """Fit a model of known structure to rows.
 
@@ -135,7 +139,7 @@ def _commands(kind: str | None) -> Any:
     return commands_for("bayes" if kind is None else kind)
 
 
-def _finish(fitted: Any, output: Path | None, report: Path | None, json: bool) -> None:
+def _finish(fitted: Estimator, output: Path | None, report: Path | None, json: bool) -> None:
     """Write and print; a fit that was interrupted is kept, and ends the command as an interrupt does."""
     from suffice.cli.showing import say
 
@@ -197,7 +201,7 @@ def summarize(
     say({**facts, "file": str(output)}, as_json=json, text=kept + _warned(summary))
 
 
-def _warned(summary: Any) -> str:
+def _warned(summary: Summary) -> str:
     """What to know before a file of statistics leaves the house."""
     from suffice.errors import listing
 

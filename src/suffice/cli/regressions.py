@@ -30,13 +30,13 @@ def _read_formula(text: str) -> tuple[str | None, list[str] | None, str | None]:
     return simple[1], None if terms == "." else [name.strip() for name in terms.split("+")], None
 
 
-def _with_rows(data: Any) -> Any:
+def _with_rows(data: object) -> Any:
     if isinstance(data, sf.Summary):
         raise OptionError("A GLM needs rows; a summary keeps sums that are not enough for it.")
     return data
 
 
-def _in_memory(data: Any) -> Any:
+def _in_memory(data: object) -> Any:
     """The rows as a frame, which readers of formulas want."""
     pandas = require("pandas", extra="all", purpose="A formula")
     return pandas.DataFrame(columns_in_memory(_with_rows(data))[1]).infer_objects()
@@ -81,7 +81,7 @@ class RegressionCommands(ModelCommands):
             sides = {name: str(value) for name, value in reading.further.items()}
             return {"score": float(self.model.score(self._rows(opened), response, reading.weight, **sides))}
 
-    def _rows(self, opened: Any) -> Any:
+    def _rows(self, opened: object) -> Any:
         return _with_rows(opened) if self.model.get_params(deep=False)["formula"] is None else _in_memory(opened)
 
     def predict(self, data: Sequence[str], reading: ReadingOptions) -> Columns:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,11 @@ from numpy.typing import NDArray
 from suffice.errors import SufficeError
 from suffice.fitting.report import CountedRows, MatchedStatistics
 from suffice.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from suffice.fitting.estimator import SummaryEstimator
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -174,7 +179,7 @@ class Weight:
     weight: float
 
 
-def _none(*_: Any) -> None:
+def _none(*_: object) -> None:
     return None
 
 
@@ -247,12 +252,12 @@ def or_none(make: Callable[[], T]) -> T | None:
         return None
 
 
-def refitted(model: Any, **options: Any) -> Any:
+def refitted(model: SummaryEstimator, **options: object) -> Any:
     """A copy of an estimator with other options, fitted to the same statistics; None where that has no answer."""
     return or_none(lambda: model.clone().set_params(**options).fit(model.statistics_))
 
 
-def rescaled_by(model: Any) -> Callable[[float], Portrait]:
+def rescaled_by(model: SummaryEstimator) -> Callable[[float], Portrait]:
     """What gives the portrait of an estimator that is fitted to so many rows with the same frequencies."""
 
     def rescaled(size: float) -> Portrait:
@@ -262,7 +267,7 @@ def rescaled_by(model: Any) -> Callable[[float], Portrait]:
     return rescaled
 
 
-def learned_portrait(model: Any) -> Portrait:
+def learned_portrait(model: SummaryEstimator) -> Portrait:
     """The portrait of a fitted value, with what the statistics that its estimator learned from show besides."""
     return replace(model.fitted_.portrait(), matched=model.matched_statistics, rescaled=rescaled_by(model))
 
@@ -282,7 +287,7 @@ def matrix_grid(
     title: str,
     rows: Sequence[object],
     columns: Sequence[object],
-    values: Any,
+    values: ArrayLike,
     colours: Colours,
     plain: tuple[int, ...] = (),
 ) -> Grid:
@@ -347,6 +352,6 @@ def normal_reach(level: float) -> float:
     return float(ndtri(0.5 + 0.5 * level))
 
 
-def finite(value: Any) -> float | None:
+def finite(value: float) -> float | None:
     """The number, or None where it is none."""
     return float(value) if np.isfinite(value) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, require
@@ -14,8 +14,13 @@ from suffice.sources.frames import pandas_column
 from suffice.sources.memory import MemorySource
 from suffice.sources.reduction import add_in_order
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def partition_source(frame: Any, weight: Hashable | None, whole: frozenset[Hashable] = frozenset()) -> MemorySource:
+
+def partition_source(
+    frame: pd.DataFrame, weight: Hashable | None, whole: frozenset[Hashable] = frozenset()
+) -> MemorySource:
     """One partition, a pandas DataFrame, as a table in memory; `whole` names the floats read as whole numbers."""
     source = MemorySource(frame.columns.tolist(), lambda name: pandas_column(name, frame[name]), len(frame))
     source.integer_columns = whole
@@ -25,7 +30,11 @@ def partition_source(frame: Any, weight: Hashable | None, whole: frozenset[Hasha
 
 
 def answer_partition(
-    frame: Any, task: Callable[[Batch], Any], domain: Domain, weight: Hashable | None, whole: frozenset[Hashable]
+    frame: pd.DataFrame,
+    task: Callable[[Batch], Any],
+    domain: Domain,
+    weight: Hashable | None,
+    whole: frozenset[Hashable],
 ) -> Any:
     """The sum of a task over the batches of one partition; runs where the partition is."""
     with_weights = partition_source(frame, weight, whole)
@@ -131,5 +140,5 @@ class DaskSource(Source):
         return result
 
 
-def _add(left: Any, right: Any) -> Any:
+def _add(left: Answer, right: Answer) -> Any:
     return left + right

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -28,7 +28,7 @@ def answer_partition(
         return
     rest = [first]
 
-    def read(names: Any) -> Iterator[Any]:
+    def read(names: Sequence[Hashable]) -> Iterator[Any]:
         while rest:
             yield rest.pop()
         yield from iterator

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from suffice.sources.base import Batch, Piece, Source, by_kind
 from suffice.sources.columns import Column, WholeNumbers, with_whole_labels
 from suffice.sources.states import Growing, Translation
 from suffice.sources.weights import check_length, check_weights
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Floats = NDArray[np.float64]
 
@@ -143,7 +146,7 @@ def arrow_chunks(batches: Iterable[Any], names: Sequence[Hashable], note: str = 
 class ArrowStream(StreamSource):
     """Record batches of the named columns from a function that opens a reader anew for each pass."""
 
-    def __init__(self, schema: Any, read: Callable[[Sequence[Hashable]], Iterable[Any]]) -> None:
+    def __init__(self, schema: pa.Schema, read: Callable[[Sequence[Hashable]], Iterable[Any]]) -> None:
         """Keep the schema and how to read."""
         super().__init__(schema.names)
         self._schema = schema
@@ -170,7 +173,7 @@ class ArrowStream(StreamSource):
 class ReaderSource(ArrowStream):
     """A record batch reader: it can be read once."""
 
-    def __init__(self, reader: Any) -> None:
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
         """Keep the reader."""
         super().__init__(reader.schema, self._remaining)
         self._reader = iter(reader)
