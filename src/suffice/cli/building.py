@@ -17,7 +17,7 @@ GRAPHS = ("bayes", "markov", "gaussian")
 
 
 @dataclass(frozen=True)
-class FitOptions:
+class CommandOptions:
     """Options of a fit as they came from the command line; those left out are not handed on."""
 
     kind: str | None = None
@@ -108,7 +108,7 @@ def _states_file(path: Path) -> dict[str, Any]:
 _EXAMPLE = '{"rain": ["no", "yes"], "depth": "real"}'
 
 
-def build_graph(structure: GivenStructure, chosen: FitOptions, data: object = None) -> Any:
+def build_graph(structure: GivenStructure, chosen: CommandOptions, data: object = None) -> Any:
     """An unfitted network or graph; data say whether lines join numbers or states."""
     kind = chosen.kind or _kind_of(structure, data)
     _check_kind(structure, kind)
@@ -139,11 +139,11 @@ def _check_kind(structure: GivenStructure, kind: str) -> None:
         raise OptionError(f"The structure has arrows ({arrow}), and --model {kind} takes lines, as in 'A -- B'.")
 
 
-def _with_states(options: dict[str, Any], chosen: FitOptions) -> dict[str, Any]:
+def _with_states(options: dict[str, Any], chosen: CommandOptions) -> dict[str, Any]:
     return options | {"states": dict(chosen.states)} if chosen.states else options
 
 
-def _with_hidden(options: dict[str, Any], chosen: FitOptions) -> dict[str, Any]:
+def _with_hidden(options: dict[str, Any], chosen: CommandOptions) -> dict[str, Any]:
     hidden = {name: hidden_states(text) for name, text in chosen.hidden.items()}
     return options | {"hidden": hidden} if hidden else options
 
@@ -197,7 +197,7 @@ def domain_of(data: object, names: Sequence[Any]) -> sf.Domain:
     return resolved_domain(source, dict.fromkeys(name for name in names if name in source.columns))
 
 
-def _bayesian(structure: GivenStructure, chosen: FitOptions) -> Any:
+def _bayesian(structure: GivenStructure, chosen: CommandOptions) -> Any:
     prior = chosen.prior
     read = _linear_prior(prior) if prior is not None and prior.startswith("linear:") else counts_prior(prior)
     options = _with_hidden(_with_states(chosen.options(prior=read), chosen), chosen)

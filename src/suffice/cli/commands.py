@@ -15,7 +15,7 @@ from suffice.fitting.estimator import Estimator
 from suffice.fitting.portrait import Portrait
 
 if TYPE_CHECKING:
-    from suffice.cli.building import FitOptions
+    from suffice.cli.building import CommandOptions
 
 #: Columns of an answer by name.
 Columns = dict[Any, Any]
@@ -75,12 +75,12 @@ class ModelCommands:
     # -- learning ----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> Any:
+    def fit(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> Any:
         """A fitted model."""
         raise OptionError(f"--model {chosen.kind} cannot be fitted from the command line.")
 
     @classmethod
-    def summarize(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> Any:
+    def summarize(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> Any:
         """The statistics that a fit needs."""
         raise OptionError(
             f"--model {chosen.kind!r}: a summary holds counts and sums; expected bayes, markov, gaussian or chain."

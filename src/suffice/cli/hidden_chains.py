@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import suffice as sf
 from suffice.cli.application import rows
-from suffice.cli.building import FitOptions, counts_prior, made
+from suffice.cli.building import CommandOptions, counts_prior, made
 from suffice.cli.commands import Columns, ModelCommands, ReadingOptions, call
 from suffice.cli.texts import columns_in_memory
 from suffice.domain import Domain
@@ -63,7 +63,7 @@ class HiddenChainCommands(ModelCommands):
     """A HiddenMarkovModel."""
 
     @classmethod
-    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> sf.HiddenMarkovModel:
+    def fit(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> sf.HiddenMarkovModel:
         """A fitted hidden Markov model."""
         chosen.check("hmm")
         reading.check("--model hmm", "group", "order", "columns", "label")

@@ -88,10 +88,10 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a model; the help of the command is `_FIT`."""
-    from suffice.cli.building import FitOptions, pairs, read_states
+    from suffice.cli.building import CommandOptions, pairs, read_states
     from suffice.cli.commands import ReadingOptions
 
-    chosen = FitOptions(
+    chosen = CommandOptions(
         kind=model,
         prior=prior,
         estimate=estimate,
@@ -173,13 +173,13 @@ def summarize(
     Sites can share them in place of rows; `merge` adds them up, and `fit` takes them as data. Gaps, hidden variables
     and GLM nodes need the distinct rows themselves: such a file is written with --with-rows only.
     """
-    from suffice.cli.building import FitOptions, pairs, read_states
+    from suffice.cli.building import CommandOptions, pairs, read_states
     from suffice.cli.commands import ReadingOptions
     from suffice.cli.showing import say
     from suffice.errors import OptionError, listing
     from suffice.formats import write
 
-    chosen = FitOptions(
+    chosen = CommandOptions(
         kind=model,
         hidden=pairs(hidden or [], "--hidden"),
         states=read_states(states or []),
@@ -244,7 +244,7 @@ def plan(
 
     Width of the junction tree, bytes, and the method that would be chosen.
     """
-    from suffice.cli.building import GRAPHS, FitOptions, pairs, read_states
+    from suffice.cli.building import GRAPHS, CommandOptions, pairs, read_states
     from suffice.cli.planning import describe_plan
     from suffice.cli.showing import lines, say
     from suffice.cli.structures import read_structure
@@ -255,7 +255,7 @@ def plan(
     each = numbers[-1] if numbers else 2
     if model is not None and model not in GRAPHS:
         raise OptionError(f"--model {model!r}: expected one of {', '.join(GRAPHS)}; the others have no plan.")
-    chosen = FitOptions(kind=model, states=declared, hidden=pairs(hidden or [], "--hidden"))
+    chosen = CommandOptions(kind=model, states=declared, hidden=pairs(hidden or [], "--hidden"))
     opened = read_structure(structure)
     if not data:
         facts = describe_plan(opened, None, chosen, each)

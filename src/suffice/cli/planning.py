@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.cli.building import FitOptions, build_graph, hidden_states
+from suffice.cli.building import CommandOptions, build_graph, hidden_states
 from suffice.cli.structures import GivenStructure
 from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import plan_tree
@@ -33,7 +33,7 @@ class KnownVariables:
     assumed: tuple[Hashable, ...] = field(default=())
 
 
-def describe_plan(structure: GivenStructure, data: object, chosen: FitOptions, each: int) -> dict[str, Any]:
+def describe_plan(structure: GivenStructure, data: object, chosen: CommandOptions, each: int) -> dict[str, Any]:
     """Width, memory and method; states are declared, come from the file or the rows, or are `each` for a variable."""
     model = build_graph(structure, chosen, data)
     portrait: Portrait = model.portrait()
@@ -79,7 +79,7 @@ def _scopes(model: Any, directed: bool) -> list[tuple[Hashable, ...]]:
     return [term if isinstance(term, tuple) else term.variables for term in model.terms]
 
 
-def _known(model: Any, data: object, chosen: FitOptions, each: int) -> KnownVariables:
+def _known(model: Any, data: object, chosen: CommandOptions, each: int) -> KnownVariables:
     """What declarations and rows tell about the variables."""
     stated: Mapping[Any, Any] | None = model.get_params(deep=False)["states"]
     # A Bayesian network may have the states of the network that gave it its structure.

@@ -10,7 +10,7 @@ import numpy as np
 
 import suffice as sf
 from suffice.cli.application import rows
-from suffice.cli.building import FitOptions, made, weights_prior
+from suffice.cli.building import CommandOptions, made, weights_prior
 from suffice.cli.commands import Columns, ModelCommands, ReadingOptions, call
 from suffice.cli.texts import columns_in_memory
 from suffice.errors import OptionError, require
@@ -46,7 +46,7 @@ class RegressionCommands(ModelCommands):
     """A GLM."""
 
     @classmethod
-    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> sf.GLM:
+    def fit(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> sf.GLM:
         """A fitted GLM."""
         chosen.check("glm")
         reading.check("--model glm", "weight", "response", "columns")

@@ -246,8 +246,7 @@ class SummaryEstimator(Estimator):
     def _learned_data(self) -> SummaryData:
         if self._fit is None or self._fit.data is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
-        data: SummaryData = self._fit.data
-        return data
+        return self._fit.data
 
     def fit(self, data: object, sample_weight: object = None, *, columns: object = None) -> Self:
         """Learn the parameters from rows or from a `Summary`.

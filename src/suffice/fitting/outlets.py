@@ -30,14 +30,12 @@ def connect(
 
 def page(report: Report, portrait: Portrait | None, path: FilePath | None = None) -> str:
     """The page of a report, written to `path` where one is given; without a portrait it shows the receipt alone."""
-    text: str = _CONNECTED["page"](report, portrait, path)
-    return text
+    return _CONNECTED["page"](report, portrait, path)
 
 
 def card(made: str, portrait: Portrait, report: Report | None) -> str:
     """What a notebook shows of a model: how it was made, its graph, and its receipt where it is fitted."""
-    text: str = _CONNECTED["card"](made, portrait, report)
-    return text
+    return _CONNECTED["card"](made, portrait, report)
 
 
 def write(model: object, path: FilePath) -> None:

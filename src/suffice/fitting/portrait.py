@@ -261,8 +261,7 @@ def rescaled_by(model: SummaryEstimator) -> Callable[[float], Portrait]:
     """What gives the portrait of an estimator that is fitted to so many rows with the same frequencies."""
 
     def rescaled(size: float) -> Portrait:
-        portrait: Portrait = model.clone().fit(model.statistics_ * (size / model.statistics_.weight)).portrait()
-        return portrait
+        return model.clone().fit(model.statistics_ * (size / model.statistics_.weight)).portrait()
 
     return rescaled
 

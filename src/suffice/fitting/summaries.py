@@ -135,8 +135,7 @@ def resolved_domain(source: Source, required: Mapping[Hashable, Variable | None]
     domain: Domain = source.infer(list(required), {name: v for name, v in required.items() if v is not None})
     inferred = {name: "real" if v is None else "discrete" for name, v in required.items() if v is None or not v.states}
     unsure = [n for n, kind in inferred.items() if domain[n].kind == kind and domain[n].origin == "seen"]
-    resolved: Domain = source.infer_integers(domain, unsure)
-    return resolved
+    return source.infer_integers(domain, unsure)
 
 
 def answered(

@@ -92,8 +92,7 @@ class DaskSource(Source):
 
     def _partitions(self, domain: Domain) -> list[Any]:
         weight = () if self._weight is None else (self._weight,)
-        partitions: list[Any] = self._frame[[*domain.names, *weight]].to_delayed()
-        return partitions
+        return self._frame[[*domain.names, *weight]].to_delayed()
 
     def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
         """Partition by partition."""

@@ -95,8 +95,7 @@ class PandasCategory(PandasValues):
 
     @cached_property
     def _labels(self) -> list[Any]:
-        labels: list[Any] = self._values.categories.tolist()
-        return labels
+        return self._values.categories.tolist()
 
     @property
     def ordered(self) -> bool:
