@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from suffice.families.student import MultivariateStudentT as MultivariateStudentT
     from suffice.families.student import StudentT as StudentT
     from suffice.families.wishart import Wishart as Wishart
-    from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import Certificate as Certificate
     from suffice.fitting.report import Report as Report
     from suffice.fitting.summarizing import summarize as summarize
@@ -83,7 +82,6 @@ if TYPE_CHECKING:
     from suffice.statistics import Patterns as Patterns
     from suffice.statistics import Summary as Summary
     from suffice.statistics import Sums as Sums
-    from suffice.storage.files import FilePath
     from suffice.table import Table as Table
     from suffice.views import plot as plot
 
@@ -182,25 +180,25 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _page(report: Report, portrait: Portrait | None, path: FilePath | None) -> str:
+def _page(report: Report, portrait: Any, path: Any) -> str:
     from suffice.views import write_report
 
     return write_report(report, portrait, path)
 
 
-def _card(made: str, portrait: Portrait, report: Report | None) -> str:
+def _card(made: str, portrait: Any, report: Report | None) -> str:
     from suffice.views import model_card
 
     return model_card(made, portrait, report)
 
 
-def _write(model: object, path: FilePath) -> None:
+def _write(model: object, path: Any) -> None:
     from suffice.formats import write
 
     write(model, path)
 
 
-def _read(path: FilePath) -> Any:
+def _read(path: Any) -> Any:
     from suffice.formats import read
 
     return read(path)

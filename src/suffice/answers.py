@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from suffice.domain import MOST_AXES, Domain
 from suffice.double_double import RESIDUE
 from suffice.errors import DataError, FileFormatError, MergeError, SizeError, listing
 from suffice.records import set_fields
-
-if TYPE_CHECKING:
-    from suffice.grouped_answers import MomentsByTable
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -89,7 +86,7 @@ def without_residue(result: Floats, before: Floats, what: str) -> Floats:
     return result
 
 
-def check_moments_left(before: PairSums | MomentsByTable, left: PairSums | MomentsByTable, *, gone: bool) -> None:
+def check_moments_left(before: Any, left: Any, *, gone: bool) -> None:
     """Raise where moments after a subtraction cannot be those of rows; `gone` where no weight is left of them."""
     held, rest = ([getattr(moments, name) for name in moments.pairs] for moments in (before, left))
     if not (double_double.vanished(held, rest) if gone else double_double.scatter_is_left(held, rest)):

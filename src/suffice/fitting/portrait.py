@@ -9,19 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import SufficeError
 from suffice.fitting.report import CountedRows, MatchedStatistics
 from suffice.table import Table
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from suffice.fitting.estimator import SummaryEstimator
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -252,12 +247,12 @@ def or_none(make: Callable[[], T]) -> T | None:
         return None
 
 
-def refitted(model: SummaryEstimator, **options: object) -> Any:
+def refitted(model: Any, **options: object) -> Any:
     """A copy of an estimator with other options, fitted to the same statistics; None where that has no answer."""
     return or_none(lambda: model.clone().set_params(**options).fit(model.statistics_))
 
 
-def rescaled_by(model: SummaryEstimator) -> Callable[[float], Portrait]:
+def rescaled_by(model: Any) -> Callable[[float], Portrait]:
     """What gives the portrait of an estimator that is fitted to so many rows with the same frequencies."""
 
     def rescaled(size: float) -> Portrait:
@@ -266,7 +261,7 @@ def rescaled_by(model: SummaryEstimator) -> Callable[[float], Portrait]:
     return rescaled
 
 
-def learned_portrait(model: SummaryEstimator) -> Portrait:
+def learned_portrait(model: Any) -> Portrait:
     """The portrait of a fitted value, with what the statistics that its estimator learned from show besides."""
     return replace(model.fitted_.portrait(), matched=model.matched_statistics, rescaled=rescaled_by(model))
 

@@ -49,7 +49,6 @@ class StreamSource(Source):
         """Keep the names."""
         super().__init__(columns)
         self._weights: Floats | None = None
-        self._weight_name: Hashable | None = None
 
     @abstractmethod
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
@@ -61,12 +60,6 @@ class StreamSource(Source):
         if self.rows is not None:
             check_length(len(values), self.rows)
         self._weights = check_weights(np.ascontiguousarray(values), 0)
-
-    def weigh_by(self, name: Hashable) -> None:
-        """Take the weights from a column of the table."""
-        self.check_columns([name])
-        self._weight_name = name
-        self.columns = tuple(column for column in self.columns if column != name)
 
     def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
         """Chunk by chunk."""
@@ -89,9 +82,8 @@ class StreamSource(Source):
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         growing = Growing(domain)
-        weigher = () if self._weight_name is None else (self._weight_name,)
         start = 0
-        for chunk in self._chunks(domain, (*domain.names, *weigher)):
+        for chunk in self._chunks(domain, self._with_weights(domain)):
             yield partial(self._batch, chunk, domain, growing, start)
             start += chunk.rows
         if self._weights is not None:
