@@ -180,19 +180,19 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _page(report: Any, portrait: Any, path: Any) -> str:
+def _page(report: Report, portrait: Any, path: Any) -> str:
     from suffice.views import write_report
 
     return write_report(report, portrait, path)
 
 
-def _card(made: str, portrait: Any, report: Any) -> str:
+def _card(made: str, portrait: Any, report: Report | None) -> str:
     from suffice.views import model_card
 
     return model_card(made, portrait, report)
 
 
-def _write(model: Any, path: Any) -> None:
+def _write(model: object, path: Any) -> None:
     from suffice.formats import write
 
     write(model, path)

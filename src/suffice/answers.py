@@ -8,7 +8,7 @@ rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
@@ -68,7 +68,7 @@ def same_bits(left: NDArray[Any], right: NDArray[Any]) -> bool:
     return left.shape == right.shape and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
 
 
-def checked_floats(value: Any, shape: tuple[int, ...], what: str, *, least: float | None = None) -> Floats:
+def checked_floats(value: object, shape: tuple[int, ...], what: str, *, least: float | None = None) -> Floats:
     """An array from a file: the right type and shape, finite, not below `least`."""
     array = np.asarray(value)
     if array.dtype != np.float64 or array.shape != shape:
@@ -280,7 +280,7 @@ class PairSums:
         """Total weight."""
         return float(self.weight_pair[0])
 
-    def _map(self, function: Any, *others: Any) -> Self:
+    def _map(self, function: Callable[..., Floats], *others: Self) -> Self:
         return type(self)(*(function(getattr(self, n), *(getattr(o, n) for o in others)) for n in self.pairs))
 
     def __add__(self, other: Self) -> Self:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Collection
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ def whole_number(value: Any, name: str, least: int | None = 1, *, otherwise: str
     return whole
 
 
-def number(value: Any, name: str, least: float = -math.inf, *, otherwise: str = "") -> float:
+def number(value: object, name: str, least: float = -math.inf, *, otherwise: str = "") -> float:
     """A finite number of at least `least`."""
     if not (is_number(value) and value >= least):
         bound = "" if least == -math.inf else f" of at least {least:g}"
@@ -47,7 +47,7 @@ def number(value: Any, name: str, least: float = -math.inf, *, otherwise: str = 
     return float(value)
 
 
-def positive(value: Any, name: str, most: float = math.inf, *, otherwise: str = "") -> float:
+def positive(value: object, name: str, most: float = math.inf, *, otherwise: str = "") -> float:
     """A finite number above 0 and of at most `most`."""
     if not (is_number(value) and 0.0 < value <= most):
         bound = "" if most == math.inf else f" of at most {most:g}"
@@ -55,7 +55,7 @@ def positive(value: Any, name: str, most: float = math.inf, *, otherwise: str = 
     return float(value)
 
 
-def share(value: Any, name: str, *, otherwise: str = "") -> float:
+def share(value: object, name: str, *, otherwise: str = "") -> float:
     """A number from 0 to 1."""
     if not is_share(value):
         raise _refusal(name, value, "a number from 0 to 1", otherwise)
@@ -78,7 +78,7 @@ def choice(value: Any, name: str, allowed: Collection[Any], *, otherwise: str = 
     return value
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether a value is a finite real number of Python or NumPy; truth values are none."""
     return (
         isinstance(value, int | float | np.integer | np.floating)
@@ -87,13 +87,13 @@ def is_number(value: Any) -> bool:
     )
 
 
-def is_share(value: Any) -> bool:
+def is_share(value: object) -> TypeGuard[float]:
     """Whether a value is a number from 0 to 1."""
     return is_number(value) and bool(0.0 <= value <= 1.0)
 
 
 def weights_of(
-    sample_weight: Any, count: int, one: str = "sequence", largest: float = MOST_WEIGHT
+    sample_weight: object, count: int, one: str = "sequence", largest: float = MOST_WEIGHT
 ) -> NDArray[np.float64]:
     """Weights (n,) of sequences or examples: one for each, finite and at least 0; ones where none are given.
 
@@ -149,5 +149,5 @@ def check_total(weights: NDArray[np.float64], name: str) -> None:
         raise DataError(f"{name} adds up to more than {MOST_WEIGHT:.0e}; divide all weights by a common number.")
 
 
-def _refusal(name: str, value: Any, expected: str, otherwise: str) -> OptionError:
+def _refusal(name: str, value: object, expected: str, otherwise: str) -> OptionError:
     return OptionError(f"{name} is {shortened(value)}; expected {expected}{otherwise}.")

@@ -51,7 +51,7 @@ def as_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
-def is_gap(value: Any) -> bool:
+def is_gap(value: object) -> bool:
     """True for None, NaN, NaT and pandas' NA."""
     if type(value) in _PLAIN:
         return False
@@ -443,7 +443,7 @@ def _declared(names: tuple[str, ...], kind: type, states: tuple[tuple[Hashable, 
     return {name: Variable.discrete(name, listed) for name, listed in zip(names, states, strict=True)}
 
 
-def declare(name: Hashable, states: Any) -> Variable:
+def declare(name: Hashable, states: object) -> Variable:
     """A variable from what a user declares: a list of states, ``"real"``, ``"count"`` or a `Variable`."""
     if type(states) is list:
         return Variable.discrete(name, states)

@@ -37,14 +37,14 @@ LEAST_SHARE = 1e-9
 """
 
 
-def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+def two_sum(a: Floats, b: Floats) -> tuple[Any, Any]:
     """Return (s, e) with s = fl(a + b) and s + e = a + b exactly; a and b broadcast."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
-def _fast_two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+def _fast_two_sum(a: Floats, b: Floats) -> tuple[Any, Any]:
     """`two_sum` for |a| >= |b| or a = 0."""
     total = a + b
     return total, b - (total - a)
@@ -91,7 +91,7 @@ def rounded(x: Floats) -> Floats:
         return np.asarray(np.where(np.isfinite(x[0]), x[0] + x[1], x[0]))
 
 
-def _normal(high: Any, low: Any) -> Floats:
+def _normal(high: Floats, low: Floats) -> Floats:
     """Stack a value and its correction, |low| << |high|, as a pair."""
     return np.stack(_fast_two_sum(high, low))
 

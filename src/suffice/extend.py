@@ -9,44 +9,32 @@ inference, by its name) and ``suffice.models`` (a class that files may hold, by 
 
 from __future__ import annotations
 
-from suffice.engines.contract import InferencePlan as InferencePlan
+from suffice.engines.contract import InferencePlan
 from suffice.engines.registry import register as register_engine
-from suffice.families.base import Distribution as Distribution
-from suffice.families.exponential_family import ExponentialFamily as ExponentialFamily
-from suffice.families.member import FamilyMember as FamilyMember
-from suffice.families.registry import register_family as register_family
-from suffice.fitting.contract import Data as Data
-from suffice.fitting.contract import Fitted as Fitted
-from suffice.fitting.contract import Found as Found
-from suffice.fitting.contract import Inputs as Inputs
-from suffice.fitting.contract import Judgement as Judgement
-from suffice.fitting.contract import Problem as Problem
-from suffice.fitting.contract import Purpose as Purpose
-from suffice.fitting.contract import Task as Task
-from suffice.fitting.control import Control as Control
-from suffice.fitting.control import Outcome as Outcome
-from suffice.fitting.control import State as State
-from suffice.fitting.control import iterate as iterate
-from suffice.fitting.driver import Fit as Fit
-from suffice.fitting.driver import run as run
-from suffice.fitting.driver import solve as solve
-from suffice.fitting.estimator import Estimator as Estimator
-from suffice.fitting.estimator import SummaryEstimator as SummaryEstimator
-from suffice.fitting.portrait import Portrait as Portrait
-from suffice.fitting.report import Certificate as Certificate
-from suffice.fitting.report import MatchedStatistics as MatchedStatistics
-from suffice.fitting.summaries import SummaryData as SummaryData
-from suffice.fitting.summaries import SummaryTask as SummaryTask
+from suffice.families.base import Distribution
+from suffice.families.exponential_family import ExponentialFamily
+from suffice.families.member import FamilyMember
+from suffice.families.registry import register_family
+from suffice.fitting.contract import Data, Fitted, Found, Inputs, Judgement, Problem, Purpose, Task
+from suffice.fitting.control import Control, Outcome, State, iterate
+from suffice.fitting.driver import Fit, run, solve
+from suffice.fitting.estimator import Estimator, SummaryEstimator
+from suffice.fitting.portrait import Portrait
+from suffice.fitting.report import Certificate, MatchedStatistics
+from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.formats.native import register as register_format
 from suffice.models.bayesian.nodes.kinds import register as register_node_kind
-from suffice.models.glm.registry import register as register_glm_family
-from suffice.models.glm.registry import register_distribution as register_glm_distribution
-from suffice.models.hidden_markov.emissions.registry import register_emission as register_emission
-from suffice.solvers.registry import Objective as Objective
-from suffice.solvers.registry import Solver as Solver
+from suffice.models.glm.registry import (
+    register as register_glm_family,
+)
+from suffice.models.glm.registry import (
+    register_distribution as register_glm_distribution,
+)
+from suffice.models.hidden_markov.emissions.registry import register_emission
+from suffice.solvers.registry import Objective, Solver
 from suffice.solvers.registry import register as register_solver
-from suffice.sources.base import Source as Source
-from suffice.sources.opening import register_source as register_source
+from suffice.sources.base import Source
+from suffice.sources.opening import register_source
 
 __all__ = [
     "Certificate",

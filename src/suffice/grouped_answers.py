@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, ClassVar, Self
@@ -159,7 +159,9 @@ def _distinct(cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return distinct.astype(np.int32), labels
 
 
-def _together(tables: Sequence[MomentsByTable], combine: Any, also: Integers | None = None) -> MomentsByTable:
+def _together(
+    tables: Sequence[MomentsByTable], combine: Callable[[Floats, Floats], Floats], also: Integers | None = None
+) -> MomentsByTable:
     """The tables over the union of their joint states (and those of `also`), combined from left to right."""
     cells, labels = _distinct(np.concatenate([*(t.cells for t in tables), *([] if also is None else [also])]))
     ends = np.cumsum([0, *(len(t) for t in tables)])

@@ -15,7 +15,7 @@ from suffice.errors import OptionError, listing
 from suffice.records import fields_of, set_fields
 
 
-def doubles(values: Any) -> NDArray[np.float64]:
+def doubles(values: object) -> NDArray[np.float64]:
     """Given numbers as float64; a TypeError or ValueError where they are none.
 
     NumPy by itself takes the real part of complex numbers, the count of seconds of dates and what a text spells.
@@ -43,11 +43,11 @@ class Parameterized:
     #: The options by name; none before the constructor has run.
     _options: Mapping[str, Any] = MappingProxyType({})
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         """Keep the options as they were given."""
         self._options = options
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Options are set by `set_params`: an option written to directly would be read by nobody."""
         if name in self._options:
             raise OptionError(
@@ -69,7 +69,7 @@ class Parameterized:
                     options |= {f"{name}__{inner}": option for inner, option in value.get_params().items()}
         return options
 
-    def set_params(self, **options: Any) -> Self:
+    def set_params(self, **options: object) -> Self:
         """Change options; those of a prior as ``prior__alpha=2``. What was learned stays until the next `fit`."""
         merged = dict(self._options)
         nested: dict[str, dict[str, Any]] = {}
@@ -106,12 +106,12 @@ class Parameterized:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _same(value: Any, default: Any) -> bool:
+def _same(value: object, default: object) -> bool:
     """Whether an option is left at its default."""
     plain = type(value) is type(default) and isinstance(value, int | float | str)
     return value is default or (plain and bool(value == default))
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."

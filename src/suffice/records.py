@@ -85,7 +85,7 @@ def checked(instance: Record) -> Record:
     return instance
 
 
-def _meant(note: Any, names: dict[str, Any]) -> Any:
+def _meant(note: object, names: dict[str, Any]) -> Any:
     """The type that an annotation names; Any where it cannot be had while the program runs."""
     if not isinstance(note, str):
         return note
@@ -95,7 +95,7 @@ def _meant(note: Any, names: dict[str, Any]) -> Any:
         return Any
 
 
-def _fits(value: Any, meant: Any) -> bool:
+def _fits(value: object, meant: Any) -> bool:
     """Whether a value is of a type; of containers the members are looked at too."""
     origin, inner = get_origin(meant), get_args(meant)
     if meant is Any or origin is ClassVar or isinstance(meant, TypeVar):
@@ -137,7 +137,7 @@ def _is_array_of(value: Any, dtype: Any) -> bool:
     return member is Any or value.dtype.kind in kinds.get(name, "iu")
 
 
-def _can_be_hashed(value: Any) -> bool:
+def _can_be_hashed(value: object) -> bool:
     try:
         hash(value)
     except TypeError:
@@ -160,7 +160,7 @@ class _LaterFields:
         return made.__dataclass_fields__
 
 
-def _init(self: Any, *values: Any, **named: Any) -> None:
+def _init(self: Any, *values: object, **named: object) -> None:
     names = self.__match_args__
     if named or len(values) != len(names):
         values = _completed(self, values, named)
@@ -198,7 +198,7 @@ def _hash(self: Any) -> int:
     return hash(_values(self))
 
 
-def _refuse_to_set(self: Any, name: str, value: Any) -> None:
+def _refuse_to_set(self: Any, name: str, value: object) -> None:
     from dataclasses import FrozenInstanceError
 
     raise FrozenInstanceError(f"cannot assign to field {name!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from suffice.answers import Answer, CountTable, MomentSums, PatternTable, TermSu
 from suffice.domain import Domain
 from suffice.errors import FileFormatError, MergeError, OptionError, listing
 from suffice.grouped_answers import MomentsByTable
+
+if TYPE_CHECKING:
+    from suffice.storage.files import FilePath
 
 Floats = NDArray[np.float64]
 
@@ -342,7 +345,7 @@ class Summary:
         domain = self.domain.merge(other.domain)
         return self.align(domain).answers, other.align(domain).answers, domain
 
-    def write(self, path: Any) -> None:
+    def write(self, path: FilePath) -> None:
         """Save to a ``.json`` or ``.suffice`` file, exact to the bit; `suffice.read` loads it."""
         from suffice import storage
 

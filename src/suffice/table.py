@@ -123,7 +123,7 @@ class Table:
 
     # -- arithmetic --------------------------------------------------------------------------------------------------
 
-    def _combine(self, other: Any, function: Callable[[Any, Any], Any], *, turned: bool = False) -> Table:
+    def _combine(self, other: Table | ArrayLike, function: Callable[[Any, Any], Any], *, turned: bool = False) -> Table:
         if not isinstance(other, Table):
             values = function(other, self._values) if turned else function(self._values, other)
             return Table(self._domain, values)
@@ -147,29 +147,29 @@ class Table:
         shape = [domain[name].card if name in self.variables else 1 for name in names]
         return np.broadcast_to(values.transpose(axes).reshape(shape), domain.shape(names))
 
-    def __add__(self, other: Any) -> Table:
+    def __add__(self, other: Table | ArrayLike) -> Table:
         return self._combine(other, operator.add)
 
-    def __sub__(self, other: Any) -> Table:
+    def __sub__(self, other: Table | ArrayLike) -> Table:
         return self._combine(other, operator.sub)
 
-    def __mul__(self, other: Any) -> Table:
+    def __mul__(self, other: Table | ArrayLike) -> Table:
         return self._combine(other, operator.mul)
 
-    def __truediv__(self, other: Any) -> Table:
+    def __truediv__(self, other: Table | ArrayLike) -> Table:
         """0 / 0 = 0, as in every message of a junction tree."""
         return self._combine(other, _divide)
 
-    def __radd__(self, other: Any) -> Table:
+    def __radd__(self, other: ArrayLike) -> Table:
         return self._combine(other, operator.add, turned=True)
 
-    def __rsub__(self, other: Any) -> Table:
+    def __rsub__(self, other: ArrayLike) -> Table:
         return self._combine(other, operator.sub, turned=True)
 
-    def __rmul__(self, other: Any) -> Table:
+    def __rmul__(self, other: ArrayLike) -> Table:
         return self._combine(other, operator.mul, turned=True)
 
-    def __rtruediv__(self, other: Any) -> Table:
+    def __rtruediv__(self, other: ArrayLike) -> Table:
         return self._combine(other, _divide, turned=True)
 
     def allclose(self, other: Table, *, rtol: float = 1e-9, atol: float = 0.0) -> bool:
@@ -255,7 +255,7 @@ class Table:
         return f"<table class='suffice-table'>{foot}{rows}</table>"
 
 
-def _divide(left: Any, right: Any) -> Floats:
+def _divide(left: ArrayLike, right: ArrayLike) -> Floats:
     top, bottom = np.broadcast_arrays(np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((top == 0) & (bottom == 0), 0.0, top / bottom)

@@ -17,7 +17,7 @@ GRAPHS = ("bayes", "markov", "gaussian")
 
 
 @dataclass(frozen=True)
-class FitOptions:
+class CommandOptions:
     """Options of a fit as they came from the command line; those left out are not handed on."""
 
     kind: str | None = None
@@ -30,7 +30,7 @@ class FitOptions:
     seed: int | None = None
     progress: bool = False
 
-    def options(self, *, prior: Any = None) -> dict[str, Any]:
+    def options(self, *, prior: object = None) -> dict[str, Any]:
         """Keyword arguments for a constructor."""
         options: dict[str, Any] = {"progress": self.progress} if self.progress else {}
         for name, value in (("estimate", self.estimate), ("solver", self.solver), ("random_state", self.seed)):
@@ -108,7 +108,7 @@ def _states_file(path: Path) -> dict[str, Any]:
 _EXAMPLE = '{"rain": ["no", "yes"], "depth": "real"}'
 
 
-def build_graph(structure: GivenStructure, chosen: FitOptions, data: Any = None) -> Any:
+def build_graph(structure: GivenStructure, chosen: CommandOptions, data: object = None) -> Any:
     """An unfitted network or graph; data say whether lines join numbers or states."""
     kind = chosen.kind or _kind_of(structure, data)
     _check_kind(structure, kind)
@@ -139,11 +139,11 @@ def _check_kind(structure: GivenStructure, kind: str) -> None:
         raise OptionError(f"The structure has arrows ({arrow}), and --model {kind} takes lines, as in 'A -- B'.")
 
 
-def _with_states(options: dict[str, Any], chosen: FitOptions) -> dict[str, Any]:
+def _with_states(options: dict[str, Any], chosen: CommandOptions) -> dict[str, Any]:
     return options | {"states": dict(chosen.states)} if chosen.states else options
 
 
-def _with_hidden(options: dict[str, Any], chosen: FitOptions) -> dict[str, Any]:
+def _with_hidden(options: dict[str, Any], chosen: CommandOptions) -> dict[str, Any]:
     hidden = {name: hidden_states(text) for name, text in chosen.hidden.items()}
     return options | {"hidden": hidden} if hidden else options
 
@@ -152,7 +152,7 @@ def _with_hidden(options: dict[str, Any], chosen: FitOptions) -> dict[str, Any]:
 _IN_PYTHON = ("structure", "callback")
 
 
-def made(cls: Any, *arguments: Any, **options: Any) -> Any:
+def made(cls: Any, *arguments: object, **options: object) -> Any:
     """The model; an option that it does not have is a mistake of the user."""
     known = [name for name in cls._option_names() if name not in _IN_PYTHON]
     unknown = sorted(set(options) - set(known))
@@ -167,7 +167,7 @@ def _names(structure: GivenStructure) -> list[str]:
     return list(dict.fromkeys([*named, *structure.alone]))
 
 
-def _kind_of(structure: GivenStructure, data: Any) -> str:
+def _kind_of(structure: GivenStructure, data: object) -> str:
     model = structure.model
     if model is not None:
         portrait = seen(model)
@@ -179,14 +179,14 @@ def _kind_of(structure: GivenStructure, data: Any) -> str:
     return "gaussian" if data is not None and _all_real(_names(structure), data) else "markov"
 
 
-def _all_real(names: list[str], data: Any) -> bool:
+def _all_real(names: list[str], data: object) -> bool:
     """Whether every column holds numbers that are not states."""
     domain = domain_of(data, names)
     known = [name for name in names if name in domain]
     return bool(known) and all(domain[name].kind == "real" for name in known)
 
 
-def domain_of(data: Any, names: Sequence[Any]) -> sf.Domain:
+def domain_of(data: object, names: Sequence[Any]) -> sf.Domain:
     """What some columns of rows, or of a summary, hold; columns that are not there are left out."""
     from suffice.fitting.summaries import resolved_domain
     from suffice.sources import open_source
@@ -197,7 +197,7 @@ def domain_of(data: Any, names: Sequence[Any]) -> sf.Domain:
     return resolved_domain(source, dict.fromkeys(name for name in names if name in source.columns))
 
 
-def _bayesian(structure: GivenStructure, chosen: FitOptions) -> Any:
+def _bayesian(structure: GivenStructure, chosen: CommandOptions) -> Any:
     prior = chosen.prior
     read = _linear_prior(prior) if prior is not None and prior.startswith("linear:") else counts_prior(prior)
     options = _with_hidden(_with_states(chosen.options(prior=read), chosen), chosen)

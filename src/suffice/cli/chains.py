@@ -10,7 +10,7 @@ import numpy as np
 
 import suffice as sf
 from suffice.cli.application import are_summaries, rows, summed
-from suffice.cli.building import FitOptions, counts_prior, made
+from suffice.cli.building import CommandOptions, counts_prior, made
 from suffice.cli.commands import Columns, ModelCommands, ReadingOptions
 from suffice.cli.texts import columns_in_memory, files_of, lines_of
 from suffice.errors import OptionError
@@ -19,7 +19,7 @@ from suffice.sources.sequences import open_sequences
 _TABLES = (".csv", ".csv.gz", ".parquet")
 
 
-def read_sequences(files: Sequence[str], reading: ReadingOptions, tokens: Any) -> tuple[Any, dict[str, Any]]:
+def read_sequences(files: Sequence[str], reading: ReadingOptions, tokens: object) -> tuple[Any, dict[str, Any]]:
     """Sequences and how they are told apart: a summary, a table in memory, the path of a text, or lines of several."""
     if are_summaries(files):
         return summed(files), {}
@@ -40,7 +40,7 @@ class ChainCommands(ModelCommands):
     """A MarkovChain."""
 
     @classmethod
-    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> sf.MarkovChain:
+    def fit(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> sf.MarkovChain:
         """A fitted chain."""
         chosen.check("chain")
         reading.check("--model chain", "weight", "group", "order", "columns")
@@ -50,7 +50,7 @@ class ChainCommands(ModelCommands):
         return model.fit(data, reading.weight, **arguments)
 
     @classmethod
-    def summarize(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> sf.Summary:
+    def summarize(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> sf.Summary:
         """The counts that a chain of this order learns from."""
         chosen.check("chain")
         reading.check("--model chain", "weight", "group", "order", "columns")

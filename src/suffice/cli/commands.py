@@ -15,7 +15,7 @@ from suffice.fitting.estimator import Estimator
 from suffice.fitting.portrait import Portrait
 
 if TYPE_CHECKING:
-    from suffice.cli.building import FitOptions
+    from suffice.cli.building import CommandOptions
 
 #: Columns of an answer by name.
 Columns = dict[Any, Any]
@@ -50,7 +50,7 @@ class ReadingOptions:
 _FLAGS = {"columns": "--column", "data": "rows", "further": "--option"}
 
 
-def call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def call(function: Callable[..., Any], *arguments: object, **options: object) -> Any:
     """The answer; an option that the question does not have is a mistake of the user."""
     known = inspect.signature(function).parameters
     unknown = [name for name in options if name not in known]
@@ -75,12 +75,12 @@ class ModelCommands:
     # -- learning ----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> Any:
+    def fit(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> Any:
         """A fitted model."""
         raise OptionError(f"--model {chosen.kind} cannot be fitted from the command line.")
 
     @classmethod
-    def summarize(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> Any:
+    def summarize(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> Any:
         """The statistics that a fit needs."""
         raise OptionError(
             f"--model {chosen.kind!r}: a summary holds counts and sums; expected bayes, markov, gaussian or chain."
@@ -135,6 +135,6 @@ class DistributionCommands(ByRows):
         return {name: drawn[:, column] for column, name in enumerate(names or range(drawn.shape[1]))}
 
 
-def seen(content: Any) -> Portrait:
+def seen(content: object) -> Portrait:
     """What there is to see of what a file holds; of what is no model, its name."""
     return content.portrait() if isinstance(content, Estimator) else Portrait(type(content).__name__)

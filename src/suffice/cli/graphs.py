@@ -7,7 +7,7 @@ from typing import Any
 
 import suffice as sf
 from suffice.cli.application import rows
-from suffice.cli.building import FitOptions, build_graph, pairs
+from suffice.cli.building import CommandOptions, build_graph, pairs
 from suffice.cli.commands import ByRows, Columns, ReadingOptions
 from suffice.cli.structures import read_structure
 from suffice.errors import OptionError, listing
@@ -17,14 +17,14 @@ class GraphCommands(ByRows):
     """A network or a graph, whose variables, states and values come as text; a Bayesian network unless a subclass."""
 
     @classmethod
-    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> Any:
+    def fit(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> Any:
         """A fitted network or graph of the structure in the first file."""
         structure = cls._structure(files, reading)
         with rows(files[1:]) as data:
             return build_graph(structure, chosen, data).fit(data, reading.weight)
 
     @classmethod
-    def summarize(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> Any:
+    def summarize(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> Any:
         """The statistics that its fit needs."""
         structure = cls._structure(files, reading)
         with rows(files[1:]) as data:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import suffice as sf
 from suffice.cli.application import rows
-from suffice.cli.building import FitOptions, counts_prior, made
+from suffice.cli.building import CommandOptions, counts_prior, made
 from suffice.cli.commands import Columns, ModelCommands, ReadingOptions, call
 from suffice.cli.texts import columns_in_memory
 from suffice.domain import Domain
@@ -31,7 +31,7 @@ def _read(files: Sequence[str], reading: ReadingOptions) -> tuple[Domain, dict[H
     return domain, table, [name for name in table if name not in beside]
 
 
-def _emission(given: Any, domain: Domain, names: Sequence[Hashable]) -> Any:
+def _emission(given: object, domain: Domain, names: Sequence[Hashable]) -> Any:
     """The law of what is seen: as said, or by the columns."""
     if isinstance(given, str):
         return _law(given)
@@ -46,7 +46,7 @@ def _emission(given: Any, domain: Domain, names: Sequence[Hashable]) -> Any:
     return laws[0] if len(laws) == 1 else laws
 
 
-def _law(text: Any) -> Any:
+def _law(text: object) -> Any:
     known = (
         *(sf.Categorical, sf.Bernoulli, sf.Normal, sf.MultivariateNormal, sf.Poisson, sf.Exponential, sf.Gamma),
         *(sf.Geometric, sf.NegativeBinomial, sf.Beta, sf.InverseGamma),
@@ -63,7 +63,7 @@ class HiddenChainCommands(ModelCommands):
     """A HiddenMarkovModel."""
 
     @classmethod
-    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> sf.HiddenMarkovModel:
+    def fit(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> sf.HiddenMarkovModel:
         """A fitted hidden Markov model."""
         chosen.check("hmm")
         reading.check("--model hmm", "group", "order", "columns", "label")

@@ -72,7 +72,7 @@ def commands_for(kind: str) -> type[ModelCommands]:
     return commands
 
 
-def commands_of(model: Any) -> ModelCommands:
+def commands_of(model: object) -> ModelCommands:
     """How this model is asked."""
     portrait = seen(model)
     if portrait.kind == "distribution":

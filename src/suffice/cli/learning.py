@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,10 @@ from suffice.cli.application import (
     rows,
     summed,
 )
+
+if TYPE_CHECKING:
+    from suffice.fitting.estimator import Estimator
+    from suffice.statistics import Summary
 
 _FIT = """Fit a model of known structure to rows.
 
@@ -84,10 +88,10 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a model; the help of the command is `_FIT`."""
-    from suffice.cli.building import FitOptions, pairs, read_states
+    from suffice.cli.building import CommandOptions, pairs, read_states
     from suffice.cli.commands import ReadingOptions
 
-    chosen = FitOptions(
+    chosen = CommandOptions(
         kind=model,
         prior=prior,
         estimate=estimate,
@@ -135,7 +139,7 @@ def _commands(kind: str | None) -> Any:
     return commands_for("bayes" if kind is None else kind)
 
 
-def _finish(fitted: Any, output: Path | None, report: Path | None, json: bool) -> None:
+def _finish(fitted: Estimator, output: Path | None, report: Path | None, json: bool) -> None:
     """Write and print; a fit that was interrupted is kept, and ends the command as an interrupt does."""
     from suffice.cli.showing import say
 
@@ -169,13 +173,13 @@ def summarize(
     Sites can share them in place of rows; `merge` adds them up, and `fit` takes them as data. Gaps, hidden variables
     and GLM nodes need the distinct rows themselves: such a file is written with --with-rows only.
     """
-    from suffice.cli.building import FitOptions, pairs, read_states
+    from suffice.cli.building import CommandOptions, pairs, read_states
     from suffice.cli.commands import ReadingOptions
     from suffice.cli.showing import say
     from suffice.errors import OptionError, listing
     from suffice.formats import write
 
-    chosen = FitOptions(
+    chosen = CommandOptions(
         kind=model,
         hidden=pairs(hidden or [], "--hidden"),
         states=read_states(states or []),
@@ -197,7 +201,7 @@ def summarize(
     say({**facts, "file": str(output)}, as_json=json, text=kept + _warned(summary))
 
 
-def _warned(summary: Any) -> str:
+def _warned(summary: Summary) -> str:
     """What to know before a file of statistics leaves the house."""
     from suffice.errors import listing
 
@@ -240,7 +244,7 @@ def plan(
 
     Width of the junction tree, bytes, and the method that would be chosen.
     """
-    from suffice.cli.building import GRAPHS, FitOptions, pairs, read_states
+    from suffice.cli.building import GRAPHS, CommandOptions, pairs, read_states
     from suffice.cli.planning import describe_plan
     from suffice.cli.showing import lines, say
     from suffice.cli.structures import read_structure
@@ -251,7 +255,7 @@ def plan(
     each = numbers[-1] if numbers else 2
     if model is not None and model not in GRAPHS:
         raise OptionError(f"--model {model!r}: expected one of {', '.join(GRAPHS)}; the others have no plan.")
-    chosen = FitOptions(kind=model, states=declared, hidden=pairs(hidden or [], "--hidden"))
+    chosen = CommandOptions(kind=model, states=declared, hidden=pairs(hidden or [], "--hidden"))
     opened = read_structure(structure)
     if not data:
         facts = describe_plan(opened, None, chosen, each)

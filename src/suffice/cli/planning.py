@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.cli.building import FitOptions, build_graph, hidden_states
+from suffice.cli.building import CommandOptions, build_graph, hidden_states
 from suffice.cli.structures import GivenStructure
 from suffice.domain import Domain, Variable, declare
 from suffice.engines.junction_tree import plan_tree
@@ -33,7 +33,7 @@ class KnownVariables:
     assumed: tuple[Hashable, ...] = field(default=())
 
 
-def describe_plan(structure: GivenStructure, data: Any, chosen: FitOptions, each: int) -> dict[str, Any]:
+def describe_plan(structure: GivenStructure, data: object, chosen: CommandOptions, each: int) -> dict[str, Any]:
     """Width, memory and method; states are declared, come from the file or the rows, or are `each` for a variable."""
     model = build_graph(structure, chosen, data)
     portrait: Portrait = model.portrait()
@@ -69,7 +69,7 @@ def _gaussian(model: Any) -> dict[str, Any]:
     scopes = [*((node,) for node in model.nodes), *model.edges]
     tree = plan_tree(dict.fromkeys(model.nodes, 2), scopes, limit_bytes=_NO_LIMIT)
     size = 2 * _FLOAT * len(model.nodes) ** 2
-    way = "closed reading: the graph is chordal" if model.is_chordal else "regression of each node on its neighbours"
+    way = "closed form: the graph is chordal" if model.is_chordal else "regression of each node on its neighbours"
     return {"width": max(tree.width, 0), "bytes": size, "memory": in_words(size), "method": way}
 
 
@@ -79,7 +79,7 @@ def _scopes(model: Any, directed: bool) -> list[tuple[Hashable, ...]]:
     return [term if isinstance(term, tuple) else term.variables for term in model.terms]
 
 
-def _known(model: Any, data: Any, chosen: FitOptions, each: int) -> KnownVariables:
+def _known(model: Any, data: object, chosen: CommandOptions, each: int) -> KnownVariables:
     """What declarations and rows tell about the variables."""
     stated: Mapping[Any, Any] | None = model.get_params(deep=False)["states"]
     # A Bayesian network may have the states of the network that gave it its structure.
@@ -108,7 +108,7 @@ def _is_real(variable: Variable) -> bool:
 
 
 def _seen(
-    data: Any, names: Sequence[Hashable], declared: Mapping[Hashable, Variable]
+    data: object, names: Sequence[Hashable], declared: Mapping[Hashable, Variable]
 ) -> tuple[Domain, tuple[Hashable, ...]]:
     """What some columns of the rows hold, and those of them with gaps."""
     from suffice.fitting.summaries import resolved_domain

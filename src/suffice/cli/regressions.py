@@ -10,7 +10,7 @@ import numpy as np
 
 import suffice as sf
 from suffice.cli.application import rows
-from suffice.cli.building import FitOptions, made, weights_prior
+from suffice.cli.building import CommandOptions, made, weights_prior
 from suffice.cli.commands import Columns, ModelCommands, ReadingOptions, call
 from suffice.cli.texts import columns_in_memory
 from suffice.errors import OptionError, require
@@ -30,13 +30,13 @@ def _read_formula(text: str) -> tuple[str | None, list[str] | None, str | None]:
     return simple[1], None if terms == "." else [name.strip() for name in terms.split("+")], None
 
 
-def _with_rows(data: Any) -> Any:
+def _with_rows(data: object) -> Any:
     if isinstance(data, sf.Summary):
         raise OptionError("A GLM needs rows; a summary keeps sums that are not enough for it.")
     return data
 
 
-def _in_memory(data: Any) -> Any:
+def _in_memory(data: object) -> Any:
     """The rows as a frame, which readers of formulas want."""
     pandas = require("pandas", extra="all", purpose="A formula")
     return pandas.DataFrame(columns_in_memory(_with_rows(data))[1]).infer_objects()
@@ -46,7 +46,7 @@ class RegressionCommands(ModelCommands):
     """A GLM."""
 
     @classmethod
-    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> sf.GLM:
+    def fit(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> sf.GLM:
         """A fitted GLM."""
         chosen.check("glm")
         reading.check("--model glm", "weight", "response", "columns")
@@ -81,7 +81,7 @@ class RegressionCommands(ModelCommands):
             sides = {name: str(value) for name, value in reading.further.items()}
             return {"score": float(self.model.score(self._rows(opened), response, reading.weight, **sides))}
 
-    def _rows(self, opened: Any) -> Any:
+    def _rows(self, opened: object) -> Any:
         return _with_rows(opened) if self.model.get_params(deep=False)["formula"] is None else _in_memory(opened)
 
     def predict(self, data: Sequence[str], reading: ReadingOptions) -> Columns:

@@ -16,7 +16,7 @@ from suffice.errors import OptionError
 from suffice.table import Table
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The value in the types of JSON; a Table as its variables, states and nested values.
 
     JSON has no infinite numbers: NaN becomes null, and the others the texts "inf" and "-inf".
@@ -39,7 +39,7 @@ def plain(value: Any) -> Any:
     return _answer(value)
 
 
-def _answer(value: Any) -> Any:
+def _answer(value: object) -> Any:
     """A table of coefficients, a normal distribution or a mixture of those; the text of anything else."""
     from suffice.engines.gaussian import GaussianJoint
     from suffice.engines.mixtures import GaussianMixture
@@ -62,7 +62,7 @@ def lines(values: Mapping[str, Any]) -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items())
 
 
-def say(value: Any, *, as_json: bool, text: str | None = None) -> None:
+def say(value: object, *, as_json: bool, text: str | None = None) -> None:
     """Print a result: as JSON, or as the given text, or as it prints itself."""
     if as_json:
         print(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
@@ -70,7 +70,7 @@ def say(value: Any, *, as_json: bool, text: str | None = None) -> None:
         print(_text(value) if text is None else text)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """As the value prints itself; a mixture of normal laws as a table of them."""
     from suffice.engines.mixtures import GaussianMixture
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.cli.building import FitOptions, made, weights_prior
+from suffice.cli.building import CommandOptions, made, weights_prior
 from suffice.cli.commands import Columns, ModelCommands, ReadingOptions
 from suffice.cli.texts import lines_of
 from suffice.errors import DataError, OptionError
@@ -22,7 +22,7 @@ class TaggingCommands(ModelCommands):
     """A ChainCRF."""
 
     @classmethod
-    def fit(cls, files: Sequence[str], chosen: FitOptions, reading: ReadingOptions) -> sf.ChainCRF:
+    def fit(cls, files: Sequence[str], chosen: CommandOptions, reading: ReadingOptions) -> sf.ChainCRF:
         """A fitted CRF."""
         chosen.check("crf")
         reading.check("--model crf")

@@ -20,7 +20,7 @@ MOST = 1 << 62
 
 
 def columns_in_memory(
-    data: Any, names: Sequence[Hashable] | None = None
+    data: object, names: Sequence[Hashable] | None = None
 ) -> tuple[Domain, dict[Hashable, NDArray[Any]]]:
     """What the columns of files hold, and the columns as the library reads them.
 

@@ -159,7 +159,7 @@ def _bar(control: Control) -> Iterator[Callable[[State], None]]:
         yield advance
 
 
-def fingerprint(*parts: Any) -> str:
+def fingerprint(*parts: object) -> str:
     """A short digest that tells one problem from another."""
     digest = hashlib.sha256()
     for part in parts:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.fitting.report import MatchedStatistics, Report
     from suffice.fitting.summaries import SummaryData, SummaryTask
     from suffice.statistics import Summary
+    from suffice.storage.files import FilePath
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,7 +36,7 @@ R = TypeVar("R")
 def delegated(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
     """The method of a model that asks its fitted value, with the signature and the words of that value's method."""
 
-    def ask(model: Any, /, *args: P.args, **options: P.kwargs) -> R:
+    def ask(model: Estimator, /, *args: P.args, **options: P.kwargs) -> R:
         return method(model.fitted_, *args, **options)
 
     return update_wrapper(ask, method)
@@ -203,7 +204,7 @@ class Estimator(Parameterized):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def write(self, path: Any) -> None:
+    def write(self, path: FilePath) -> None:
         """Save the fit and its options to a file; the ending says the format and `suffice.read` loads it."""
         outlets.write(_as_fitted(self), path)
 
@@ -253,10 +254,9 @@ class SummaryEstimator(Estimator):
     def _learned_data(self) -> SummaryData:
         if self._fit is None or self._fit.data is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet. Call fit first.")
-        data: SummaryData = self._fit.data
-        return data
+        return self._fit.data
 
-    def fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
+    def fit(self, data: object, sample_weight: object = None, *, columns: object = None) -> Self:
         """Learn the parameters from rows or from a `Summary`.
 
         Args:
@@ -269,41 +269,43 @@ class SummaryEstimator(Estimator):
         """
         return self._learn(data, sample_weight=sample_weight, columns=columns)
 
-    def _learn(self, data: Any, **more: Any) -> Self:
+    def _learn(self, data: object, **more: object) -> Self:
         from suffice.fitting.contract import Inputs
 
         return self._solve(self._task().read(Inputs(data, more), None, "fit"))
 
-    def partial_fit(self, data: Any, sample_weight: Any = None, *, columns: Any = None, keep: float = 1.0) -> Self:
+    def partial_fit(
+        self, data: object, sample_weight: object = None, *, columns: object = None, keep: float = 1.0
+    ) -> Self:
         """Add rows to those already learned; the result equals one fit on all of them.
 
         `keep` below 1 weights the earlier rows down first (forgetting).
         """
         return self._join(keep, data, sample_weight=sample_weight, columns=columns)
 
-    def _join(self, keep: float, data: Any, **more: Any) -> Self:
+    def _join(self, keep: float, data: object, **more: object) -> Self:
         later = self._read("join", data, **more)
         earlier = None if self._fit is None else self._fit.data
         return self._solve(later if earlier is None else self._task().joined(earlier, later, keep))
 
-    def unlearn(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> Self:
+    def unlearn(self, data: object, sample_weight: object = None, *, columns: object = None) -> Self:
         """Take rows out again; the result equals a fit that never saw them."""
         return self._leave(data, sample_weight=sample_weight, columns=columns)
 
-    def _leave(self, data: Any, **more: Any) -> Self:
+    def _leave(self, data: object, **more: object) -> Self:
         if self._fit is None:
             raise NotFittedError(f"This {type(self).__name__} has learned nothing yet, so nothing can be unlearned.")
         leaving = self._read("join", data, **more)
         return self._solve(self._task().without(self._learned_data(), leaving))
 
-    def score(self, data: Any, sample_weight: Any = None, *, columns: Any = None) -> float:
+    def score(self, data: object, sample_weight: object = None, *, columns: object = None) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""
         summary = self._read("compare", data, sample_weight=sample_weight, columns=columns).statistics
         if summary.weight <= 0:
             raise OptionError("The score of no rows is undefined: the data have no weight.")
         return float(self.fitted_.log_likelihood(summary)) / summary.weight
 
-    def _read(self, purpose: Purpose, data: Any, **more: Any) -> SummaryData:
+    def _read(self, purpose: Purpose, data: object, **more: object) -> SummaryData:
         """The statistics of rows that join those learned, leave them or are compared with them."""
         from suffice.fitting.contract import Inputs
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import Report
+    from suffice.storage.files import FilePath
 
 _CONNECTED: dict[str, Callable[..., Any]] = {}
 
@@ -27,23 +28,21 @@ def connect(
     _CONNECTED.update(page=page, card=card, write=write, read=read)
 
 
-def page(report: Report, portrait: Portrait | None, path: Any = None) -> str:
+def page(report: Report, portrait: Portrait | None, path: FilePath | None = None) -> str:
     """The page of a report, written to `path` where one is given; without a portrait it shows the receipt alone."""
-    text: str = _CONNECTED["page"](report, portrait, path)
-    return text
+    return _CONNECTED["page"](report, portrait, path)
 
 
 def card(made: str, portrait: Portrait, report: Report | None) -> str:
     """What a notebook shows of a model: how it was made, its graph, and its receipt where it is fitted."""
-    text: str = _CONNECTED["card"](made, portrait, report)
-    return text
+    return _CONNECTED["card"](made, portrait, report)
 
 
-def write(model: Any, path: Any) -> None:
+def write(model: object, path: FilePath) -> None:
     """Save a model to a file; the ending says the format."""
     _CONNECTED["write"](model, path)
 
 
-def read(path: Any) -> Any:
+def read(path: FilePath) -> Any:
     """What a file holds; the ending says the format."""
     return _CONNECTED["read"](path)

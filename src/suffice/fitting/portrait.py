@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import SufficeError
 from suffice.fitting.report import CountedRows, MatchedStatistics
@@ -174,7 +174,7 @@ class Weight:
     weight: float
 
 
-def _none(*_: Any) -> None:
+def _none(*_: object) -> None:
     return None
 
 
@@ -247,7 +247,7 @@ def or_none(make: Callable[[], T]) -> T | None:
         return None
 
 
-def refitted(model: Any, **options: Any) -> Any:
+def refitted(model: Any, **options: object) -> Any:
     """A copy of an estimator with other options, fitted to the same statistics; None where that has no answer."""
     return or_none(lambda: model.clone().set_params(**options).fit(model.statistics_))
 
@@ -256,8 +256,7 @@ def rescaled_by(model: Any) -> Callable[[float], Portrait]:
     """What gives the portrait of an estimator that is fitted to so many rows with the same frequencies."""
 
     def rescaled(size: float) -> Portrait:
-        portrait: Portrait = model.clone().fit(model.statistics_ * (size / model.statistics_.weight)).portrait()
-        return portrait
+        return model.clone().fit(model.statistics_ * (size / model.statistics_.weight)).portrait()
 
     return rescaled
 
@@ -282,7 +281,7 @@ def matrix_grid(
     title: str,
     rows: Sequence[object],
     columns: Sequence[object],
-    values: Any,
+    values: ArrayLike,
     colours: Colours,
     plain: tuple[int, ...] = (),
 ) -> Grid:
@@ -347,6 +346,6 @@ def normal_reach(level: float) -> float:
     return float(ndtri(0.5 + 0.5 * level))
 
 
-def finite(value: Any) -> float | None:
+def finite(value: float) -> float | None:
     """The number, or None where it is none."""
     return float(value) if np.isfinite(value) else None

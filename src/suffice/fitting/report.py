@@ -22,6 +22,7 @@ from suffice.records import checked, fields_of, set_fields
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
+    from suffice.storage.files import FilePath
 
 Floats = NDArray[np.float64]
 
@@ -361,7 +362,7 @@ class Report:
     def __getstate__(self) -> dict[str, Any]:
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
-    def to_html(self, path: Any = None) -> str:
+    def to_html(self, path: FilePath | None = None) -> str:
         """A page that needs nothing but a browser; written to `path` where one is given, and returned as text.
 
         A report that was read or pickled by itself knows no model, and its page has no graph and no tables.

@@ -18,6 +18,7 @@ from suffice.fitting.contract import Fitted, Inputs, Problem, Purpose
 
 # A network that is read from a file and asked needs none of these, and starts in half the time without them.
 if TYPE_CHECKING:
+    from suffice.sources.base import Source
     from suffice.statistics import Statistic, Summary
 
 #: What a report says about columns that are read as states, though their type is float.
@@ -111,7 +112,7 @@ class SummaryTask(ABC, Generic[F]):
             data = self.read_source(source, known, purpose)
         return replace(data, statistics=self.check(data.statistics, known, purpose))
 
-    def read_source(self, source: Any, known: F | None, purpose: Purpose) -> SummaryData:
+    def read_source(self, source: Source, known: F | None, purpose: Purpose) -> SummaryData:
         """One pass over an open source."""
         required = self.required(source.columns, known, purpose)
         progress = bool(self.options.get("progress", False))
@@ -129,17 +130,16 @@ class SummaryTask(ABC, Generic[F]):
 # -- statistics by themselves ------------------------------------------------------------------------------------------
 
 
-def resolved_domain(source: Any, required: Mapping[Hashable, Variable | None]) -> Domain:
+def resolved_domain(source: Source, required: Mapping[Hashable, Variable | None]) -> Domain:
     """What the columns of a source hold: as required; where nothing is said as their types and whole numbers say."""
     domain: Domain = source.infer(list(required), {name: v for name, v in required.items() if v is not None})
     inferred = {name: "real" if v is None else "discrete" for name, v in required.items() if v is None or not v.states}
     unsure = [n for n, kind in inferred.items() if domain[n].kind == kind and domain[n].origin == "seen"]
-    resolved: Domain = source.infer_integers(domain, unsure)
-    return resolved
+    return source.infer_integers(domain, unsure)
 
 
 def answered(
-    source: Any,
+    source: Source,
     required: Mapping[Hashable, Variable | None],
     asked: Callable[[Domain], tuple[Statistic, ...]],
     *,

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def summarize(
     questions: Estimator | Statistic | Sequence[Statistic],
-    data: Any,
-    sample_weight: Any = None,
+    data: object,
+    sample_weight: object = None,
     *,
-    columns: Any = None,
+    columns: object = None,
     states: Mapping[Any, Any] | None = None,
 ) -> Summary:
     """The statistics that a model asks for, or those named, from one pass over the data.

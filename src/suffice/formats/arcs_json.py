@@ -84,7 +84,7 @@ def load(source: streams.Source) -> BayesianNetwork:
 class _NetworkReader:
     """One file: its nodes in order, their parents and what it says about each."""
 
-    def __init__(self, name: str, document: Any) -> None:
+    def __init__(self, name: str, document: object) -> None:
         self._name = name
         if type(document) is not dict or not set(PARTS) <= set(document):
             have = listing(document) if type(document) is dict else f"a {type(document).__name__}"
@@ -129,7 +129,7 @@ class _NetworkReader:
 
     # -- structure ---------------------------------------------------------------------------------------------------
 
-    def _names(self, value: Any, what: str) -> list[str]:
+    def _names(self, value: object, what: str) -> list[str]:
         """A list of different texts."""
         if type(value) is not list or not all(type(name) is str for name in value):
             raise self.error(f"{what} is {_short(value)}; expected a list of names")
@@ -138,7 +138,7 @@ class _NetworkReader:
             raise self.error(f"{what} lists {counts.most_common(1)[0][0]!r} twice; names must differ")
         return value
 
-    def _laws(self, cpds: Any) -> dict[str, dict[str, Any]]:
+    def _laws(self, cpds: object) -> dict[str, dict[str, Any]]:
         if type(cpds) is not dict:
             raise self.error(f"'cpds' is {_short(cpds)}; expected an object with one entry for each node")
         for node in self._nodes:
@@ -160,7 +160,7 @@ class _NetworkReader:
         if cycle := find_cycle(self._parents):
             raise self.error(f"the parents form a cycle: {' -> '.join(map(repr, cycle))}")
 
-    def _check_arcs(self, arcs: Any) -> None:
+    def _check_arcs(self, arcs: object) -> None:
         """Arcs and parents say the same."""
         if type(arcs) is not list:
             raise self.error(f"'arcs' is {_short(arcs)}; expected a list")
@@ -269,7 +269,7 @@ class _NetworkReader:
             )
         return variances
 
-    def _figures(self, node: str, value: Any, what: str, levels: Mapping[Hashable, Variable]) -> Floats:
+    def _figures(self, node: str, value: object, what: str, levels: Mapping[Hashable, Variable]) -> Floats:
         """One number for each configuration, with an axis for each discrete parent in the order of the parents."""
         what = f"node {node!r}: the {what}"
         if self._kinds[node] == "gaussian":
@@ -292,7 +292,7 @@ class _NetworkReader:
             raise self.error(f"{what} of {parent!r} are {listing(names)}; its levels are {listing(variable.states)}")
         return names
 
-    def _by_configuration(self, value: Any, size: int, what: str) -> Floats:
+    def _by_configuration(self, value: object, size: int, what: str) -> Floats:
         named = {str(number): part for number, part in enumerate(value)} if type(value) is list else value
         figures = self._object(named, what)
         if len(figures) != size:
@@ -301,7 +301,7 @@ class _NetworkReader:
 
     # -- values ------------------------------------------------------------------------------------------------------
 
-    def _object(self, value: Any, what: str) -> dict[str, Any]:
+    def _object(self, value: object, what: str) -> dict[str, Any]:
         if type(value) is not dict:
             raise self.error(f"{what} is {_short(value)}; expected an object")
         return value
@@ -333,5 +333,5 @@ def _row_keys(above: Sequence[Variable]) -> dict[frozenset[str], int]:
     return numbers
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return reprlib.repr(value)

@@ -37,7 +37,7 @@ _BLOCK = 100_000
 ROUNDED = 1e-3
 
 
-def save(path: FilePath, model: Any) -> None:
+def save(path: FilePath, model: object) -> None:
     """Write a Markov chain that backs off: one learned by maximum likelihood, one prior of all rows, or smoothing."""
     law, names = _writable(model)
     with replacing(path) as stream:
@@ -48,7 +48,7 @@ def save(path: FilePath, model: Any) -> None:
             _write(stream, law, names)
 
 
-def _writable(model: Any) -> tuple[BackoffDistribution, list[str]]:
+def _writable(model: object) -> tuple[BackoffDistribution, list[str]]:
     if not isinstance(model, MarkovChain):
         raise OptionError(f"An ARPA file holds Markov chains; a {type(model).__name__} goes to '.json' or '.suffice'.")
     words: Vocabulary = model.fitted_.words

@@ -36,7 +36,7 @@ class TextNetwork:
     nodes: tuple[TextNode, ...]
 
 
-def as_text(network: Any, format_name: str, refuse: Refuse | None = None) -> TextNetwork:
+def as_text(network: TableNetwork, format_name: str, refuse: Refuse | None = None) -> TextNetwork:
     """Check a network and turn its labels into text.
 
     Numbers and truth values are written as Python writes them; a file of these formats gives them back as text. Labels

@@ -47,7 +47,7 @@ def read(path: FilePath) -> Any:
     return _format_of(path).load(path)
 
 
-def write(model: Any, path: FilePath) -> None:
+def write(model: object, path: FilePath) -> None:
     """Save a model, a distribution or a `Summary`; the ending says the format.
 
     The file is replaced whole: after a crash the old one is still there.
@@ -189,7 +189,7 @@ def from_table_network(network: TableNetwork) -> BayesianNetwork:
     return model
 
 
-def to_table_network(model: Any) -> TableNetwork:
+def to_table_network(model: object) -> TableNetwork:
     """The tables of a network, for the formats that hold tables only."""
     if not isinstance(model, BayesianNetwork):
         raise OptionError(

@@ -18,7 +18,7 @@ from suffice.sources.objects import ObjectColumn
 SPAN = 65_536
 
 
-def array_column(name: Hashable, values: Any, start: int = 0) -> Column:
+def array_column(name: Hashable, values: object, start: int = 0) -> Column:
     """A column from a NumPy array, a list, or anything that NumPy reads as one value a row."""
     if isinstance(values, np.ma.MaskedArray):
         gaps = np.ma.getmaskarray(values)

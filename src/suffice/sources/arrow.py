@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,16 @@ from suffice.sources.arrays import NumberColumn
 from suffice.sources.columns import Coded, Column, code_arrow_dictionary
 from suffice.sources.objects import ObjectColumn
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Floats = NDArray[np.float64]
 
 
 class ArrowColumn(Column):
     """An Arrow array, whole or in chunks."""
 
-    def __init__(self, name: Hashable, array: Any, start: int = 0) -> None:
+    def __init__(self, name: Hashable, array: pa.Array | pa.ChunkedArray, start: int = 0) -> None:
         """Keep the array; types without a meaning here are an error."""
         import pyarrow as pa
 
@@ -101,7 +104,7 @@ class ArrowColumn(Column):
         values: Floats = array.to_numpy(zero_copy_only=False)
         return np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, values) if array.null_count else values
 
-    def _no_numbers(self, array: Any, start: int) -> Floats:
+    def _no_numbers(self, array: pa.Array, start: int) -> Floats:
         """Only gaps may stand in a column of text that is read as numbers."""
         for row, value in enumerate(array.to_pylist()):
             if not is_gap(value):
@@ -109,7 +112,7 @@ class ArrowColumn(Column):
         return np.full(len(array), np.nan)
 
 
-def _to_float64(array: Any) -> Any:
+def _to_float64(array: pa.Array) -> Any:
     """Numbers of any width as float64, rounding the integers beyond 2**53 as Python does."""
     import pyarrow as pa
     import pyarrow.compute as compute
@@ -120,7 +123,7 @@ def _to_float64(array: Any) -> Any:
     return compute.cast(array, pa.float64(), safe=False)
 
 
-def kind_of(name: Hashable, type_: Any) -> str:
+def kind_of(name: Hashable, type_: pa.DataType) -> str:
     """``"category"``, ``"discrete"`` or ``"real"`` for an Arrow type; nested types are an error."""
     import pyarrow.types as types
 
@@ -134,7 +137,7 @@ def kind_of(name: Hashable, type_: Any) -> str:
     return "discrete"
 
 
-def variable_of(name: Hashable, type_: Any) -> Variable:
+def variable_of(name: Hashable, type_: pa.DataType) -> Variable:
     """The variable that a column of an Arrow type holds, as far as the type alone says."""
     return Variable(name, "real" if kind_of(name, type_) == "real" else "discrete")
 

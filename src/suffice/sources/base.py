@@ -91,6 +91,8 @@ class Source(ABC):
         self.weighted = False
         #: Columns of floats that are read as whole numbers; see `infer_integers`.
         self.integer_columns: frozenset[Hashable] = frozenset()
+        #: The column of weights, where the table has one.
+        self._weight_name: Hashable | None = None
         check_names(self.columns)
 
     @property
@@ -102,9 +104,15 @@ class Source(ABC):
     def weigh(self, weights: Column) -> None:
         """Take the weights from a column that is no part of the table."""
 
-    @abstractmethod
     def weigh_by(self, name: Hashable) -> None:
         """Take the weights from a column of the table, which is then no longer one of `columns`."""
+        self.check_columns([name])
+        self._weight_name = name
+        self.columns = tuple(column for column in self.columns if column != name)
+
+    def _with_weights(self, domain: Domain) -> tuple[Hashable, ...]:
+        """The columns to read: those of the variables, and that of the weights."""
+        return domain.names if self._weight_name is None else (*domain.names, self._weight_name)
 
     @abstractmethod
     def _infer(self, name: Hashable) -> Variable:

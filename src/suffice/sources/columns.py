@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Variable, as_python
 from suffice.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -105,7 +108,7 @@ class Column(ABC):
         """A real variable."""
         return Variable(self.name, "real")
 
-    def not_a_number(self, value: Any, row: int) -> DataError:
+    def not_a_number(self, value: object, row: int) -> DataError:
         """The error for a value that is no number where one is expected; `row` counts from `start`."""
         value = as_python(value)
         return DataError(
@@ -154,7 +157,7 @@ def with_whole_labels(coded: Coded) -> Coded:
     return Coded(coded.indices, [label if label is None else int(label) for label in coded.labels])  # type: ignore[call-overload]
 
 
-def code_arrow_dictionary(array: Any) -> Coded:
+def code_arrow_dictionary(array: pa.DictionaryArray) -> Coded:
     """From an Arrow dictionary array."""
     labels = array.dictionary.to_pylist()
     indices = array.indices.fill_null(len(labels)) if array.indices.null_count else array.indices

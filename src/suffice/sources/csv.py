@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from suffice.sources.columns import Coded
 from suffice.sources.files import reading
 from suffice.sources.stream import Chunk, StreamSource
 from suffice.sources.texts import GAPS, MISFIT, TextType, common_type, declared_label, is_number, label_of, type_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Bytes read at a time.
 BLOCK_BYTES = 1 << 22
@@ -155,7 +158,7 @@ def _typed_by_text(domain: Domain) -> Iterator[Hashable]:
 class CsvColumn(ArrowColumn):
     """A dictionary of text that is yet to become labels."""
 
-    def __init__(self, name: Hashable, array: Any, start: int, read: Callable[[str], Any]) -> None:
+    def __init__(self, name: Hashable, array: pa.DictionaryArray, start: int, read: Callable[[str], Any]) -> None:
         """Keep the array and how to read its text."""
         super().__init__(name, array, start)
         self._read = read

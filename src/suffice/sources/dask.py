@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from suffice.domain import Domain, Variable
-from suffice.errors import OptionError, require
-from suffice.sources.base import Answer, Batch, Piece, Progress, Source
+from suffice.errors import require
+from suffice.sources.base import Answer, Batch, Piece
 from suffice.sources.columns import Column, WholeNumbers
 from suffice.sources.frames import pandas_column
 from suffice.sources.memory import MemorySource
+from suffice.sources.partitioned import PartitionedSource
 from suffice.sources.reduction import add_in_order
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def partition_source(frame: Any, weight: Hashable | None, whole: frozenset[Hashable] = frozenset()) -> MemorySource:
+
+def partition_source(
+    frame: pd.DataFrame, weight: Hashable | None, whole: frozenset[Hashable] = frozenset()
+) -> MemorySource:
     """One partition, a pandas DataFrame, as a table in memory; `whole` names the floats read as whole numbers."""
     source = MemorySource(frame.columns.tolist(), lambda name: pandas_column(name, frame[name]), len(frame))
     source.integer_columns = whole
@@ -25,43 +31,29 @@ def partition_source(frame: Any, weight: Hashable | None, whole: frozenset[Hasha
 
 
 def answer_partition(
-    frame: Any, task: Callable[[Batch], Any], domain: Domain, weight: Hashable | None, whole: frozenset[Hashable]
+    frame: pd.DataFrame,
+    task: Callable[[Batch], Any],
+    domain: Domain,
+    weight: Hashable | None,
+    whole: frozenset[Hashable],
 ) -> Any:
     """The sum of a task over the batches of one partition; runs where the partition is."""
     with_weights = partition_source(frame, weight, whole)
     return add_in_order(with_weights._pieces(domain, 1), task, threads=1)
 
 
-class DaskSource(Source):
-    """A Dask DataFrame; states that are not declared are found partition by partition.
+class DaskSource(PartitionedSource):
+    """A Dask DataFrame.
 
     A shuffle, as of a merge or of `set_index`, leaves rows in an order that the frame does not tell.
     """
 
     unordered = "a Dask DataFrame"
+    _unmatched = "The rows of a Dask DataFrame cannot be matched with an array of weights"
 
     def __init__(self, frame: Any) -> None:
         """Keep the frame."""
-        super().__init__(frame.columns.tolist())
-        self._frame = frame
-        self._weight: Hashable | None = None
-
-    @property
-    def rows(self) -> int | None:
-        """Unknown before the partitions are computed."""
-        return None
-
-    def weigh(self, weights: Column) -> None:
-        """An array cannot be matched with partitions."""
-        raise OptionError(
-            "The rows of a Dask DataFrame cannot be matched with an array of weights; name a column instead."
-        )
-
-    def weigh_by(self, name: Hashable) -> None:
-        """Take the weights from a column."""
-        self.check_columns([name])
-        self._weight = name
-        self.columns = tuple(column for column in self.columns if column != name)
+        super().__init__(frame, frame.columns.tolist())
 
     def _infer(self, name: Hashable) -> Variable:
         meta = self._frame._meta[name]
@@ -82,54 +74,32 @@ class DaskSource(Source):
         return frozenset(name for name in names if whole[name].found)
 
     def _partitions(self, domain: Domain) -> list[Any]:
-        weight = () if self._weight is None else (self._weight,)
-        partitions: list[Any] = self._frame[[*domain.names, *weight]].to_delayed()
-        return partitions
+        return self._frame[list(self._with_weights(domain))].to_delayed()
 
     def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
         """Partition by partition."""
         self.passes += 1
         for partition in self._partitions(domain):
-            held = partition_source(partition.compute(), self._weight)
+            held = partition_source(partition.compute(), self._weight_name)
             yield {name: held.column(name) for name in domain.names}
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         for partition in self._partitions(domain):
-            yield from partition_source(partition.compute(), self._weight, self.integer_columns)._pieces(
+            yield from partition_source(partition.compute(), self._weight_name, self.integer_columns)._pieces(
                 domain, threads
             )
 
-    def reduce(
-        self,
-        task: Callable[[Batch], Answer],
-        domain: Domain,
-        *,
-        threads: int | None = None,
-        progress: Progress | None = None,
-    ) -> Answer:
-        """Map the task over the partitions and add the answers in a tree, all on the workers.
-
-        `threads` is left to Dask's scheduler; `progress` is called once, at the end.
-        """
+    def _total(self, task: Callable[[Batch], Answer], domain: Domain) -> Answer:
+        """The answers are added in a tree, on the workers."""
         dask = require("dask", extra="dask", purpose="Reading a Dask DataFrame")
-        for name in domain:
-            self.check_columns([name])
-        self.passes += 1
-        here = partial(answer_partition, task=task, domain=domain, weight=self._weight, whole=self.integer_columns)
-        answer = dask.delayed(here)
+        weight, whole = self._weight_name, self.integer_columns
+        here = partial(answer_partition, task=task, domain=domain, weight=weight, whole=whole)
+        answer, add = dask.delayed(here), dask.delayed(_add)
         level = [answer(partition) for partition in self._partitions(domain)]
-        add = dask.delayed(_add)
         while len(level) > 1:
-            pairs = [
-                add(*level[first : first + 2]) if first + 1 < len(level) else level[first]
-                for first in range(0, len(level), 2)
-            ]
-            level = pairs
-        result: Answer = level[0].compute()
-        if progress is not None:
-            progress(int(getattr(result, "rows", 0)), None)
-        return result
+            level = [add(*level[k : k + 2]) if k + 1 < len(level) else level[k] for k in range(0, len(level), 2)]
+        return level[0].compute()
 
 
-def _add(left: Any, right: Any) -> Any:
+def _add(left: Answer, right: Answer) -> Any:
     return left + right

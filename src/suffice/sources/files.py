@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from suffice.errors import DataError, listing
 
@@ -20,7 +19,7 @@ def format_of(path: str) -> str | None:
     return next((name for name, endings in ENDINGS.items() if low.endswith(endings)), None)
 
 
-def are_paths(values: Any) -> bool:
+def are_paths(values: Sequence[object]) -> bool:
     """Whether a list holds paths: `Path` objects, or text that ends as a file does."""
     return len(values) > 0 and all(
         isinstance(value, Path) or (isinstance(value, str) and format_of(value) is not None) for value in values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from suffice.sources.arrow import ArrowColumn, category
 from suffice.sources.columns import Coded, Column, code_dtype
 from suffice.sources.objects import ObjectColumn
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
 Floats = NDArray[np.float64]
 
 
@@ -24,7 +28,7 @@ Floats = NDArray[np.float64]
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def pandas_column(name: Hashable, series: Any, start: int = 0) -> Column:
+def pandas_column(name: Hashable, series: pd.Series, start: int = 0) -> Column:
     """The column of a pandas Series, by its type."""
     import pandas as pd
 
@@ -44,7 +48,7 @@ def pandas_column(name: Hashable, series: Any, start: int = 0) -> Column:
     return PandasValues(name, series, start)
 
 
-def _masked_column(name: Hashable, series: Any, start: int) -> Column:
+def _masked_column(name: Hashable, series: pd.Series, start: int) -> Column:
     """Nullable and sparse numbers."""
     kind = {"b": "bool", "f": "float64"}.get(series.dtype.kind, series.dtype.name.lower())
     if hasattr(series, "sparse") and series.dtype.name.startswith("Sparse"):
@@ -91,8 +95,7 @@ class PandasCategory(PandasValues):
 
     @cached_property
     def _labels(self) -> list[Any]:
-        labels: list[Any] = self._values.categories.tolist()
-        return labels
+        return self._values.categories.tolist()
 
     @property
     def ordered(self) -> bool:
@@ -131,7 +134,7 @@ def _from_signed(codes: NDArray[Any], labels: list[Any]) -> Coded:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def polars_column(name: Hashable, series: Any, start: int = 0) -> Column:
+def polars_column(name: Hashable, series: pl.Series, start: int = 0) -> Column:
     """The column of a polars Series, by its type."""
     import polars as pl
 
@@ -150,7 +153,7 @@ def polars_column(name: Hashable, series: Any, start: int = 0) -> Column:
     return ArrowColumn(name, series.to_arrow(), start)
 
 
-def polars_variable(name: Hashable, dtype: Any) -> Variable:
+def polars_variable(name: Hashable, dtype: pl.DataType) -> Variable:
     """The variable that a column of a polars type holds, as far as the type alone says."""
     import polars as pl
 
@@ -161,7 +164,7 @@ def polars_variable(name: Hashable, dtype: Any) -> Variable:
     return Variable(name, "real" if dtype.is_float() or dtype.is_decimal() or dtype == pl.Null else "discrete")
 
 
-def _polars_gaps(series: Any) -> NDArray[np.bool_] | None:
+def _polars_gaps(series: pl.Series) -> NDArray[np.bool_] | None:
     return series.is_null().to_numpy() if series.null_count() else None
 
 

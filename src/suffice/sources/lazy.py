@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from suffice.domain import Domain, Variable
 from suffice.sources import stream
 from suffice.sources.frames import polars_column, polars_variable
 from suffice.sources.stream import ArrowStream, Chunk, StreamSource
 
+if TYPE_CHECKING:
+    import polars as pl
+
 
 class LazyPolars(StreamSource):
     """A polars LazyFrame: each pass runs its query for the columns that are needed."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: pl.LazyFrame) -> None:
         """Keep the query."""
         self._frame = frame
         self._schema = frame.collect_schema()

@@ -48,10 +48,9 @@ class MemorySource(Source):
 
     def weigh_by(self, name: Hashable) -> None:
         """Take the weights from a column of the table."""
-        self.check_columns([name])
+        super().weigh_by(name)
         values = self.column(name).floats(slice(0, self._rows))
         self._weights = check_weights(np.ascontiguousarray(values), 0, name)
-        self.columns = tuple(column for column in self.columns if column != name)
 
     def column(self, name: Hashable) -> Column:
         """The column of a name."""

@@ -181,7 +181,7 @@ def _code_by_key(values: Sequence[Any]) -> Coded:
     return Coded(indices, labels)
 
 
-def _is_hashable(value: Any) -> bool:
+def _is_hashable(value: object) -> bool:
     try:
         hash(value)
     except TypeError:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,13 +20,16 @@ from suffice.sources.files import are_paths, find_files
 from suffice.sources.memory import MemorySource, columns_source, matrix_source
 from suffice.sources.weights import is_column_name
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _ACCEPTED = (
     "Accepted are: pandas, polars and Arrow tables and columns, a dict of columns, NumPy arrays, a list of values, of "
     "dicts or of rows, paths of Parquet and CSV files, DuckDB relations, Dask and Spark DataFrames."
 )
 
 
-def open_source(data: Any, *, columns: Any = None, sample_weight: Any = None) -> Source:
+def open_source(data: object, *, columns: object = None, sample_weight: object = None) -> Source:
     """A source for any table.
 
     Args:
@@ -58,13 +62,13 @@ def open_source(data: Any, *, columns: Any = None, sample_weight: Any = None) ->
     return source
 
 
-def _names(columns: Any) -> tuple[Hashable, ...] | None:
+def _names(columns: object) -> tuple[Hashable, ...] | None:
     if columns is None or isinstance(columns, tuple):
         return columns
     return (columns,) if isinstance(columns, str) or not isinstance(columns, Iterable) else tuple(columns)
 
 
-def _open(data: Any, names: tuple[Hashable, ...] | None) -> Source:
+def _open(data: object, names: tuple[Hashable, ...] | None) -> Source:
     """By type; a library that is not loaded cannot have made the data, so none is loaded to find out."""
     if isinstance(data, str | Path):
         return _open_files([data])
@@ -119,7 +123,7 @@ def _open_list(data: Sequence[Any], names: tuple[Hashable, ...] | None) -> Sourc
     return _one_column("x", list(data), names)
 
 
-def _one_column(name: Hashable, values: Any, names: tuple[Hashable, ...] | None) -> Source:
+def _one_column(name: Hashable, values: object, names: tuple[Hashable, ...] | None) -> Source:
     given = (name,) if names is None else names
     if len(given) != 1:
         raise DataError(f"columns= has {len(given)} names for a single column; give one name.")
@@ -152,7 +156,7 @@ def _open_other(data: Any, names: tuple[Hashable, ...] | None) -> Source:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _open_pandas(pd: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+def _open_pandas(pd: ModuleType, data: object, names: tuple[Hashable, ...] | None) -> Source | None:
     if isinstance(data, pd.DataFrame):
         from suffice.sources.frames import PandasCategory, pandas_column
 
@@ -175,7 +179,7 @@ def _open_pandas(pd: Any, data: Any, names: tuple[Hashable, ...] | None) -> Sour
     return None
 
 
-def _kept_categories(pd: Any, data: Any) -> dict[Hashable, Any]:
+def _kept_categories(pd: ModuleType, data: Any) -> dict[Hashable, Any]:
     """The categorical columns of a frame, without the Series that pandas would wrap around each.
 
     A Series takes longer to make than a small column to count. Where pandas has no such way in, there are none.
@@ -187,7 +191,7 @@ def _kept_categories(pd: Any, data: Any) -> dict[Hashable, Any]:
     return {name: read(number) for number, (name, kind) in kinds if isinstance(kind, pd.CategoricalDtype)}
 
 
-def _open_polars(pl: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+def _open_polars(pl: ModuleType, data: object, names: tuple[Hashable, ...] | None) -> Source | None:
     if isinstance(data, pl.DataFrame):
         from suffice.sources.frames import polars_column
 
@@ -199,7 +203,7 @@ def _open_polars(pl: Any, data: Any, names: tuple[Hashable, ...] | None) -> Sour
     return _one_column(data.name or "x", data, names) if isinstance(data, pl.Series) else None
 
 
-def _open_pyarrow(pa: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+def _open_pyarrow(pa: ModuleType, data: object, names: tuple[Hashable, ...] | None) -> Source | None:
     if isinstance(data, pa.RecordBatchReader):
         from suffice.sources.stream import ReaderSource
 
@@ -209,14 +213,14 @@ def _open_pyarrow(pa: Any, data: Any, names: tuple[Hashable, ...] | None) -> Sou
     return _one_column("x", data, names) if isinstance(data, pa.Array | pa.ChunkedArray) else None
 
 
-def _open_arrow_table(table: Any) -> Source:
+def _open_arrow_table(table: pa.Table) -> Source:
     from suffice.sources.arrow import ArrowColumn
 
     base.check_names(tuple(table.schema.names))
     return MemorySource(table.schema.names, lambda name: ArrowColumn(name, table.column(name)), table.num_rows)
 
 
-def _open_duckdb(duckdb: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+def _open_duckdb(duckdb: ModuleType, data: object, names: tuple[Hashable, ...] | None) -> Source | None:
     if not isinstance(data, duckdb.DuckDBPyRelation):
         return None
     from suffice.sources.sql import RelationSource
@@ -224,7 +228,7 @@ def _open_duckdb(duckdb: Any, data: Any, names: tuple[Hashable, ...] | None) -> 
     return RelationSource(data)
 
 
-def _open_dask(dask: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+def _open_dask(dask: ModuleType, data: object, names: tuple[Hashable, ...] | None) -> Source | None:
     if isinstance(data, dask.Series):
         data = data.to_frame("x" if data.name is None else data.name)
     if not isinstance(data, dask.DataFrame):
@@ -234,7 +238,7 @@ def _open_dask(dask: Any, data: Any, names: tuple[Hashable, ...] | None) -> Sour
     return DaskSource(data)
 
 
-def _open_spark(sql: Any, data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+def _open_spark(sql: ModuleType, data: object, names: tuple[Hashable, ...] | None) -> Source | None:
     if not isinstance(data, sql.DataFrame):
         return None
     from suffice.sources.spark import SparkSource
@@ -267,7 +271,7 @@ def register_source(library: str, opener: Opener) -> None:
     _ELSEWHERE.register(library, lambda: opener)
 
 
-def _open_elsewhere(data: Any, names: tuple[Hashable, ...] | None) -> Source | None:
+def _open_elsewhere(data: object, names: tuple[Hashable, ...] | None) -> Source | None:
     """By the openers of other packages; only a library that is loaded can have made the data."""
     for library in _ELSEWHERE.names():
         module = sys.modules.get(library)
@@ -278,7 +282,7 @@ def _open_elsewhere(data: Any, names: tuple[Hashable, ...] | None) -> Source | N
     return None
 
 
-def any_column(name: Hashable, values: Any) -> Column:
+def any_column(name: Hashable, values: object) -> Column:
     """A column from a Series, an Arrow array, a NumPy array or a list."""
     if type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "biuf":
         return NumberColumn(name, values)  # What most columns are, without a look at what else they might be.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
 
 from suffice.domain import Domain, Variable
-from suffice.errors import DataError, OptionError, require
+from suffice.errors import DataError, require
 from suffice.sources.arrow import variable_of
-from suffice.sources.base import Answer, Batch, Piece, Progress, Source
+from suffice.sources.base import Answer, Batch, Piece
 from suffice.sources.columns import Column
+from suffice.sources.partitioned import PartitionedSource
 from suffice.sources.reduction import add_in_order
 from suffice.sources.stream import ArrowStream
 
@@ -28,7 +30,7 @@ def answer_partition(
         return
     rest = [first]
 
-    def read(names: Any) -> Iterator[Any]:
+    def read(names: Sequence[Hashable]) -> Iterator[Any]:
         while rest:
             yield rest.pop()
         yield from iterator
@@ -40,35 +42,17 @@ def answer_partition(
     yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(answer)], pa.binary())], names=["answer"])
 
 
-class SparkSource(Source):
-    """A Spark DataFrame; states that are not declared are found partition by partition."""
+class SparkSource(PartitionedSource):
+    """A Spark DataFrame."""
 
     unordered = "a Spark DataFrame"
+    _unmatched = "The rows of a Spark DataFrame have no order to match an array of weights with"
 
     def __init__(self, frame: Any) -> None:
         """Keep the frame; a stream without an end has no sum."""
         if getattr(frame, "isStreaming", False):
             raise DataError("This Spark DataFrame is a stream without an end; give a table.")
-        super().__init__(frame.columns)
-        self._frame = frame
-        self._weight: Hashable | None = None
-
-    @property
-    def rows(self) -> int | None:
-        """Unknown before the job has run."""
-        return None
-
-    def weigh(self, weights: Column) -> None:
-        """Rows of a Spark DataFrame have no order."""
-        raise OptionError(
-            "The rows of a Spark DataFrame have no order to match an array of weights with; name a column instead."
-        )
-
-    def weigh_by(self, name: Hashable) -> None:
-        """Take the weights from a column."""
-        self.check_columns([name])
-        self._weight = name
-        self.columns = tuple(column for column in self.columns if column != name)
+        super().__init__(frame, frame.columns)
 
     def _infer(self, name: Hashable) -> Variable:
         if self._frame.schema[name].dataType.typeName() == "timestamp":  # Its Arrow type would need a time zone.
@@ -77,14 +61,13 @@ class SparkSource(Source):
         return variable_of(name, convert(self._frame.schema[name].dataType))
 
     def _chosen(self, domain: Domain) -> Any:
-        weight = () if self._weight is None else (self._weight,)
-        return self._frame.select(*("`" + str(name).replace("`", "``") + "`" for name in (*domain.names, *weight)))
+        return self._frame.select(*("`" + str(name).replace("`", "``") + "`" for name in self._with_weights(domain)))
 
     def _collected(self, domain: Domain) -> ArrowStream:
         table = self._chosen(domain).toArrow()
         source = ArrowStream(table.schema, lambda names: table.select(list(names)).to_batches())
-        if self._weight is not None:
-            source.weigh_by(self._weight)
+        if self._weight_name is not None:
+            source.weigh_by(self._weight_name)
         return source
 
     def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
@@ -95,25 +78,9 @@ class SparkSource(Source):
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         yield from self._collected(domain)._pieces(domain, threads)
 
-    def reduce(
-        self,
-        task: Callable[[Batch], Answer],
-        domain: Domain,
-        *,
-        threads: int | None = None,
-        progress: Progress | None = None,
-    ) -> Answer:
-        """Map the task over the partitions on the executors; their answers are added here.
-
-        `threads` is left to Spark; `progress` is called once, at the end.
-        """
-        for name in domain:
-            self.check_columns([name])
-        self.passes += 1
-        mapped = partial(answer_partition, task=task, domain=domain, weight=self._weight)
+    def _total(self, task: Callable[[Batch], Answer], domain: Domain) -> Answer:
+        """The answers are added here."""
+        mapped = partial(answer_partition, task=task, domain=domain, weight=self._weight_name)
         rows = self._chosen(domain).mapInArrow(lambda batches: mapped(batches), "answer binary").collect()
         answers = [pickle.loads(row["answer"]) for row in rows] or [task(Batch.empty(domain))]
-        result: Answer = reduce(lambda left, right: left + right, answers)
-        if progress is not None:
-            progress(int(getattr(result, "rows", 0)), None)
-        return result
+        return reduce(operator.add, answers)

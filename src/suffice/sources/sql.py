@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from suffice.errors import OptionError
 from suffice.sources import base, stream
 from suffice.sources.columns import Column
 from suffice.sources.stream import ArrowStream
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 class RelationSource(ArrowStream):
@@ -16,7 +19,7 @@ class RelationSource(ArrowStream):
 
     unordered = "a DuckDB relation"
 
-    def __init__(self, relation: Any) -> None:
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
         """Ask for the schema without running the query."""
         base.check_names(tuple(relation.columns))
         self._relation = relation
@@ -36,7 +39,7 @@ class RelationSource(ArrowStream):
             yield from reader
 
 
-def _reader(relation: Any) -> Any:
+def _reader(relation: duckdb.DuckDBPyRelation) -> Any:
     """A record batch reader; its name has changed between versions."""
     open_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
     return open_reader(stream.BATCH_ROWS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ def places(variable: Variable, labels: Sequence[Hashable]) -> Places:
         if plain_time(state) is not state
     }
 
-    def place(label: Any) -> int:
+    def place(label: Hashable) -> int:
         code = variable.find(label)
         if code is None and plain_time(label) is not label:
             code = variable.find(plain_time(label))

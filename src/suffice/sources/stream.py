@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from suffice.sources.base import Batch, Piece, Source, by_kind
 from suffice.sources.columns import Column, WholeNumbers, with_whole_labels
 from suffice.sources.states import Growing, Translation
 from suffice.sources.weights import check_length, check_weights
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +49,6 @@ class StreamSource(Source):
         """Keep the names."""
         super().__init__(columns)
         self._weights: Floats | None = None
-        self._weight_name: Hashable | None = None
 
     @abstractmethod
     def _chunks(self, domain: Domain, names: Sequence[Hashable]) -> Iterator[Chunk]:
@@ -58,12 +60,6 @@ class StreamSource(Source):
         if self.rows is not None:
             check_length(len(values), self.rows)
         self._weights = check_weights(np.ascontiguousarray(values), 0)
-
-    def weigh_by(self, name: Hashable) -> None:
-        """Take the weights from a column of the table."""
-        self.check_columns([name])
-        self._weight_name = name
-        self.columns = tuple(column for column in self.columns if column != name)
 
     def columns_in_parts(self, domain: Domain) -> Iterator[Mapping[Hashable, Column]]:
         """Chunk by chunk."""
@@ -86,9 +82,8 @@ class StreamSource(Source):
 
     def _pieces(self, domain: Domain, threads: int | None) -> Generator[Piece]:
         growing = Growing(domain)
-        weigher = () if self._weight_name is None else (self._weight_name,)
         start = 0
-        for chunk in self._chunks(domain, (*domain.names, *weigher)):
+        for chunk in self._chunks(domain, self._with_weights(domain)):
             yield partial(self._batch, chunk, domain, growing, start)
             start += chunk.rows
         if self._weights is not None:
@@ -143,7 +138,7 @@ def arrow_chunks(batches: Iterable[Any], names: Sequence[Hashable], note: str = 
 class ArrowStream(StreamSource):
     """Record batches of the named columns from a function that opens a reader anew for each pass."""
 
-    def __init__(self, schema: Any, read: Callable[[Sequence[Hashable]], Iterable[Any]]) -> None:
+    def __init__(self, schema: pa.Schema, read: Callable[[Sequence[Hashable]], Iterable[Any]]) -> None:
         """Keep the schema and how to read."""
         super().__init__(schema.names)
         self._schema = schema
@@ -170,7 +165,7 @@ class ArrowStream(StreamSource):
 class ReaderSource(ArrowStream):
     """A record batch reader: it can be read once."""
 
-    def __init__(self, reader: Any) -> None:
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
         """Keep the reader."""
         super().__init__(reader.schema, self._remaining)
         self._reader = iter(reader)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Hashable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,7 @@ def check_length(weights: int, rows: int) -> None:
         raise DataError(f"sample_weight has {weights} values for {rows} rows; give one weight a row.")
 
 
-def is_column_name(sample_weight: Any, columns: tuple[Hashable, ...]) -> bool:
+def is_column_name(sample_weight: object, columns: tuple[Hashable, ...]) -> bool:
     """Whether `sample_weight` names a column rather than listing weights."""
     if sample_weight is None:
         return False

@@ -16,7 +16,7 @@ FORMAT_VERSION = 1
 HEADER = ("format", "version", "library", "content")
 
 
-def dumps(tree: Any) -> str:
+def dumps(tree: object) -> str:
     """The JSON text of a tree, arrays inline; the same tree gives the same text in every process."""
     return write_text(tree, put_inline)
 
@@ -26,7 +26,7 @@ def loads(text: str) -> Any:
     return read_text(text, take_inline)
 
 
-def write_text(tree: Any, put: Put) -> str:
+def write_text(tree: object, put: Put) -> str:
     """The JSON text of a tree, with the arrays where `put` puts them."""
     content = TreeEncoder(put).node(tree)
     values = ("suffice", FORMAT_VERSION, _library(), content)
@@ -57,7 +57,7 @@ def _library() -> str:
     return str(package.__version__)
 
 
-def _check_header(document: Any) -> None:
+def _check_header(document: object) -> None:
     if type(document) is not dict or document.get("format") != "suffice":
         raise FileFormatError("it is a JSON file of another kind, not one written by suffice")
     version = document.get("version")

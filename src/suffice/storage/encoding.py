@@ -115,7 +115,7 @@ class TreeEncoder:
         nodes = [self._child("member", item) for item in value]
         return sorted(nodes, key=lambda node: json.dumps(node, sort_keys=True))
 
-    def _child(self, key: object, value: Any) -> Any:
+    def _child(self, key: object, value: object) -> Any:
         self._path.append(key)
         if len(self._path) > MAX_DEPTH:
             raise OptionError(
@@ -195,7 +195,7 @@ class TreeDecoder:
         self._take = take
         self._path: list[object] = []
 
-    def tree(self, node: Any) -> Any:
+    def tree(self, node: object) -> Any:
         """The value; whatever is wrong with the data is a `FileFormatError` that says where."""
         try:
             return self._tree(node)
@@ -216,7 +216,7 @@ class TreeDecoder:
             raise FileFormatError("a number beyond the range of a float64")
         return node
 
-    def _child(self, key: object, node: Any) -> Any:
+    def _child(self, key: object, node: object) -> Any:
         self._path.append(key)
         if len(self._path) > MAX_DEPTH:
             raise FileFormatError(f"containers are nested more than {MAX_DEPTH} deep")
@@ -291,8 +291,7 @@ def _listed(tag: str, fields: dict[str, Any], key: str, *, more: bool = False) -
     """The list that a node must have under `key`, and nothing else unless `more`."""
     if type(fields.get(key)) is not list or (len(fields) != 1 and not more):
         raise FileFormatError(f"the tag {tag!r} needs a list {key!r}" + ("" if more else " and nothing else"))
-    parts: list[Any] = fields[key]
-    return parts
+    return fields[key]
 
 
 def _cause(error: Exception) -> str:

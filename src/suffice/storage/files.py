@@ -30,7 +30,7 @@ STALE_SECONDS = 60.0  #: A temporary file that has rested so long, and that nobo
 WORD = 8  # Bytes of a float64, the unit in which places are counted.
 
 
-def save(path: FilePath, tree: Any, *, ending: str | None = None) -> None:
+def save(path: FilePath, tree: object, *, ending: str | None = None) -> None:
     """Write a tree or an object to a file; the ending of the path says how, unless `ending` does.
 
     Either the whole file is there afterwards or what was there before, also after a crash. The permissions of an

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from suffice.views import plot as plot
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
     from suffice.fitting.report import Report
+    from suffice.storage.files import FilePath
 
 __all__ = ["model_card", "plot", "write_report"]
 
 
-def write_report(report: Report, portrait: Portrait | None, path: Any = None) -> str:
+def write_report(report: Report, portrait: Portrait | None, path: FilePath | None = None) -> str:
     """The page of a report and of its model; written to `path` where one is given, and returned as text."""
     from suffice.views.page import page_of
 

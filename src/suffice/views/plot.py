@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,11 @@ from suffice.errors import DataError, EstimateError, NotFittedError, OptionError
 from suffice.fitting.portrait import Interval, Likelihood, Portrait
 from suffice.table import Table
 from suffice.views.layout import HEIGHT, place_graph, short_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from suffice.fitting.estimator import Estimator
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +36,7 @@ MOST_WRITTEN = 400
 DEVIATIONS, LOWEST = (-8.0, -4.5, -2.0, -0.5), -50.0
 
 
-def network(model: Any, *, ax: Any = None) -> Any:
+def network(model: Estimator, *, ax: Axes | None = None) -> Axes:
     """The graph of a model: in layers where its edges have a direction, by distances where they have none."""
     portrait: Portrait = model.portrait()
     if portrait.graph is None:
@@ -63,7 +68,7 @@ def network(model: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def table(model: Any, node: Any = None, *, ax: Any = None) -> Any:
+def table(model: Estimator | Table, node: object = None, *, ax: Axes | None = None) -> Axes:
     """A table as a heat map, its last variable along the columns.
 
     Args:
@@ -84,7 +89,7 @@ def table(model: Any, node: Any = None, *, ax: Any = None) -> Any:
     return ax
 
 
-def _table_of(portrait: Portrait, node: Any) -> Table:
+def _table_of(portrait: Portrait, node: object) -> Table:
     if node is None:
         raise OptionError(f"Say which table of the {portrait.title} to plot: plot.table(model, node).")
     chosen = None if portrait.table is None else portrait.table(node)
@@ -93,7 +98,7 @@ def _table_of(portrait: Portrait, node: Any) -> Table:
     return chosen
 
 
-def convergence(model: Any, *, log: bool = False, ax: Any = None) -> Any:
+def convergence(model: Estimator, *, log: bool = False, ax: Axes | None = None) -> Axes:
     """The objective of each iteration; with `log`, how far it lies below the best, on a log scale."""
     report = model.report_
     history = np.asarray(report.history, dtype=np.float64)
@@ -110,11 +115,11 @@ def convergence(model: Any, *, log: bool = False, ax: Any = None) -> Any:
         ax.plot(steps, history, color=ACCENT, marker=".")
         ax.set_ylabel("objective")
     ax.set_xlabel("iteration")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params(axis="x", integer=True)
     return ax
 
 
-def moments(model: Any, *, ax: Any = None) -> Any:
+def moments(model: Estimator, *, ax: Axes | None = None) -> Axes:
     """Observed statistics along, expected ones upwards; the title is the certificate.
 
     Strokes lead to where a prior pulls the points, upright ones span two standard errors of sampled expectations.
@@ -139,7 +144,7 @@ def moments(model: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def posterior(model: Any, *, node: Hashable = None, level: float = 0.95, ax: Any = None) -> Any:
+def posterior(model: Estimator, *, node: Hashable = None, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Posterior intervals of the parameters, with maximum likelihood, MAP and posterior mean upon them.
 
     Args:
@@ -159,8 +164,7 @@ def posterior(model: Any, *, node: Hashable = None, level: float = 0.95, ax: Any
         if points:
             face = "none" if kind == "mle" else colour
             x, y = zip(*points, strict=True)
-            marks = {"marker": mark, "color": colour, "markerfacecolor": face, "label": label}
-            ax.plot(x, y, linestyle="none", **marks)
+            ax.plot(x, y, linestyle="none", marker=mark, color=colour, markerfacecolor=face, label=label)
     ax.set_yticks(ranks, [one.name for one in intervals])
     ax.invert_yaxis()
     ax.legend(fontsize=8)
@@ -191,8 +195,8 @@ def mle_vs_map(
     data: Any = None,
     sizes: Sequence[float] | None = None,
     level: float = 0.95,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """How maximum likelihood, MAP and posterior mean approach one another as the number of rows grows.
 
     Args:
@@ -250,7 +254,7 @@ def _beginning(data: Any, size: int) -> Any:
     return {name: values[:size] for name, values in data.items()} if isinstance(data, dict) else data[:size]
 
 
-def likelihood_surface(model: Any, *, points: int = 41, ax: Any = None) -> Any:
+def likelihood_surface(model: Estimator, *, points: int = 41, ax: Axes | None = None) -> Axes:
     """The log-likelihood (sum over rows, less its maximum) around the estimate of a model with two parameters.
 
     A law of two parameters, such as `Normal` or `Gamma`, or a Markov network with two features. The contours lie 1, 2,
@@ -309,7 +313,7 @@ def _two_parameters(portrait: Portrait) -> Likelihood:
     return likelihood
 
 
-def precision(model: Any, *, partial: bool = False, ax: Any = None) -> Any:
+def precision(model: Estimator, *, partial: bool = False, ax: Axes | None = None) -> Axes:
     """The precision of a Gaussian graph as a heat map; with `partial` the partial correlations."""
     portrait: Portrait = model.portrait()
     if portrait.precision is None:
@@ -322,7 +326,9 @@ def precision(model: Any, *, partial: bool = False, ax: Any = None) -> Any:
     return ax
 
 
-def states(model: Any, sequence: Any, *, truth: Sequence[Hashable] | None = None, ax: Any = None) -> Any:
+def states(
+    model: Estimator, sequence: object, *, truth: Sequence[Hashable] | None = None, ax: Axes | None = None
+) -> Axes:
     """The states of one sequence under a hidden Markov model: posteriors as shades, the most probable path as a line.
 
     Args:
@@ -352,7 +358,7 @@ def states(model: Any, sequence: Any, *, truth: Sequence[Hashable] | None = None
     return ax
 
 
-def transitions(model: Any, *, ax: Any = None) -> Any:
+def transitions(model: Estimator, *, ax: Axes | None = None) -> Axes:
     """Weights of the transitions of a CRF, or their probabilities in a chain or a hidden Markov model."""
     portrait: Portrait = model.portrait()
     if portrait.transitions is None:
@@ -365,7 +371,7 @@ def transitions(model: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def top_features(model: Any, n: int = 20, *, label: Hashable = None, ax: Any = None) -> Any:
+def top_features(model: Estimator, n: int = 20, *, label: Hashable = None, ax: Axes | None = None) -> Axes:
     """The n weights of features of a chain CRF that are largest in size, as bars; of one label, or of all.
 
     Args:
@@ -393,13 +399,13 @@ def top_features(model: Any, n: int = 20, *, label: Hashable = None, ax: Any = N
 # -- shared ----------------------------------------------------------------------------------------------------------
 
 
-def _axes(ax: Any, name: str, figsize: tuple[float, float] = (6.0, 4.0)) -> Any:
+def _axes(ax: Axes | None, name: str, figsize: tuple[float, float] = (6.0, 4.0)) -> Axes:
     """The Axes given, or those of a new figure."""
     pyplot = require("matplotlib.pyplot", extra="viz", purpose=f"plot.{name}")
     return pyplot.subplots(figsize=figsize, layout="constrained")[1] if ax is None else ax
 
 
-def _heat(ax: Any, values: Floats, rows: Sequence[object], columns: Sequence[object], *, signed: bool) -> None:
+def _heat(ax: Axes, values: Floats, rows: Sequence[object], columns: Sequence[object], *, signed: bool) -> None:
     top = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
     low, high, colours = (-top, top, "RdBu") if signed else (0.0, max(top, 1.0) if top <= 1 else top, "GnBu")
     ax.imshow(values, aspect="auto", cmap=colours, vmin=low, vmax=high, interpolation="nearest")
