@@ -333,7 +333,7 @@ def _hidden_errors(rng: np.random.Generator) -> Iterator[Record]:
     low = int(np.argmin([law.mean_ for law in model.emissions_]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        error = float(np.asarray(model.standard_errors(list(x))["transitions"])[low, low])
+        error = float(np.asarray(model.standard_errors_of(list(x))["transitions"])[low, low])
     if np.isfinite(error):
         covered = abs(float(model.transitions_[low, low]) - moves[0, 0]) <= 1.96 * error
         yield Coverage("HiddenMarkovModel, standard errors", int(covered), 1)

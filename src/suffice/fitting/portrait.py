@@ -323,7 +323,7 @@ def counted_estimates(rows: Sequence[CountedRows], level: float, *, prior: bool)
     return Estimates(
         intervals,
         "Given the counts that the E-step expects: the intervals leave out that states are hidden, so they are a "
-        "lower bound. Maximum likelihood needs a fit of its own, with prior=None; standard_errors(sequences) gives "
+        "lower bound. Maximum likelihood needs a fit of its own, with prior=None; standard_errors_of(sequences) gives "
         "the errors of the observed information.",
     )
 

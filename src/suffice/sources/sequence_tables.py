@@ -79,13 +79,13 @@ def read_steps(data: object, group: Hashable | None, columns: object, order: Has
     variables = tuple(_typed(held[name]) for name in names)
     parts = [values_of(held[name]) for name in names]
     # One column is one value a step, as in a list; several make a matrix.
-    values = parts[0] if len(parts) == 1 else _side_by_side(parts)
+    values = parts[0] if len(parts) == 1 else side_by_side(parts)
     rows, offsets = _sequences(held, group, order, len(values)) if beside else (None, None)
     known = variables if any(variable is not None for variable in variables) else None
     return TableSteps(names, values if rows is None else values[rows], known, offsets)
 
 
-def _side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:
+def side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:
     """Columns as a matrix: of numbers where all are numbers, else of objects."""
     alike = all(column.dtype.kind in "iuf" for column in columns) or all(column.dtype.kind == "b" for column in columns)
     return np.column_stack(columns if alike else [column.astype(object) for column in columns])

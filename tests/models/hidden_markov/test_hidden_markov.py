@@ -194,7 +194,7 @@ def test_samples_follow_the_model() -> None:
     assert len(words) == 50
     assert len(words[0]) == 400
     again = sf.HiddenMarkovModel(3, sf.Categorical(states=["a", "b", "c"])).fit(words, states=paths)
-    errors = again.standard_errors(words, paths)
+    errors = again.standard_errors_of(words, paths)
     assert (np.abs(again.transitions_ - TRANSITIONS) < 4.5 * errors["transitions"]).all()
     assert (np.abs(again.emission_probabilities_ - SYMBOLS) < 4.5 * errors["emissions"]["probabilities"]).all()
     n = again.statistics_.transitions.sum(axis=1, keepdims=True)
@@ -282,7 +282,7 @@ def test_a_number_as_prior_leaves_densities_alone_and_the_report_says_so() -> No
     assert [law.parameters_ for law in with_counts.emissions_] == [law.parameters_ for law in plain.emissions_]
     np.testing.assert_allclose(with_counts.transitions_, [[30 / 32, 2 / 32], [1 / 31, 30 / 31]])
     assert not any("have no prior" in note for note in plain.report_.warnings)
-    assert any("the laws of 'Normal' have no prior" in note for note in with_counts.report_.warnings)
+    assert any("the distributions of 'Normal' have no prior" in note for note in with_counts.report_.warnings)
     fixed = sf.HiddenMarkovModel(["a", "b"], sf.Poisson(), prior=1.0, emissions=[2.0, 5.0], fixed=["emissions"])
     assert not any(
         "have no prior" in note for note in fixed.fit([[1, 2, 5]], states=[["a", "a", "b"]]).report_.warnings

@@ -209,3 +209,76 @@ def test_the_objective_with_such_a_prior_falls_towards_every_edge() -> None:
         assert value(model.initial_, model.transitions_, [x[3], means[1]], [small, variances[1]]) < here
         assert value(model.initial_, model.transitions_, [1 / small, means[1]], variances) < here
         assert value(model.initial_, model.transitions_, means, [1 / small, variances[1]]) < here
+
+
+# -- one unit of gaps --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prior", [None, 0.5])
+def test_the_gap_is_in_standard_errors_of_the_complete_counts(prior: float | None) -> None:
+    """By Fisher's identity the slope is that of the expected counts; here by their definition, path by path."""
+    model = HMM(["X", "Y"], sf.Categorical(), prior=prior, max_iter=3, tolerance=0.0)
+    with pytest.warns(sf.ConvergenceWarning):
+        model.fit(SEEN)
+    first, pairs, symbols = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2))
+    for seen in SEEN:
+        paths = ["".join(path) for path in itertools.product("XY", repeat=len(seen))]
+        masses = []
+        for path in paths:
+            codes, letters = ["XY".index(state) for state in path], ["ab".index(symbol) for symbol in seen]
+            mass = model.initial_[codes[0]] * np.prod(model.emission_probabilities_[codes, letters])
+            masses.append(mass * np.prod([model.transitions_[a, b] for a, b in itertools.pairwise(codes)]))
+        for path, share in zip(paths, np.array(masses) / np.sum(masses), strict=True):
+            for total, part in zip((first, pairs, symbols), counts_of([seen], [path]), strict=True):
+                total += share * part
+    gaps, slopes = [], []
+    for counts, table in ((first[None], model.initial_[None]), (pairs, model.transitions_)):
+        total = (counts + (prior or 0.0)).sum(axis=1, keepdims=True)
+        slope = counts + (prior or 0.0) - total * table
+        gaps.append(np.abs(slope / np.sqrt(total * table * (1 - table))).max())
+        slopes.append(np.abs(slope).max())
+    # Of the emissions twice what the expected log-likelihood could rise.
+    lost = 0.0
+    for row, shares in zip(symbols + (prior or 0.0), model.emission_probabilities_, strict=True):
+        lost += float((row * (np.log(row / row.sum()) - np.log(shares))).sum())
+    certificate = model.report_.certificate
+    assert certificate.moment_gap == pytest.approx(max(*gaps, (2 * lost) ** 0.5), rel=1e-7)
+    assert certificate.slope == pytest.approx(max(slopes), rel=1e-9)
+    assert "nats" in certificate.slope_unit
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_keeps_what_em_has_measured() -> None:
+    model = HMM(2, sf.Categorical(), n_init=2, tolerance=1e-3, max_iter=2000).fit(SEEN)
+    again = HMM.from_plain(model.to_plain())
+    assert again.statistics_.log_likelihood == model.statistics_.log_likelihood == model.report_.log_likelihood
+    assert (again.scores_, again.n_expectations_) == (model.scores_, model.n_expectations_)
+    assert model.n_expectations_ > 0
+    known = HMM(["X", "Y"], sf.Categorical()).fit(SEEN, PATHS)
+    assert (known.scores_, known.n_expectations_) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("learned_from", "step", -1.0),
+        ("learned_from", "step", float("nan")),
+        ("learned_from", "step", "small"),
+        ("statistics", "log_likelihood", float("nan")),
+        ("statistics", "log_likelihood", None),
+    ],
+)
+def test_a_damaged_file_is_refused(part: str, name: str, value: Any) -> None:
+    plain = HMM(2, sf.Categorical(), tolerance=1e-3, max_iter=2000).fit(SEEN).to_plain()
+    held = plain["learned_from"] if part == "learned_from" else plain["learned_from"]["statistics"]
+    held[name] = value
+    with pytest.raises(sf.FileFormatError, match="in this file"):
+        HMM.from_plain(plain)
+
+
+@pytest.mark.parametrize("threads", ["two", 0, 1.5])
+def test_threads_are_checked_where_they_are_given(threads: Any) -> None:
+    with pytest.raises(sf.OptionError, match="threads is"):
+        HMM(2, sf.Categorical(), threads=threads)

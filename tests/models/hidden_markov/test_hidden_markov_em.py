@@ -64,8 +64,8 @@ def test_the_likelihood_never_falls_and_one_more_step_changes_nothing(name: str)
     law, data = LAWS[name]
     model = fitted(sf.HiddenMarkovModel(2, law, max_iter=400, tolerance=1e-6), data)
     assert rises(model)
-    assert model.converged_ == (model.report_.certificate.moment_gap <= 1.01e-6 or model.stop_reason_ == "converged")
-    assert model.report_.certificate.moment_gap < (2e-6 if model.converged_ else 1e-2)
+    assert model.converged_ == (model._judgement().gap <= 1.01e-6 or model.stop_reason_ == "converged")
+    assert model._judgement().gap < (2e-6 if model.converged_ else 1e-2)
     assert model.score_samples(data).sum() == pytest.approx(model.report_.log_likelihood, rel=1e-10)
     # The log-likelihood by the laws themselves, as densities of each step.
     logs = np.stack([item.log_prob(data[0]) for item in model.emissions_], axis=1)
@@ -118,7 +118,7 @@ def test_the_slope_of_the_likelihood_vanishes() -> None:
 def test_standard_errors_are_those_of_the_numerical_hessian() -> None:
     data = reals(4)
     model = sf.HiddenMarkovModel(2, sf.Normal(), tolerance=1e-10, max_iter=5000).fit(data)
-    errors = model.standard_errors(data)
+    errors = model.standard_errors_of(data)
 
     def value(x: Floats) -> float:
         logs = np.stack([stats.norm(x[k], np.sqrt(x[2 + k])).logpdf(np.stack(data)) for k in range(2)], axis=-1)

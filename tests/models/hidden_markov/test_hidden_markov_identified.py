@@ -53,7 +53,7 @@ def test_a_chain_that_its_data_determine_is_at_a_maximum() -> None:
     information = -hessian(lambda theta: log_likelihood(theta, data), theta_of(model), 1e-4)
     assert np.linalg.eigvalsh(information)[0] > 0
     expected = np.sqrt(np.diag(np.linalg.inv(information)))
-    errors = model.standard_errors(data)
+    errors = model.standard_errors_of(data)
     np.testing.assert_allclose(errors["transitions"][[0, 1], [1, 0]], expected[1:3], rtol=1e-3)
     np.testing.assert_allclose(errors["emissions"]["probabilities"][:, :2].ravel(), expected[3:], rtol=1e-3)
     assert not any("identified" in text for text in model.report_.warnings)
@@ -72,7 +72,7 @@ def test_tosses_of_one_coin_do_not_determine_three_states(seed: int) -> None:
     assert found.point in ("flat", "saddle")
     assert found.rank < found.size
     assert any("not identified" in text or "saddle" in text for text in model.report_.warnings)
-    errors = model.standard_errors(data)
+    errors = model.standard_errors_of(data)
     for array in (errors["transitions"], errors["emissions"]["probabilities"]):
         assert not np.isfinite(array).any()
 
@@ -121,7 +121,7 @@ def test_a_dear_look_is_left_to_the_user(monkeypatch: pytest.MonkeyPatch) -> Non
     model = HMM(2, sf.Categorical(), tolerance=1e-4, max_iter=3000).fit(data)
     assert model.report_.certificate.curvature is None
     assert model.identifiability(data).size == 7
-    with pytest.raises(sf.EstimateError, match=r"standard_errors\(sequences\)"):
+    with pytest.raises(sf.EstimateError, match=r"standard_errors_of\(sequences\)"):
         model.standard_errors_  # noqa: B018
     plain = sf.Report.from_plain(model.report_.to_plain())
     assert plain == model.report_
@@ -131,7 +131,7 @@ def test_a_probability_at_its_edge_has_no_error() -> None:
     """Zeros of a fit are no estimates with an error of 0."""
     data = [list("aaabbb"), list("aabbbb"), list("aaaabb")]
     model = HMM(2, sf.Categorical(), topology="left-right", initial=[1, 0], n_init=3, max_iter=5000).fit(data)
-    errors = model.standard_errors(data)
+    errors = model.standard_errors_of(data)
     edge = model.emission_probabilities_ < 1e-6
     assert edge.any()
     assert np.isnan(errors["emissions"]["probabilities"][edge]).all()
@@ -149,7 +149,7 @@ def test_a_probability_at_its_edge_has_no_error() -> None:
 def test_a_law_at_its_edge_has_no_error(law: Any, data: Any) -> None:
     model = HMM(2, law, n_init=4).fit(data)
     (edge,) = [at for at, one in enumerate(model.emissions_) if min(one.parameters_.values()) < 1e-3]
-    errors = model.standard_errors(data)["emissions"]
+    errors = model.standard_errors_of(data)["emissions"]
     values = errors["parameters"] if "parameters" in errors else errors["covariances"]
     assert np.isnan(values[edge]).all()
     assert np.isfinite(values[1 - edge]).all()
@@ -159,7 +159,7 @@ def test_a_law_at_its_edge_has_no_error(law: Any, data: Any) -> None:
 def test_the_errors_of_the_fit_are_those_of_its_sequences(tmp_path: Any) -> None:
     data = drawn(0, 30, 12)
     model = HMM(2, sf.Categorical(), prior=0.5, tolerance=1e-6, max_iter=3000).fit(data)
-    again = model.standard_errors(data)
+    again = model.standard_errors_of(data)
     for name in ("initial", "transitions"):
         np.testing.assert_array_equal(model.standard_errors_[name], again[name])
     model.write(tmp_path / "model.json")
@@ -173,4 +173,4 @@ def test_the_errors_of_known_states_come_from_their_counts() -> None:
     found, rows = model.standard_errors_["transitions"], model.transitions_
     n = model.statistics_.transitions.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found, np.sqrt(rows * (1 - rows) / n), rtol=1e-5)
-    np.testing.assert_allclose(found, model.standard_errors(words, paths)["transitions"], rtol=1e-12)
+    np.testing.assert_allclose(found, model.standard_errors_of(words, paths)["transitions"], rtol=1e-12)

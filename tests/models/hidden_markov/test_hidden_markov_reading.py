@@ -34,7 +34,7 @@ def counted() -> sf.HiddenMarkovModel:
         lambda m, x: m.predict(x, method="posterior"),
         lambda m, x: m.best_paths(x),
         lambda m, x: m.sample_paths(x, random_state=0),
-        lambda m, x: m.standard_errors(x),
+        lambda m, x: m.standard_errors_of(x),
         lambda m, x: m.accuracy(x, ["FFF", "FFF"]),
     ],
 )

@@ -79,7 +79,7 @@ def test_em_with_tied_laws_and_covariance_ends_at_a_maximum(seed: int) -> None:
 
 def test_different_starts_of_tied_states_are_refused() -> None:
     model = sf.HiddenMarkovModel(2, sf.Normal(), tied=[(0, 1)], emissions=[(0, 1), (1, 1)])
-    with pytest.raises(sf.OptionError, match="share one law"):
+    with pytest.raises(sf.OptionError, match="share one distribution"):
         model.fit([[1.0, 2.0, 3.0]])
 
 
@@ -118,7 +118,7 @@ def test_errors_of_shared_variances_are_those_of_the_hessian(shape: str) -> None
     point = np.concatenate([means.ravel(), free])
     assert value(point) == pytest.approx(model.report_.log_likelihood, rel=1e-12)
     errors = np.sqrt(np.diag(np.linalg.inv(-hessian(value, point))))
-    found = model.standard_errors([x])["emissions"]
+    found = model.standard_errors_of([x])["emissions"]
     np.testing.assert_allclose(found["means"].ravel(), errors[:4], rtol=1e-3)
     shown = {
         "spherical": found["covariances"][:, 0, 0],
@@ -250,7 +250,7 @@ def test_errors_of_a_shared_covariance_do_not_hang_on_the_order_of_a_tied_group(
     values = rng.normal(size=(300, 2)) + 3.0 * path[:, None]
     model = sf.HiddenMarkovModel(3, sf.MultivariateNormal(), covariance="tied", tied=[(2, 0)])
     model.fit([values], states=[path])
-    errors = model.standard_errors([values], states=[path])["emissions"]["covariances"]
+    errors = model.standard_errors_of([values], states=[path])["emissions"]["covariances"]
     # Var(S_ij) = (S_ii S_jj + S_ij^2) / n of a normal sample.
     spread = model.emissions_[0].covariance_
     sizes = np.diag(spread)
@@ -268,7 +268,7 @@ def test_a_parameter_that_the_law_was_given_with_has_no_error() -> None:
         ([sf.Normal(mean=0.0)], values, "0.parameters"),
     ):
         model = sf.HiddenMarkovModel(2, law).fit([rows], states=[path])
-        found = model.standard_errors([rows], states=[path])["emissions"][name]
+        found = model.standard_errors_of([rows], states=[path])["emissions"][name]
         assert np.isnan(found[:, 0]).all()
         for state in (0, 1):
             square = np.mean(values[path == state] ** 2)  # Of 30 values about a known mean: Var = 2 v^2 / 30.

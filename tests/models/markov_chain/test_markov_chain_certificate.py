@@ -181,7 +181,17 @@ def test_the_slope_of_a_learned_prior_is_measured(monkeypatch: pytest.MonkeyPatc
     for at in range(3):
         move = np.where(np.arange(3) == at, step, 0.0)
         slopes.append((evidence(alpha * np.exp(move)) - evidence(alpha * np.exp(-move))) / (2 * step))
-    assert bad.report_.certificate.moment_gap == pytest.approx(np.abs(slopes).max() / 3, rel=1e-5)
+    assert bad.report_.certificate.slope == pytest.approx(np.abs(slopes).max(), rel=1e-5)
+    assert bad._judgement().gap == pytest.approx(np.abs(slopes).max() / 3, rel=1e-5)
+    # In standard errors: each row adds a slope of its own, and the three are independent.
+
+    def slope_of(row: Any, move: Any) -> float:
+        up, down = (sf.Dirichlet(alpha * np.exp(sign * move)).log_evidence(row) for sign in (1.0, -1.0))
+        return float(up - down) / (2 * step)
+
+    each = np.array([[slope_of(row, move) for move in step * np.eye(3)] for row in counts])
+    in_errors = np.abs(each.sum(axis=0)) / np.sqrt((each**2).sum(axis=0))
+    assert bad.report_.certificate.moment_gap == pytest.approx(in_errors.max(), rel=1e-4)
 
 
 FORMULAS: list[dict[str, Any]] = [
@@ -201,7 +211,7 @@ def test_a_formula_maximises_nothing_and_says_so(options: dict[str, Any]) -> Non
     lines = dict(report.lines())
     assert "maximises nothing" in lines["from optimum"]
     assert lines["maximum exists"] == "not applicable"
-    assert "row's sum" in lines["moment gap"]
+    assert "row's sum" in lines["slope"]
     assert sf.Report.from_plain(report.to_plain()).certificate == certificate
 
 
@@ -243,3 +253,22 @@ def test_the_objective_of_a_posterior_has_the_prior_in_it() -> None:
     rows = rows_of(TEXTS, 1)
     added = sum(2.0 * np.log(chain.row(history or ["<s>"]).values).sum() for history in rows)
     assert chain.report_.objective == pytest.approx(chain.report_.log_likelihood + added, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"prior": 2.0}, {"prior": 1.0, "learn_prior": True}, {"smoothing": "deleted"}, {"smoothing": sf.KneserNey()}],
+)
+def test_the_judge_takes_nothing_from_the_solve(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = sf.MarkovChain(2, **options).fit(TEXTS)
+    monkeypatch.setattr("suffice.models.markov_chain.task.solve", None)
+    fit = chain._fit
+    assert fit is not None
+    judged = chain._task().problem(fit.data, None).judge(chain.fitted_)
+    report = chain.report_
+    assert judged.certificate == report.certificate
+    assert (judged.log_likelihood, judged.objective, judged.log_evidence) == (
+        report.log_likelihood,
+        report.objective,
+        report.log_evidence,
+    )

@@ -165,10 +165,10 @@ class LatentProblem(ABC, Generic[P, S, F]):
     # -- what follows ------------------------------------------------------------------------------------------------
 
     def solve(self, control: Control) -> Found[F]:
-        """Climb from every start, and keep the best."""
-        return self.found(self.climb(control))
+        """FixedPoint from every start, and keep the best."""
+        return self.found(self.fixed_point(control))
 
-    def climb(self, control: Control) -> Runs[P]:
+    def fixed_point(self, control: Control) -> Runs[P]:
         """All runs of EM."""
         begin = self.start
         seeds = self.starts.generators()
@@ -180,7 +180,7 @@ class LatentProblem(ABC, Generic[P, S, F]):
         return expected.log_likelihood + self.log_prior(parameters)
 
     def run(self, start: P, control: Control, *, acceleration: str | None, fingerprint: str) -> tuple[P, Outcome]:
-        """Climb from one start; returns where it ended and how."""
+        """FixedPoint from one start; returns where it ended and how."""
         like = self.prepared(start)
 
         def evaluate(vector: Floats) -> tuple[float, Floats]:

@@ -17,13 +17,13 @@ from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.runs import Runs
 from suffice.models.hidden_markov.certificate import climbed_certificate
 from suffice.models.hidden_markov.chains import Observed
-from suffice.models.hidden_markov.check import expected_again, stationarity_gap
+from suffice.models.hidden_markov.check import expected_again, judged_statistics
 from suffice.models.hidden_markov.emissions.contract import Emission
-from suffice.models.hidden_markov.expectation import Expectation
+from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.learning import Learner, estimate_name, remarks
-from suffice.models.hidden_markov.moments import LearnedFrom
-from suffice.models.hidden_markov.parameters import Parameters, Statistics
+from suffice.models.hidden_markov.matched import LearnedFrom
+from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
 from suffice.models.hidden_markov.standard_errors import (
     ChainInformation,
     is_cheap,
@@ -31,6 +31,7 @@ from suffice.models.hidden_markov.standard_errors import (
     standard_errors,
 )
 from suffice.models.hidden_markov.start import Start
+from suffice.solvers.fixed_point import largest_change
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +61,7 @@ class HiddenSequences:
 
 
 @dataclass(frozen=True, eq=False)
-class BaumWelch(LatentProblem[Parameters, Statistics, HiddenMarkovFitted]):
+class BaumWelch(LatentProblem[ChainParameters, Statistics, HiddenMarkovFitted]):
     """Sequences meet the parameters of a chain and its emissions."""
 
     options: Mapping[str, Any]
@@ -83,45 +84,45 @@ class BaumWelch(LatentProblem[Parameters, Statistics, HiddenMarkovFitted]):
         return self.beginning.learner
 
     @cached_property
-    def expectation(self) -> Expectation:
+    def expectation(self) -> ChainExpectation:
         """The E-step."""
-        return Expectation(self.data.observed, self.data.emission, self.options["threads"])
+        return ChainExpectation(self.data.observed, self.data.emission, self.options["threads"])
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    def start(self, number: int, rng: np.random.Generator) -> Parameters:
+    def start(self, number: int, rng: np.random.Generator) -> ChainParameters:
         """The first run keeps what was given; all keep what is fixed and what is forbidden."""
         return self.beginning.begin(number, rng)
 
-    def expect(self, parameters: Parameters) -> Expected[Statistics]:
+    def expect(self, parameters: ChainParameters) -> Expected[Statistics]:
         """One pass forward and backward."""
-        found = self.expectation.expect(parameters)
-        return Expected(found.log_likelihood, found)
+        statistics = self.expectation.expect(parameters)
+        return Expected(statistics.log_likelihood, statistics)
 
-    def maximise(self, statistics: Statistics, before: Parameters) -> Parameters:
-        """Shares of the expected counts, and the laws of the steps that each state is expected to have."""
+    def maximise(self, statistics: Statistics, before: ChainParameters) -> ChainParameters:
+        """Shares of the expected counts, and the distributions of the steps that each state is expected to have."""
         return self.learner.learn(statistics, before)
 
-    def log_prior(self, parameters: Parameters) -> float:
+    def log_prior(self, parameters: ChainParameters) -> float:
         """Of what is not fixed."""
         return self.learner.log_prior(parameters)
 
-    def vector(self, parameters: Parameters) -> Floats:
+    def vector(self, parameters: ChainParameters) -> Floats:
         """What is not fixed."""
         return self.learner.vector(parameters)
 
-    def at(self, vector: Floats, like: Parameters) -> Parameters:
+    def at(self, vector: Floats, like: ChainParameters) -> ChainParameters:
         """What is fixed is as in `like`, to the bit."""
         return self.learner.at(vector, like)
 
-    def inside(self, vector: Floats, like: Parameters) -> bool:
-        """Rows of numbers of at least 0, and laws."""
+    def inside(self, vector: Floats, like: ChainParameters) -> bool:
+        """Rows of numbers of at least 0, and distributions."""
         return self.learner.inside(self.at(vector, like))
 
     def run(
-        self, start: Parameters, control: Control, *, acceleration: str | None, fingerprint: str
-    ) -> tuple[Parameters, Outcome]:
-        """Climb from a start; one that excludes what was seen is an error."""
+        self, start: ChainParameters, control: Control, *, acceleration: str | None, fingerprint: str
+    ) -> tuple[ChainParameters, Outcome]:
+        """FixedPoint from a start; one that excludes what was seen is an error."""
         try:
             return super().run(start, control, acceleration=acceleration, fingerprint=fingerprint)
         except EstimateError as error:
@@ -132,7 +133,7 @@ class BaumWelch(LatentProblem[Parameters, Statistics, HiddenMarkovFitted]):
                 "or a known state forbids what was seen. Choose another start."
             ) from error
 
-    def found(self, runs: Runs[Parameters]) -> Found[HiddenMarkovFitted]:
+    def found(self, runs: Runs[ChainParameters]) -> Found[HiddenMarkovFitted]:
         """The best run, and what its counts leave open."""
         data, learner, values = self.data, self.learner, runs.best
         notes = remarks(self.expectation.expect(values), values, learner, data.states, self.options["prior"])
@@ -142,13 +143,13 @@ class BaumWelch(LatentProblem[Parameters, Statistics, HiddenMarkovFitted]):
         notes = (*notes, *runs.notes)
         if len(runs.scores) > 1:
             notes = (*notes, f"objectives of {len(runs.scores)} runs: {', '.join(f'{s:.6f}' for s in runs.scores)}")
-        size, passes = learner.n_params(self.beginning.structure), max(runs.evaluations, 1)
+        passes, emission = max(runs.evaluations, 1), data.emission
         return Found(
             HiddenMarkovFitted(
-                data.states, data.columns, data.emission, values, size, True, scores=runs.scores, passes=passes
+                data.states, data.columns, emission, values, learner.n_params, True, scores=runs.scores, passes=passes
             ),
             "Baum-Welch (EM with exact expectations)",
-            estimate_name(self.options, data.emission, values, hidden=True),
+            estimate_name(self.options, emission, values, hidden=True),
             runs.outcome,
             notes,
             passes=passes,
@@ -156,38 +157,34 @@ class BaumWelch(LatentProblem[Parameters, Statistics, HiddenMarkovFitted]):
 
     # -- afterwards --------------------------------------------------------------------------------------------------
 
-    def expect_again(self, parameters: Parameters) -> Expected[Statistics]:
+    def expect_again(self, parameters: ChainParameters) -> Expected[Statistics]:
         """In log space, one step after the other."""
-        found = expected_again(self.data.observed, self.data.emission, parameters)
-        return Expected(found.log_likelihood, found)
+        statistics = expected_again(self.data.observed, self.data.emission, parameters)
+        return Expected(statistics.log_likelihood, statistics)
 
-    def stationarity(self, parameters: Parameters) -> float:
-        """As every problem has it; of long data a sample is computed again."""
-        return stationarity_gap(self.expectation, self.learner, parameters)
-
-    def observed_information(self, parameters: Parameters) -> ChainInformation | None:
+    def observed_information(self, parameters: ChainParameters) -> ChainInformation | None:
         """Two passes for each free parameter."""
         return observed_information(self.expectation, self.learner, parameters, self.data.states)
 
     def judge(self, fitted: HiddenMarkovFitted) -> Judgement:
         """The slope, existence, and where it costs little the curvature and the standard errors."""
         data, learner, values = self.data, self.learner, fitted.parameters
-        statistics = self.expectation.expect(values)
-        gap = self.stationarity(values)
-        structure = self.beginning.structure
-        certificate = climbed_certificate(statistics, values, learner, structure, data.states, gap)
+        statistics, discrepancy = judged_statistics(self.expectation, values)
+        step = largest_change(learner.vector(values), learner.vector(learner.learn(statistics, values))) + discrepancy
+        certificate = climbed_certificate(statistics, values, learner, data.states, discrepancy)
         errors, notes = None, tuple[str, ...]()
         if is_cheap(data.observed, learner, values, fitted.passes):
             information = self.observed_information(values)
-            errors = standard_errors(information, learner, values, gap)
+            errors = standard_errors(information, learner, values, step)
             if information is not None:
-                curvature = information.curvature(gap, fitted.scores)
+                curvature = information.curvature(step, fitted.scores)
                 certificate, notes = replace(certificate, curvature=curvature), curvature.warnings()
-        held = LearnedFrom(statistics, learner, errors)
+        held = LearnedFrom(statistics, learner, step, errors)
         return Judgement(
             statistics.log_likelihood,
             statistics.log_likelihood + learner.log_prior(values),
             certificate,
+            gap=step,
             matched=partial(held.matched, fitted),
             kept=held,
             notes=notes,

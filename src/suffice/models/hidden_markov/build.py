@@ -203,7 +203,7 @@ def _family(law: Any, settings: EmissionOptions, columns: Columns, names: Any, k
 
 
 def _rough(law: Any, values: Any) -> Any:
-    """Parameters that any law of the family may have, for a column in which all values are alike."""
+    """ChainParameters that any law of the family may have, for a column in which all values are alike."""
     level = float(np.abs(values).mean()) or 1.0
     rough = {
         "rate": 1.0 / level,
@@ -262,7 +262,7 @@ def _mixture(
 ) -> Emission:
     options = law.get_params(deep=False)
     if isinstance(options["components"], tuple):
-        raise OptionError("emission is a given mixture; give an unfitted one such as Mixture(Normal(), 3).")
+        raise OptionError("emission is a given mixture; give an unfitted one such as MixtureDistribution(Normal(), 3).")
     count = int(options["n"])
     many = replace(settings, size=settings.size * count, hidden=True)  # The component of a step is hidden, always.
     number = settings.prior if is_number(settings.prior) else None

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.chain import Chains
 from suffice.models.hidden_markov.emissions.contract import Data, Emission
-from suffice.models.hidden_markov.parameters import Parameters
+from suffice.models.hidden_markov.parameters import ChainParameters
 from suffice.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ CALLS = 500
 def chains(
     observed: Observed,
     emission: Emission,
-    parameters: Parameters,
+    parameters: ChainParameters,
     ends: Floats | None = None,
     *,
     out: Floats | None = None,

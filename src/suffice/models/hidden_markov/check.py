@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Emission
-from suffice.models.hidden_markov.expectation import Expectation
-from suffice.models.hidden_markov.learning import Learner
-from suffice.models.hidden_markov.parameters import Parameters, Statistics
-from suffice.solvers.fixed_point import largest_change
+from suffice.models.hidden_markov.expectation import ChainExpectation
+from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
 
 Floats = NDArray[np.float64]
 
@@ -22,18 +20,18 @@ Floats = NDArray[np.float64]
 MOST = 2_000
 
 
-def stationarity_gap(expectation: Expectation, learner: Learner, parameters: Parameters) -> float:
-    """The largest change of a parameter by one more step, in the units of EM."""
+def judged_statistics(expectation: ChainExpectation, parameters: ChainParameters) -> tuple[Statistics, float]:
+    """Expected statistics of the sequences, and by how much two computations of them differ, as a share of steps.
+
+    All of the sequences are computed again where they are short; of long ones a sample.
+    """
     observed = expectation.observed
     sample = observed.head(MOST)
     again = expected_again(sample, expectation.emission, parameters)
-    statistics, discrepancy = again, 0.0
-    if sample is not observed:
-        there = Expectation(sample, expectation.emission, 1).expect(parameters)
-        discrepancy = _distance(there, again) / max(sample.weight, 1.0)
-        statistics = expectation.expect(parameters)
-    moved = learner.learn(statistics, parameters)
-    return largest_change(learner.vector(parameters), learner.vector(moved)) + discrepancy
+    if sample is observed:
+        return again, 0.0
+    there = ChainExpectation(sample, expectation.emission, 1).expect(parameters)
+    return expectation.expect(parameters), _distance(there, again) / max(sample.weight, 1.0)
 
 
 def _distance(left: Statistics, right: Statistics) -> float:
@@ -46,7 +44,7 @@ def _distance(left: Statistics, right: Statistics) -> float:
     )
 
 
-def expected_again(observed: Observed, emission: Emission, parameters: Parameters) -> Statistics:
+def expected_again(observed: Observed, emission: Emission, parameters: ChainParameters) -> Statistics:
     """Expected statistics by sums of logarithms."""
     size = len(parameters.initial)
     initial, pairs, total = np.zeros(size), np.zeros((size, size)), 0.0
@@ -56,10 +54,9 @@ def expected_again(observed: Observed, emission: Emission, parameters: Parameter
         other = known[:, None] & (np.arange(size) != observed.labels[:, None])
         scores[other] = -np.inf
     posteriors = np.zeros_like(scores)
-    for s in range(observed.n_sequences):
+    for s, weight in enumerate(observed.weights.tolist()):
         span = slice(int(observed.offsets[s]), int(observed.offsets[s + 1]))
         mass, gamma, joint = _one(scores[span], parameters)
-        weight = observed.weights[s]
         posteriors[span] = weight * gamma
         initial += weight * gamma[0]
         pairs += weight * joint
@@ -67,7 +64,7 @@ def expected_again(observed: Observed, emission: Emission, parameters: Parameter
     return Statistics(initial, pairs, emission.statistics(observed.values, posteriors, parameters.emission), total)
 
 
-def _one(scores: Floats, parameters: Parameters) -> tuple[float, Floats, Floats]:
+def _one(scores: Floats, parameters: ChainParameters) -> tuple[float, Floats, Floats]:
     """Log-likelihood, posteriors (steps, K) and sums of joint posteriors (K, K) of one sequence."""
     with np.errstate(divide="ignore", invalid="ignore"):
         first, matrix = np.log(parameters.initial), np.log(parameters.transitions)

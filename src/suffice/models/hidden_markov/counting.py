@@ -10,13 +10,12 @@ from typing import Any
 
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control
-from suffice.models.hidden_markov.certificate import counted_certificate
+from suffice.models.hidden_markov.certificate import counted_certificate, distance_from_shares
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.learning import Learner, estimate_name, remarks
-from suffice.models.hidden_markov.moments import LearnedFrom
-from suffice.models.hidden_markov.parameters import Parameters, Statistics
-from suffice.models.hidden_markov.structure import Structure
+from suffice.models.hidden_markov.matched import LearnedFrom
+from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
 from suffice.solvers.fixed_point import largest_change
 
 
@@ -28,7 +27,7 @@ class KnownSequences:
     """
 
     statistics: Statistics
-    before: Parameters
+    before: ChainParameters
     emission: Emission
     states: tuple[Hashable, ...]
     columns: list[Hashable] | None
@@ -48,15 +47,13 @@ class Counting:
     options: Mapping[str, Any]
     data: KnownSequences
     learner: Learner
-    structure: Structure
 
     def solve(self, control: Control) -> Found[HiddenMarkovFitted]:
-        """Shares of the counts, and the laws of the steps of each state."""
+        """Shares of the counts, and the distributions of the steps of each state."""
         data, learner = self.data, self.learner
         values = learner.learn(data.statistics, data.before)
-        size = learner.n_params(self.structure)
         return Found(
-            HiddenMarkovFitted(data.states, data.columns, data.emission, values, size, hidden=False),
+            HiddenMarkovFitted(data.states, data.columns, data.emission, values, learner.n_params, hidden=False),
             "counts of known states",
             estimate_name(self.options, data.emission, values, hidden=False),
             notes=remarks(data.statistics, values, learner, data.states, self.options["prior"]),
@@ -66,17 +63,18 @@ class Counting:
         """What the parameters lose to their maximum, computed without the M-step."""
         data, learner, values = self.data, self.learner, fitted.parameters
         moved = learner.learn(data.statistics, values)
-        gap = largest_change(learner.vector(values), learner.vector(moved))
-        certificate = counted_certificate(data.statistics, values, learner, self.structure, data.states, gap)
+        step = largest_change(learner.vector(values), learner.vector(moved))
+        step = max(step, distance_from_shares(data.statistics, values, learner))
+        certificate = counted_certificate(data.statistics, values, learner, data.states)
         value = learner.complete_log_likelihood(data.statistics, values)
         # Half the square of a gap in standard deviations.
         lost = math.sqrt(2.0 * (certificate.value_gap or 0.0))
-        held = LearnedFrom(data.statistics, learner)
+        held = LearnedFrom(data.statistics, learner, step)
         return Judgement(
             value,
             value + learner.log_prior(values),
             certificate,
-            gap=max(certificate.moment_gap, lost),
+            gap=max(step, lost),
             matched=partial(held.matched, fitted),
             kept=held,
         )

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suffice.errors import EstimateError, OptionError, listing
+from suffice.checks import choice, weights_of, whole_number
+from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
-from suffice.fitting.estimator import Estimator
+from suffice.fitting.estimator import Estimator, delegated, delegated_property
 from suffice.fitting.report import CountedRows, Curvature, Report
 from suffice.models.em.latent import check_n_init
-from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.counting import KnownSequences
-from suffice.models.hidden_markov.decoding import Decoder, whole_number
-from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
+from suffice.models.hidden_markov.decoding import StateDecoder, labelled, match
+from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import (
-    Opened,
     open_observations,
     open_paths,
-    read_weights,
     split_form,
     state_names,
 )
-from suffice.models.hidden_markov.matching import labelled, match
-from suffice.models.hidden_markov.moments import LearnedFrom
+from suffice.models.hidden_markov.matched import LearnedFrom
 from suffice.models.hidden_markov.parameters import Statistics
 from suffice.models.hidden_markov.priors import split_prior
-from suffice.models.hidden_markov.standard_errors import constant_errors, standard_errors
+from suffice.models.hidden_markov.standard_errors import standard_errors
 from suffice.models.hidden_markov.structure import read_fixed, read_tied
 from suffice.models.hidden_markov.task import HiddenMarkovTask
 from suffice.options import own_options
@@ -43,9 +41,6 @@ if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
 
 Floats = NDArray[np.float64]
-
-ESTIMATES = (None, "mean", "map")
-METHODS = ("viterbi", "posterior")
 
 
 class HiddenMarkovModel(Estimator):
@@ -134,9 +129,10 @@ class HiddenMarkovModel(Estimator):
             raise OptionError(
                 f"fixed is {fixed!r}; what is fixed needs start values, by initial=, transitions= or emissions=."
             )
-        if estimate not in ESTIMATES:
-            raise OptionError(f"estimate is {estimate!r}; expected one of {listing(ESTIMATES)}.")
+        choice(estimate, "estimate", (None, "mean", "map"))
         check_n_init(n_init)
+        if threads is not None:
+            whole_number(threads, "threads", otherwise=", or None for all cores")
 
     def _task(self) -> HiddenMarkovTask:
         return HiddenMarkovTask(self._options)
@@ -210,8 +206,8 @@ class HiddenMarkovModel(Estimator):
     @property
     def fitted_(self) -> HiddenMarkovFitted:
         """What was learned: a frozen value."""
-        found: HiddenMarkovFitted = super().fitted_
-        return found
+        fitted: HiddenMarkovFitted = super().fitted_
+        return fitted
 
     @property
     def states_(self) -> tuple[Hashable, ...]:
@@ -223,35 +219,21 @@ class HiddenMarkovModel(Estimator):
         """The names of what is seen at a step; None where it has none."""
         return self.fitted_.columns
 
-    @property
-    def initial_(self) -> Floats:
-        """P(first state) (K,)."""
-        return self.fitted_.initial
-
-    @property
-    def transitions_(self) -> Floats:
-        """P(next state | state) (K, K)."""
-        return self.fitted_.transitions
-
-    @property
-    def emissions_(self) -> list[Any]:
-        """The distribution of each state."""
-        return self.fitted_.emissions
-
-    @property
-    def emission_probabilities_(self) -> Floats:
-        """P(symbol | state) (K, M), where symbols are emitted."""
-        return self.fitted_.symbol_probabilities
-
-    @property
-    def symbols_(self) -> tuple[Hashable, ...]:
-        """The symbols, in the order of the columns of emission_probabilities_."""
-        return self.fitted_.symbols
+    initial_ = delegated_property(HiddenMarkovFitted.initial)
+    transitions_ = delegated_property(HiddenMarkovFitted.transitions)
+    emissions_ = delegated_property(HiddenMarkovFitted.emissions)
+    emission_probabilities_ = delegated_property(HiddenMarkovFitted.symbol_probabilities)
+    symbols_ = delegated_property(HiddenMarkovFitted.symbols)
 
     @property
     def scores_(self) -> tuple[float, ...]:
-        """The objective that each run of EM reached; -inf for a run that failed."""
+        """The objective that each run of EM reached, -inf for a run that failed; empty where states were counted."""
         return self.fitted_.scores
+
+    @property
+    def n_expectations_(self) -> int:
+        """How often EM went through the sequences, all runs together; 0 where states were counted."""
+        return self.fitted_.passes
 
     @property
     def statistics_(self) -> Statistics:
@@ -262,15 +244,14 @@ class HiddenMarkovModel(Estimator):
         return self._learned_from().statistics
 
     def _learned_from(self) -> LearnedFrom:
-        found: LearnedFrom = self._judgement().kept
-        return found
+        held: LearnedFrom = self._judgement().kept
+        return held
 
     def counted_rows(self) -> list[CountedRows]:
         """Rows of first states, transitions and symbols with their counts and priors; empty without a prior."""
-        held, hidden = self._learned_from(), self.fitted_.hidden
         # EM climbs to the mode under pseudo-counts + 1; of known states the pseudo-counts are the prior.
-        more = 1.0 if hidden or self._options["estimate"] == "map" else 0.0
-        return held.rows_with_prior(self.states_, more, hidden=hidden)
+        more = 1.0 if self.fitted_.hidden or self._options["estimate"] == "map" else 0.0
+        return self._learned_from().rows_with_prior(self.fitted_, more)
 
     @property
     def standard_errors_(self) -> dict[str, Any]:
@@ -280,33 +261,26 @@ class HiddenMarkovModel(Estimator):
         of the distributions). inf where the sequences do not determine a parameter, NaN where it lies on the edge, or
         where the objective still rises. `identifiability` names what is flat.
         """
-        held, fitted = self._learned_from(), self.fitted_
-        if held.errors is None and fitted.hidden:
-            raise EstimateError(
-                "The standard errors of this fit were not worked out with it: they take two passes over the sequences "
-                "for each parameter. Ask for standard_errors(sequences)."
-            )
-        if held.errors is not None:
-            return held.errors
-        return constant_errors(held.statistics, held.learner, fitted.parameters, self._last_step)
+        return self._learned_from().standard_errors(self.fitted_)
 
     # -- likelihood --------------------------------------------------------------------------------------------------
 
     def score_samples(self, sequences: Any, **form: Unpack[FormOptions]) -> Floats:
         """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
-        return self.fitted_.score_samples(sequences, SequenceForm(**form), threads=self._options["threads"])
+        return self.fitted_.score_samples(sequences, threads=self._options["threads"], **form)
 
     def score(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> float:
         """Mean log-likelihood of a step (weighted), natural logarithm; `states` are not used."""
-        opened = self.fitted_.open(sequences, SequenceForm(**form))[0]
-        weights = read_weights(sample_weight, opened.sequences.n_sequences)
-        total = float(weights @ opened.sequences.lengths)
-        if not total > 0:
+        fitted = self.fitted_
+        observed = fitted.open(sequences, SequenceForm(**form)).sequences
+        observed = replace(observed, sample_weight=weights_of(sample_weight, len(observed)))
+        if not observed.weight > 0:
             raise OptionError("The score of no steps is undefined: the sequences have no weight.")
-        values = self.score_samples(sequences, **form)
-        return float(weights[weights > 0] @ values[weights > 0]) / total
+        expectation = ChainExpectation(observed, fitted.emission, self._options["threads"])
+        values, used = expectation.log_likelihoods(fitted.parameters), observed.weights > 0
+        return float(observed.weights[used] @ values[used]) / observed.weight
 
     # -- states ------------------------------------------------------------------------------------------------------
 
@@ -321,11 +295,8 @@ class HiddenMarkovModel(Estimator):
         columns: Sequence[Hashable] | None = None,
     ) -> Any:
         """The states: of the most probable path ("viterbi"), or the most probable one at each step ("posterior")."""
-        if method not in METHODS:
-            raise OptionError(f"method is {method!r}; expected 'viterbi' or 'posterior'.")
-        opened, observed, decoder = self._asked(sequences, SequenceForm(lengths, group, order, columns))
-        codes = decoder.paths(observed, 1)[0][0] if method == "viterbi" else decoder.smoothed(observed).argmax(axis=1)
-        return opened.give(decoder.named(codes))
+        choice(method, "method", ("viterbi", "posterior"))
+        return self._asked(sequences, SequenceForm(lengths, group, order, columns)).states(method)
 
     def predict_proba(
         self,
@@ -337,22 +308,18 @@ class HiddenMarkovModel(Estimator):
         columns: Sequence[Hashable] | None = None,
     ) -> Any:
         """P(state at a step | whole sequence) (steps, K): smoothing."""
-        opened, observed, decoder = self._asked(sequences, SequenceForm(lengths, group, order, columns))
-        return opened.give(decoder.smoothed(observed))
+        return self._asked(sequences, SequenceForm(lengths, group, order, columns)).smoothed()
 
     def filter(self, sequences: Any, **form: Unpack[FormOptions]) -> Any:
         """P(state at a step | sequence up to that step) (steps, K)."""
-        opened, observed, decoder = self._asked(sequences, SequenceForm(**form))
-        return opened.give(decoder.filtered(observed))
+        return self._asked(sequences, SequenceForm(**form)).filtered()
 
     def pairwise(self, sequences: Any, **form: Unpack[FormOptions]) -> Any:
         """P(state at a step, state at the next | whole sequence) (steps - 1, K, K).
 
         A list of such arrays, but for one sequence that is no list of sequences.
         """
-        opened, observed, decoder = self._asked(sequences, SequenceForm(**form))
-        rows = decoder.pairs(observed)
-        return rows[0] if opened.alone else rows
+        return self._asked(sequences, SequenceForm(**form)).pairs()
 
     def best_paths(self, sequences: Any, n: int = 2, **form: Unpack[FormOptions]) -> Any:
         """The `n` most probable paths of each sequence with their log P(path, sequence), best first.
@@ -361,18 +328,14 @@ class HiddenMarkovModel(Estimator):
         fewer paths.
         """
         n = whole_number(n, "n")
-        opened, observed, decoder = self._asked(sequences, SequenceForm(**form))
-        found = decoder.best(observed, n)
-        return found[0] if opened.alone else found
+        return self._asked(sequences, SequenceForm(**form)).best(n)
 
     def sample_paths(
         self, sequences: Any, n: int = 1, *, random_state: Any = None, **form: Unpack[FormOptions]
     ) -> list[Any]:
         """`n` paths of states drawn from P(states | sequence): a list of `n` answers in the form of the sequences."""
         n = whole_number(n, "n")
-        opened, observed, decoder = self._asked(sequences, SequenceForm(**form))
-        codes = decoder.drawn_paths(observed, n, generator(random_state))
-        return [opened.give(decoder.named(row)) for row in codes]
+        return self._asked(sequences, SequenceForm(**form)).drawn_paths(n, generator(random_state))
 
     # -- future and samples ------------------------------------------------------------------------------------------
 
@@ -382,22 +345,10 @@ class HiddenMarkovModel(Estimator):
         `forecast_distribution` makes distributions of observations of them.
         """
         steps = whole_number(steps, "steps")
-        opened, observed, decoder = self._asked(sequences, SequenceForm(**form))
-        answer = decoder.ahead(observed, steps)
-        return answer[0] if opened.alone else list(answer)
+        return self._asked(sequences, SequenceForm(**form)).ahead(steps)
 
-    def forecast_distribution(self, shares: ArrayLike) -> MixtureDistribution:
-        """The distribution of an observation whose state has the probabilities `shares` (K,): a mixture."""
-        return self._decoder().mixed(shares)
-
-    def sample(self, steps: int = 1, n: int | None = None, *, random_state: Any = None) -> tuple[Any, Any]:
-        """Observations and states of a new sequence; with `n` lists of as many."""
-        steps, count = whole_number(steps, "steps"), 1 if n is None else whole_number(n, "n")
-        values, states = self._decoder().drawn(count, steps, generator(random_state))
-        if n is None:
-            return values, states
-        cuts = np.arange(1, count) * steps
-        return np.split(values, cuts), np.split(states, cuts)
+    forecast_distribution = delegated(HiddenMarkovFitted.forecast_distribution)
+    sample = delegated(HiddenMarkovFitted.sample)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -421,21 +372,19 @@ class HiddenMarkovModel(Estimator):
 
     def _compared(self, sequences: Any, states: Any, form: SequenceForm, method: str) -> tuple[list[Any], list[Any]]:
         """Predicted states and true labels of the steps that have one."""
-        form = form.reading(self.fitted_.columns_of(sequences, form.columns))
-        form, states = split_form(form, sequences, states)
-        found = self.predict(sequences, method=method, **vars(form))
-        path = np.concatenate(found) if isinstance(found, list) else found
+        form, states = split_form(self.fitted_.form_of(sequences, form), sequences, states)
+        answer = self.predict(sequences, method=method, **vars(form))
+        path = np.concatenate(answer) if isinstance(answer, list) else answer
         truth = open_paths(states, open_observations(sequences, form), form.lengths)
         return labelled(path.tolist(), truth.values.tolist())
 
-    def standard_errors(
+    def standard_errors_of(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
     ) -> dict[str, Any]:
         """As `standard_errors_`, of sequences that are given again: where the fit has not worked them out."""
-        given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
-        problem = self._task().compared(given, self.fitted_)
-        values = self.fitted_.parameters
-        return standard_errors(problem.observed_information(values), problem.learner, values, self._last_step)
+        problem = self._task().compared(_inputs(sequences, states, sample_weight, SequenceForm(**form)), self.fitted_)
+        values, step = self.fitted_.parameters, self._learned_from().step
+        return standard_errors(problem.observed_information(values), problem.learner, values, step)
 
     def identifiability(
         self, sequences: Any, states: Any = None, *, sample_weight: ArrayLike | None = None, **form: Unpack[FormOptions]
@@ -445,25 +394,16 @@ class HiddenMarkovModel(Estimator):
         Rank of the information of the objective, what is flat, and whether EM stands at a maximum: two passes for each
         free parameter. `fit` looks by itself where that costs little, and tells it in the certificate.
         """
-        given = _inputs(sequences, states, sample_weight, SequenceForm(**form))
-        problem = self._task().compared(given, self.fitted_)
-        found = problem.observed_information(self.fitted_.parameters)
-        if found is None:
+        problem = self._task().compared(_inputs(sequences, states, sample_weight, SequenceForm(**form)), self.fitted_)
+        information = problem.observed_information(self.fitted_.parameters)
+        if information is None:
             raise EstimateError("No parameter is free, or the information is not finite: there is nothing to look at.")
-        return found.curvature(self._last_step, self.scores_)
+        return information.curvature(self._learned_from().step, self.scores_)
 
-    @property
-    def _last_step(self) -> float:
-        """What one more step of EM would change, as the certificate has it."""
-        return float(self.report_.certificate.moment_gap)
-
-    def _asked(self, sequences: Any, form: SequenceForm) -> tuple[Opened, Observed, Decoder]:
-        """Sequences as they were given and as they are read, and who answers."""
-        decoder = self._decoder()
-        return *decoder.fitted.open(sequences, form), decoder
-
-    def _decoder(self) -> Decoder:
-        return Decoder(self.fitted_, self._options["threads"])
+    def _asked(self, sequences: Any, form: SequenceForm) -> StateDecoder:
+        """Who answers about sequences."""
+        fitted = self.fitted_
+        return StateDecoder(fitted, fitted.open(sequences, form), self._options["threads"])
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
@@ -475,10 +415,10 @@ class HiddenMarkovModel(Estimator):
 
     def to_plain(self) -> dict[str, Any]:
         """Options, what was learned and what from, and the report as plain data; no sequence is kept."""
-        found = super().to_plain()
-        if found["fitted"] is not None:
-            found["learned_from"] = self._learned_from().to_dict()
-        return found
+        plain = super().to_plain()
+        if plain["fitted"] is not None:
+            plain["learned_from"] = self._learned_from().to_dict()
+        return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
@@ -490,7 +430,7 @@ class HiddenMarkovModel(Estimator):
             held = LearnedFrom.from_dict(plain["learned_from"], learner, fitted)
             report = Report.from_plain(plain["report"])
             figures = (report.log_likelihood, report.objective, report.certificate)
-            judged = Judgement(*figures, matched=partial(held.matched, fitted), kept=held)
+            judged = Judgement(*figures, gap=held.step, matched=partial(held.matched, fitted), kept=held)
             model._adopt(Fit(fitted, report, judged))
         return model
 

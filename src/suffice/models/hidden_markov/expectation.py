@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from suffice.engines.chain_blocks import blocks, map_blocks
 from suffice.models.hidden_markov.chains import CALLS, Observed, chains
 from suffice.models.hidden_markov.emissions.contract import Emission
-from suffice.models.hidden_markov.parameters import Parameters, Statistics
+from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
 from suffice.models.hidden_markov.segments import LONG, Segments
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Expectation:
+class ChainExpectation:
     """Expected statistics of some sequences under parameters."""
 
     observed: Observed
@@ -34,22 +34,19 @@ class Expectation:
     #: Memory of each thread for a block: fresh memory would cost as much as the work.
     _memory: threading.local = field(default_factory=threading.local, repr=False)
     #: The parameters of the last pass and what it found: reports ask again for what EM ended with.
-    _last: list[Any] = field(default_factory=list, repr=False)
+    _last: list[tuple[ChainParameters, Statistics]] = field(default_factory=list, repr=False)
 
     @cached_property
     def _blocks(self) -> list[tuple[int, int]]:
         return blocks(self.observed.offsets, self.emission.size)
 
-    def expect(self, parameters: Parameters) -> Statistics:
+    def expect(self, parameters: ChainParameters) -> Statistics:
         """The statistics of all sequences; the log-likelihood is -inf where one has no path."""
-        if self._last and self._last[0].equals(parameters):
-            found: Statistics = self._last[1]
-            return found
-        self._last[:] = [parameters, self._pass(parameters)]
-        answer: Statistics = self._last[1]
-        return answer
+        if not (self._last and self._last[0][0].equals(parameters)):
+            self._last[:] = [(parameters, self._pass(parameters))]
+        return self._last[0][1]
 
-    def _pass(self, parameters: Parameters) -> Statistics:
+    def _pass(self, parameters: ChainParameters) -> Statistics:
         size = len(parameters.initial)
 
         def task(span: tuple[int, int]) -> Statistics:
@@ -60,17 +57,17 @@ class Expectation:
 
         return sum(map_blocks(task, self._blocks, self.threads), start=0)  # type: ignore[return-value]
 
-    def _block(self, part: Observed, parameters: Parameters) -> Statistics:
+    def _block(self, part: Observed, parameters: ChainParameters) -> Statistics:
         potentials, posteriors = self._scratch(part.n_steps)
         chain = chains(part, self.emission, parameters, out=potentials)
-        found = chain.expectations(part.weights, out=posteriors, threads=1, calls=CALLS)
-        rows = found.posteriors if part.is_even else found.posteriors * part.step_weights[:, None]
+        expected = chain.expectations(part.weights, out=posteriors, threads=1, calls=CALLS)
+        rows = expected.posteriors if part.is_even else expected.posteriors * part.step_weights[:, None]
         counted = part.weights > 0
         return Statistics(
             rows[part.offsets[:-1]].sum(axis=0),
-            found.transition_sums,
+            expected.transition_sums,
             self.emission.statistics(part.values, rows, parameters.emission),
-            float(part.weights[counted] @ found.log_partition[counted]),
+            float(part.weights[counted] @ expected.log_partition[counted]),
         )
 
     def _scratch(self, steps: int) -> Floats:
@@ -81,7 +78,7 @@ class Expectation:
             kept = self._memory.numbers = np.empty(numbers)
         return kept[:numbers].reshape(2, steps, self.emission.size)
 
-    def log_likelihoods(self, parameters: Parameters) -> Floats:
+    def log_likelihoods(self, parameters: ChainParameters) -> Floats:
         """Of each sequence (n,), one pass forward."""
 
         def task(span: tuple[int, int]) -> Floats:
@@ -92,14 +89,14 @@ class Expectation:
 
         return np.concatenate(map_blocks(task, self._blocks, self.threads))
 
-    def _long(self, part: Observed, parameters: Parameters) -> Statistics:
+    def _long(self, part: Observed, parameters: ChainParameters) -> Statistics:
         """One long sequence, segment by segment, each between its messages."""
         segments = Segments(part, self.emission, parameters)
-        found: Any = 0
+        total: Any = 0
         for piece, rows, joint in segments.expectations(threads=self.threads):
             rows *= part.weights[0]
-            first = rows[0].copy() if found == 0 else np.zeros(rows.shape[1])
+            first = rows[0].copy() if total == 0 else np.zeros(rows.shape[1])
             sums = self.emission.statistics(piece.values, rows, parameters.emission)
-            found = found + Statistics(first, joint * part.weights[0], sums)
-        whole: Statistics = replace(found, log_likelihood=segments.log_likelihood * float(part.weights[0]))
+            total = total + Statistics(first, joint * part.weights[0], sums)
+        whole: Statistics = replace(total, log_likelihood=segments.log_likelihood * float(part.weights[0]))
         return whole

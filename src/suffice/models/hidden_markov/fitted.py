@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from suffice.checks import read_only, whole_number
 from suffice.errors import FileFormatError, OptionError
+from suffice.families.base import as_floats, generator, take_states
 from suffice.models.hidden_markov.build import emission_of
-from suffice.models.hidden_markov.chains import Observed
-from suffice.models.hidden_markov.emissions.contract import Emission
-from suffice.models.hidden_markov.expectation import Expectation
-from suffice.models.hidden_markov.input import Opened, open_observations
-from suffice.models.hidden_markov.parameters import Parameters, Statistics
+from suffice.models.hidden_markov.emissions.contract import Data, Emission
+from suffice.models.hidden_markov.emissions.distributions import MixtureDistribution
+from suffice.models.hidden_markov.expectation import ChainExpectation
+from suffice.models.hidden_markov.input import Opened, columns_of, open_observations
+from suffice.models.hidden_markov.parameters import ChainParameters, Statistics
 from suffice.models.hidden_markov.structure import read_rows
-from suffice.sources.sequences import SequenceForm, is_table
+from suffice.sources.sequence_tables import side_by_side
+from suffice.sources.sequences import FormOptions, SequenceForm, is_table
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -38,26 +41,27 @@ class HiddenMarkovFitted:
     states: tuple[Hashable, ...]
     columns: list[Hashable] | None
     emission: Emission
-    parameters: Parameters
+    parameters: ChainParameters
     n_params: int
     hidden: bool
     scores: tuple[float, ...] = ()
     passes: int = 0
 
-    @property
-    def title(self) -> str:
-        """The first line of the receipt."""
-        return "HiddenMarkovModel"
+    title = "HiddenMarkovModel"
+
+    def __post_init__(self) -> None:
+        """Answers are made from the arrays: nobody writes to them. Copies and pickles come without that mark."""
+        object.__setattr__(self, "parameters", self.parameters.read_only())
 
     @property
     def initial(self) -> Floats:
         """P(first state) (K,)."""
-        return shown(self.parameters.initial)
+        return read_only(self.parameters.initial)
 
     @property
     def transitions(self) -> Floats:
         """P(next state | state) (K, K)."""
-        return shown(self.parameters.transitions)
+        return read_only(self.parameters.transitions)
 
     @property
     def emissions(self) -> list[Any]:
@@ -66,32 +70,33 @@ class HiddenMarkovFitted:
 
     @property
     def symbols(self) -> tuple[Hashable, ...]:
-        """The symbols that states emit; empty where they emit none."""
+        """The symbols that states emit, in the order of their probabilities; empty where they emit none."""
         return tuple(self.emission.describe().get("states", ()))
 
     @property
     def symbol_probabilities(self) -> Floats:
         """P(symbol | state) (K, M), where symbols are emitted."""
-        found = self.parameters.emission
-        if set(found) != {"probabilities"}:
-            raise OptionError("The states do not emit symbols; read their laws in emissions_.")
-        return shown(found["probabilities"])
+        arrays = self.parameters.emission
+        if set(arrays) != {"probabilities"}:
+            raise OptionError("The states do not emit symbols; read their distributions in emissions_.")
+        return read_only(arrays["probabilities"])
 
     # -- sequences ---------------------------------------------------------------------------------------------------
 
-    def columns_of(self, sequences: Any, columns: Any) -> Any:
-        """The columns to read: those that were asked for, else those of a table that were learned from."""
-        return self.columns if columns is None and is_table(sequences) else columns
+    def form_of(self, sequences: object, form: SequenceForm) -> SequenceForm:
+        """The form with the columns of a table that were learned from, where none were asked for."""
+        return form.reading(self.columns) if form.columns is None and is_table(sequences) else form
 
-    def open(self, sequences: Any, form: SequenceForm) -> tuple[Opened, Observed]:
-        """Sequences as they were given, and as the emission reads them."""
-        opened = open_observations(sequences, form.reading(self.columns_of(sequences, form.columns)))
-        return opened, opened.sequences.reading(self.emission.read(opened.columns))
+    def open(self, sequences: object, form: SequenceForm) -> Opened[Data]:
+        """Sequences as the emission reads them."""
+        opened = open_observations(sequences, self.form_of(sequences, form))
+        observed = opened.sequences.reading(self.emission.read(columns_of(opened.sequences)))
+        return Opened(observed, opened.as_list, opened.alone)
 
-    def score_samples(self, rows: Any, form: SequenceForm | None = None, *, threads: int | None = None) -> Floats:
+    def score_samples(self, rows: object, *, threads: int | None = None, **form: Unpack[FormOptions]) -> Floats:
         """Log P(sequence) of each sequence (n,), states summed out; -inf where it is impossible."""
-        observed = self.open(rows, form or SequenceForm())[1]
-        return Expectation(observed, self.emission, threads).log_likelihoods(self.parameters)
+        observed = self.open(rows, SequenceForm(**form)).sequences
+        return ChainExpectation(observed, self.emission, threads).log_likelihoods(self.parameters)
 
     def no_statistics(self) -> Statistics:
         """The statistics of no sequences."""
@@ -99,6 +104,38 @@ class HiddenMarkovFitted:
         data = self.emission.read([np.zeros(0)] * self.emission.width)
         emission = self.emission.statistics(data, np.zeros((0, size)), self.parameters.emission)
         return Statistics(np.zeros(size), np.zeros((size, size)), emission)
+
+    # -- what may come -----------------------------------------------------------------------------------------------
+
+    def forecast_distribution(self, shares: ArrayLike) -> MixtureDistribution:
+        """The distribution of an observation whose state has the probabilities `shares` (K,): a mixture."""
+        weights = np.atleast_1d(as_floats(shares, "shares"))
+        if weights.shape != (len(self.states),):
+            raise OptionError(f"shares has shape {weights.shape}; expected one probability for each state.")
+        if (weights < 0).any() or not weights.sum() > 0:
+            raise OptionError(f"shares is {shares!r}; expected numbers of at least 0, not all of them 0.")
+        return MixtureDistribution(self.emissions, weights=weights / weights.sum())
+
+    def sample(self, steps: int = 1, n: int | None = None, *, random_state: Any = None) -> tuple[Any, Any]:
+        """Observations and states of a new sequence; with `n` lists of as many."""
+        steps, count = whole_number(steps, "steps"), 1 if n is None else whole_number(n, "n")
+        rng, parameters = generator(random_state), self.parameters
+        codes = np.empty((count, steps), np.intp)
+        rows = np.vstack([parameters.initial, parameters.transitions]).cumsum(axis=1)
+        rows[:, -1] = 1.0
+        before = np.zeros(count, np.intp)
+        for t in range(steps):
+            u = rng.random(count)
+            codes[:, t] = (u[:, None] >= rows[before]).sum(axis=1)
+            before = codes[:, t] + 1
+        columns = self.emission.draw(codes.ravel(), parameters.emission, rng)
+        values, states = columns[0] if len(columns) == 1 else side_by_side(columns), self.named(codes.ravel())
+        cuts = np.arange(1, count) * steps
+        return (values, states) if n is None else (np.split(values, cuts), np.split(states, cuts))
+
+    def named(self, codes: NDArray[np.intp]) -> NDArray[Any]:
+        """States by name."""
+        return take_states(self.states, codes)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -137,19 +174,14 @@ class HiddenMarkovFitted:
             raise FileFormatError("A hidden Markov model needs initial and transition probabilities.")
         laws = {name: np.asarray(array, dtype=np.float64) for name, array in plain["emission"].items()}
         if set(laws) != set(emission.kinds) or not emission.inside(laws):
-            raise FileFormatError("The parameters of the emissions are not those of the laws that the model has.")
+            raise FileFormatError(
+                "The parameters of the emissions are not those of the distributions that the model has."
+            )
         if not all(_belongs(array, emission.kinds[name], size) for name, array in laws.items()):
             raise FileFormatError(f"The parameters of the emissions are not those of {size} states.")
-        parameters = Parameters(initial, transitions, laws)
+        parameters = ChainParameters(initial, transitions, laws)
         rest = (int(plain["n_params"]), hidden, tuple(map(float, plain["scores"])), int(plain["passes"]))
         return cls(states, columns, emission, parameters, *rest)
-
-
-def shown(array: Floats) -> Floats:
-    """A view that cannot be written to, since answers are made from the array."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _belongs(array: Floats, kind: str, size: int) -> bool:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
+from suffice.families.categoricals import Categoricals
+from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions import contract
 from suffice.models.hidden_markov.emissions.contract import UNUSED, Emission
-from suffice.models.hidden_markov.expectation import Expectation
-from suffice.models.hidden_markov.parameters import Parameters, Statistics, stationary
-from suffice.models.hidden_markov.priors import is_number, split_prior
-from suffice.models.hidden_markov.rows import normalised, pseudo_log_prior
+from suffice.models.hidden_markov.parameters import ChainParameters, Statistics, stationary
+from suffice.models.hidden_markov.priors import PARTS, is_number, pseudo_counts, split_prior
 from suffice.models.hidden_markov.stationary_start import maximise_stationary
-from suffice.models.hidden_markov.structure import Structure
+from suffice.models.hidden_markov.structure import ChainStructure, read_fixed, read_tied
 
 Floats = NDArray[np.float64]
 
@@ -25,154 +26,212 @@ Floats = NDArray[np.float64]
 UNUSED_STEPS = 1e-3
 
 
-@dataclass(frozen=True)
-class Learner:
-    """The M-step: pseudo-counts of first states (K,) and transitions (K, K), what is fixed, which laws are tied.
+@dataclass(frozen=True, eq=False)
+class ChainRows:
+    """First states, one row, or transitions, one row for each state: arrays (rows, K).
 
-    `stationary` says that the first state has the stationary law of the transitions, which are then found by a few
-    steps of a quasi-Newton method.
+    `counts` are counted or expected, `pseudo` those of the prior, `allowed` says which cells may be above 0.
+    """
+
+    part: str
+    counts: Floats
+    pseudo: Floats
+    probabilities: Floats
+    allowed: NDArray[np.bool_]
+
+    def called(self, cell: tuple[int, ...], names: Sequence[object]) -> str:
+        """A cell, row and state, in words."""
+        row, state = cell
+        first = f"first state {names[state]!r}"
+        return f"P({first if self.part == 'initial' else f'{names[row]!r} -> {names[state]!r}'})"
+
+
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """The M-step: pseudo-counts of first states (K,) and transitions (K, K), what is fixed, which states are tied.
+
+    `stationary` says that the first state has the stationary distribution of the transitions, which are then found by a
+    few steps of a quasi-Newton method.
     """
 
     emission: Emission
+    structure: ChainStructure
     first: Floats
     pairs: Floats
     fixed: frozenset[str] = frozenset()
     tied: tuple[tuple[int, ...], ...] = ()
     stationary: bool = False
 
-    def learn(self, statistics: Statistics, before: Parameters) -> Parameters:
+    @classmethod
+    def read(cls, options: Mapping[str, Any], emission: Emission, states: Sequence[Any]) -> Learner:
+        """As the options of a model with these states say."""
+        prior, size, estimate = split_prior(options["prior"]), len(states), options["estimate"]
+        given = options["emissions"]
+        structure = ChainStructure.read(options, size, None if given is None else emission.parameters_of(given))
+        return cls(
+            emission,
+            structure,
+            pseudo_counts(prior.get("initial"), (size,), estimate, "initial") * structure.first,
+            pseudo_counts(prior.get("transitions"), (size, size), estimate, "transitions") * structure.pairs,
+            read_fixed(options["fixed"]),
+            read_tied(options["tied"], states),
+            isinstance(options["initial"], str),
+        )
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        """The parts that are learned: a stationary first state follows from the transitions."""
+        return frozenset(PARTS) - self.fixed - ({"initial"} if self.stationary else set())
+
+    @property
+    def repeated(self) -> list[int]:
+        """States whose distribution is that of an earlier one."""
+        return [state for group in self.tied for state in group[1:]]
+
+    def gathered(self, statistics: Statistics) -> contract.Statistics:
+        """The statistics of what states emit, those of states that share a distribution in the first of them."""
+        return self.emission.gathered(statistics.emission, self.tied)
+
+    def learn(self, statistics: Statistics, before: ChainParameters) -> ChainParameters:
         """Parameters from statistics; rows without counts stay as they were."""
         initial, transitions, emission = before.initial, before.transitions, before.emission
-        if "transitions" not in self.fixed:
+        if "transitions" in self.free:
             counts = statistics.transitions + self.pairs
             if self.stationary:
                 transitions = maximise_stationary(statistics.initial + self.first, counts, transitions)
             else:
-                transitions = normalised(counts, transitions, UNUSED)
+                transitions = Categoricals.most_likely(counts, before=transitions, least=UNUSED).probabilities
         if self.stationary:
             initial = stationary(transitions)
-        elif "initial" not in self.fixed:
-            initial = normalised(statistics.initial + self.first, initial, UNUSED)
-        if "emissions" not in self.fixed:
+        elif "initial" in self.free:
+            counts = statistics.initial + self.first
+            initial = Categoricals.most_likely(counts, before=initial, least=UNUSED).probabilities
+        if "emissions" in self.free:
             emission = self.emission.maximise_tied(statistics.emission, emission, self.tied)
-        return Parameters(initial, transitions, emission)
+        return ChainParameters(initial, transitions, emission)
 
-    def check_tied(self, given: contract.Parameters, states: Sequence[object]) -> None:
-        """Raise where start values give states that share a law different ones."""
+    def check_start(self, states: Sequence[object]) -> None:
+        """Raise where start values are beyond a floor, or differ between states that share a distribution."""
+        given = self.structure.emission
+        if given is None or "emissions" in self.fixed:
+            return
+        self.emission.check_start(given)
         for name, array in given.items():
             if not np.array_equal(array, contract.alike(array, self.tied, self.emission.size)):
-                groups = [tuple(states[law] for law in group) for group in self.tied]
+                groups = [tuple(states[state] for state in group) for group in self.tied]
                 raise OptionError(
-                    f"emissions holds different {name} for states that share one law by tied={groups!r}. Give them the "
-                    "same law."
+                    f"emissions holds different {name} for states that share one distribution by tied={groups!r}. Give "
+                    "them the same distribution."
                 )
 
     # -- parameters as one vector ------------------------------------------------------------------------------------
 
-    def vector(self, parameters: Parameters) -> Floats:
+    def vector(self, parameters: ChainParameters) -> Floats:
         """The free parameters one after another, in comparable units; a stationary first state is none of them."""
         parts = [np.zeros(0)]
-        if "initial" not in self.fixed and not self.stationary:
+        if "initial" in self.free:
             parts.append(parameters.initial)
-        if "transitions" not in self.fixed:
+        if "transitions" in self.free:
             parts.append(parameters.transitions.ravel())
-        if "emissions" not in self.fixed:
+        if "emissions" in self.free:
             parts.append(self.emission.vector(parameters.emission))
         return np.concatenate(parts)
 
-    def at(self, vector: Floats, like: Parameters) -> Parameters:
+    def at(self, vector: Floats, like: ChainParameters) -> ChainParameters:
         """The parameters that a vector holds; what is fixed is as in `like`, to the bit."""
         size, begin = len(like.initial), 0
         initial, transitions, emission = like.initial, like.transitions, like.emission
-        if "initial" not in self.fixed and not self.stationary:
+        if "initial" in self.free:
             initial, begin = vector[:size], size
-        if "transitions" not in self.fixed:
+        if "transitions" in self.free:
             transitions = vector[begin : begin + size * size].reshape(size, size)
             begin += size * size
         if self.stationary:
             initial = stationary(transitions)
-        if "emissions" not in self.fixed:
+        if "emissions" in self.free:
             emission = self.emission.at(vector[begin:], like.emission)
-        return Parameters(initial, transitions, emission)
+        return ChainParameters(initial, transitions, emission)
 
-    def inside(self, parameters: Parameters) -> bool:
-        """Whether rows hold finite numbers of at least 0, and the laws take theirs."""
+    def inside(self, parameters: ChainParameters) -> bool:
+        """Whether rows hold finite numbers of at least 0, and the distributions take theirs."""
         sizes = parameters.initial.sum() + parameters.transitions.sum(axis=1)
         rows = (parameters.initial >= 0).all() and (parameters.transitions >= 0).all() and np.isfinite(sizes).all()
         return bool(rows) and self.emission.inside(parameters.emission)
 
-    def n_params(self, structure: Structure) -> int:
+    @property
+    def n_params(self) -> int:
         """Free parameters: what is fixed, forbidden or tied does not count."""
-        found = 0
-        if "initial" not in self.fixed and not self.stationary:
-            found += int(structure.first.sum()) - 1
-        if "transitions" not in self.fixed:
-            found += int((structure.pairs.sum(axis=1) - 1).sum())
-        if "emissions" not in self.fixed:
-            repeated = [law for group in self.tied for law in group[1:]]
-            found += int(np.delete(self.emission.n_free, repeated).sum()) + self.emission.n_shared
-        return found
+        count = 0
+        if "initial" in self.free:
+            count += int(self.structure.first.sum()) - 1
+        if "transitions" in self.free:
+            count += int((self.structure.pairs.sum(axis=1) - 1).sum())
+        if "emissions" in self.free:
+            count += int(np.delete(self.emission.n_free, self.repeated).sum()) + self.emission.n_shared
+        return count
 
     # -- the objective -----------------------------------------------------------------------------------------------
 
-    def complete_log_likelihood(self, statistics: Statistics, parameters: Parameters) -> float:
-        """Log-likelihood of complete sequences with these statistics, or the expected one."""
-        from scipy.special import xlogy
+    def rows(self, statistics: Statistics, parameters: ChainParameters) -> list[ChainRows]:
+        """The rows of the chain that are learned."""
+        sums, of = statistics, self.structure
+        parts = [
+            ChainRows("initial", sums.initial[None], self.first[None], parameters.initial[None], of.first[None]),
+            ChainRows("transitions", sums.transitions, self.pairs, parameters.transitions, of.pairs),
+        ]
+        return [rows for rows in parts if rows.part in self.free]
 
-        chain = xlogy(statistics.initial, parameters.initial).sum()
-        chain += xlogy(statistics.transitions, parameters.transitions).sum()
+    def complete_log_likelihood(self, statistics: Statistics, parameters: ChainParameters) -> float:
+        """Log-likelihood of complete sequences with these statistics, or the expected one."""
+        chain = Categoricals(parameters.initial).log_likelihood(statistics.initial)
+        chain = chain + Categoricals(parameters.transitions).log_likelihood(statistics.transitions).sum()
         return float(chain + self.emission.expected(statistics.emission, parameters.emission).sum())
 
-    def log_prior(self, parameters: Parameters) -> float:
+    def log_prior(self, parameters: ChainParameters) -> float:
         """Log prior density up to a constant, of what is not fixed."""
         value = 0.0
-        if "initial" not in self.fixed or self.stationary:
-            value += float(pseudo_log_prior(self.first, parameters.initial))
-        if "transitions" not in self.fixed:
-            value += float(pseudo_log_prior(self.pairs, parameters.transitions).sum())
-        if "emissions" not in self.fixed:
-            each = self.emission.log_prior(parameters.emission)
-            repeated = {law for group in self.tied for law in group[1:]}
-            value += float(sum(each[law] for law in range(len(each)) if law not in repeated))
+        # Of a stationary first state too: its pseudo-counts are a prior of the transitions.
+        if "initial" in self.free or self.stationary:
+            value += float(Categoricals(parameters.initial).log_likelihood(self.first))
+        if "transitions" in self.free:
+            value += float(Categoricals(parameters.transitions).log_likelihood(self.pairs).sum())
+        if "emissions" in self.free:
+            value += float(sum(np.delete(self.emission.log_prior(parameters.emission), self.repeated).tolist()))
         return value
 
 
-def counted(expectation: Expectation, size: int, like: Parameters) -> Statistics:
+def counted(observed: Observed, emission: Emission, size: int, like: ChainParameters) -> Statistics:
     """The statistics of sequences whose states are all known: counts, to the last digit."""
-    observed, emission = expectation.observed, expectation.emission
-    labels = observed.labels
+    labels, weights = observed.labels, observed.step_weights
     assert labels is not None
-    weights = observed.step_weights
     initial: Floats = np.bincount(labels[observed.offsets[:-1]], observed.weights, size).astype(np.float64)
     inner = np.ones(len(labels), bool)
     inner[observed.offsets[:-1]] = False
-    at = np.flatnonzero(inner)
-    cells = labels[at - 1].astype(np.int64) * size + labels[at]
-    pairs: Floats = np.bincount(cells, weights[at], size * size).astype(np.float64).reshape(size, size)
-    found = Statistics(initial, pairs, {})
-    sums = None
+    later = np.flatnonzero(inner)
+    cells = labels[later - 1].astype(np.int64) * size + labels[later]
+    pairs: Floats = np.bincount(cells, weights[later], size * size).astype(np.float64).reshape(size, size)
+    sums: contract.Statistics = {}
     for begin in range(0, len(labels), 1 << 20):
         some = slice(begin, begin + (1 << 20))
         rows = np.zeros((len(labels[some]), size))
         rows[np.arange(len(rows)), labels[some]] = weights[some]
         part = emission.statistics(tuple(piece[some] for piece in observed.values), rows, like.emission)
-        sums = part if sums is None else {name: sums[name] + part[name] for name in sums}
-    return replace(found, emission=sums or {})
+        sums = contract.add(sums, part) if sums else part
+    return Statistics(initial, pairs, sums)
 
 
 def remarks(
-    statistics: Statistics, values: Parameters, learner: Learner, states: Sequence[object], prior: object
+    statistics: Statistics, values: ChainParameters, learner: Learner, states: Sequence[object], prior: object
 ) -> tuple[str, ...]:
     """What a report should say of the answer; prior: that of the model, as its options have it."""
     left_open = undefined(statistics, learner, states, split_prior(prior).get("emissions"))
-    if "emissions" in learner.fixed:
+    if "emissions" not in learner.free:
         return left_open
-    sums = learner.emission.gathered(statistics.emission, learner.tied)
     called = [f"state {name!r}" for name in states]
-    return (*left_open, *learner.emission.notes(values.emission, sums, called))
+    return (*left_open, *learner.emission.notes(values.emission, learner.gathered(statistics), called))
 
 
-def estimate_name(options: Mapping[str, Any], emission: Emission, values: Parameters, *, hidden: bool) -> str:
+def estimate_name(options: Mapping[str, Any], emission: Emission, values: ChainParameters, *, hidden: bool) -> str:
     """What was aimed at; EM climbs to the mode under pseudo-counts + 1 where they are added as they are."""
     if not split_prior(options["prior"]) and not np.any(emission.log_prior(values.emission)):
         return "maximum likelihood"
@@ -191,13 +250,14 @@ def undefined(
     plain = learner.emission.without_prior
     if is_number(prior) and plain and "emissions" not in learner.fixed:
         notes.append(
-            f"the prior {prior} counts states and symbols: the laws of {listing(plain)} have no prior, and were "
-            "learned by maximum likelihood; give the law a conjugate prior, or prior={'emissions': ...}"
+            f"the prior {prior} counts states and symbols: the distributions of {listing(plain)} have no prior, and "
+            "were learned by maximum likelihood; give the distribution a conjugate prior, or prior={'emissions': ...}"
         )
     visits = statistics.visits
-    for at, state in enumerate(states):
-        if visits[at] < UNUSED_STEPS:
-            notes.append(f"state {state!r} is unused: {visits[at]:.2g} expected steps")
-        elif not (statistics.transitions + learner.pairs)[at].sum() > UNUSED and "transitions" not in learner.fixed:
+    leaving = (statistics.transitions + learner.pairs).sum(axis=1)
+    for code, state in enumerate(states):
+        if visits[code] < UNUSED_STEPS:
+            notes.append(f"state {state!r} is unused: {visits[code]:.2g} expected steps")
+        elif not leaving[code] > UNUSED and "transitions" not in learner.fixed:
             notes.append(f"no transition leaves state {state!r}: its row was left as it began")
     return tuple(notes)

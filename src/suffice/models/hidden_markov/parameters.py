@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,20 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import read_only
+from suffice.errors import FileFormatError
 from suffice.models.hidden_markov.emissions import contract
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Parameters:
+class ChainParameters:
     """P(first state) (K,), P(next | state) (K, K), and the parameters of the emissions."""
 
     initial: Floats
     transitions: Floats
     emission: contract.Parameters
 
-    def equals(self, other: Parameters) -> bool:
+    def read_only(self) -> ChainParameters:
+        """The same numbers in arrays that cannot be written to."""
+        emission = {name: read_only(array) for name, array in self.emission.items()}
+        return ChainParameters(read_only(self.initial), read_only(self.transitions), emission)
+
+    def equals(self, other: ChainParameters) -> bool:
         """Whether all numbers are the same."""
         chain = np.array_equal(self.initial, other.initial) and np.array_equal(self.transitions, other.transitions)
         return chain and all(np.array_equal(array, other.emission[name]) for name, array in self.emission.items())
@@ -65,13 +73,21 @@ class Statistics:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
         emission = {name: part.tolist() if part.dtype == object else part for name, part in self.emission.items()}
-        return {"initial": self.initial, "transitions": self.transitions, "emission": emission}
+        return {
+            "initial": self.initial,
+            "transitions": self.transitions,
+            "emission": emission,
+            "log_likelihood": self.log_likelihood,
+        }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Statistics:
         """Rebuild from plain data."""
         sums = {name: _array(value) for name, value in plain["emission"].items()}
-        return cls(np.asarray(plain["initial"]), np.asarray(plain["transitions"]), sums)
+        value = plain["log_likelihood"]
+        if not isinstance(value, float) or math.isnan(value):
+            raise FileFormatError(f"The log-likelihood of the statistics in this file is {value!r}, which is none.")
+        return cls(np.asarray(plain["initial"]), np.asarray(plain["transitions"]), sums, value)
 
     @property
     def visits(self) -> Floats:
@@ -79,23 +95,23 @@ class Statistics:
         return np.asarray(self.initial + self.transitions.sum(axis=0))
 
 
-def _array(value: Any) -> Any:
+def _array(value: Any) -> NDArray[Any]:
     """An array of numbers, or of summaries."""
     if isinstance(value, np.ndarray):
         return value
-    found = np.empty(len(value), dtype=object)
-    found[:] = value
-    return found
+    summaries = np.empty(len(value), dtype=object)
+    summaries[:] = value
+    return summaries
 
 
 def stationary(transitions: Floats) -> Floats:
-    """The law (K,) that the transitions leave as it is: delta (I - P + 1) = 1'."""
+    """The distribution (K,) that the transitions leave as it is: delta (I - P + 1) = 1'."""
     size = len(transitions)
     try:
-        found = np.linalg.solve((np.eye(size) - transitions + 1.0).T, np.ones(size))
+        shares = np.linalg.solve((np.eye(size) - transitions + 1.0).T, np.ones(size))
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eig(transitions.T)
         vector = np.abs(np.real(vectors[:, int(np.argmin(np.abs(values - 1)))]))
         return np.asarray(vector / vector.sum())
-    found = np.maximum(found, 0.0)
-    return np.asarray(found / found.sum())
+    shares = np.maximum(shares, 0.0)
+    return np.asarray(shares / shares.sum())

@@ -18,7 +18,7 @@ from suffice.models.em.identifiability import Spectrum
 from suffice.models.em.information import Information
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.learning import Learner
-from suffice.models.hidden_markov.parameters import Parameters, Statistics, stationary
+from suffice.models.hidden_markov.parameters import ChainParameters, Statistics, stationary
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ EDGE = 1e-7
 class EStep(Protocol):
     """What gives the statistics of sequences at parameters."""
 
-    def expect(self, parameters: Parameters) -> Statistics:
+    def expect(self, parameters: ChainParameters) -> Statistics:
         """Expected statistics."""
 
 
@@ -58,7 +58,7 @@ class ChainInformation(Information):
 
 
 def observed_information(
-    expectation: EStep, learner: Learner, parameters: Parameters, states: Sequence[Hashable]
+    expectation: EStep, learner: Learner, parameters: ChainParameters, states: Sequence[Hashable]
 ) -> ChainInformation | None:
     """Minus the second derivatives of the log-likelihood, and of the objective; two passes for each coordinate.
 
@@ -70,13 +70,13 @@ def observed_information(
         return None
     alone, both = np.empty((2, size, size))
     with np.errstate(all="ignore"):
-        for place, coordinate in enumerate(coordinates):
+        for column, coordinate in enumerate(coordinates):
             (up, up_both), (down, down_both) = (
                 _scores(expectation, learner, _moved(learner, parameters, coordinate, sign * STEP), coordinates)
                 for sign in (1.0, -1.0)
             )
-            alone[:, place] = (down - up) / (2 * STEP)
-            both[:, place] = (down_both - up_both) / (2 * STEP)
+            alone[:, column] = (down - up) / (2 * STEP)
+            both[:, column] = (down_both - up_both) / (2 * STEP)
         complete, of_both = _complete(expectation, learner, parameters, coordinates)
     if not np.isfinite(both).all():
         return None
@@ -86,59 +86,58 @@ def observed_information(
 
 
 def _complete(
-    expectation: EStep, learner: Learner, parameters: Parameters, coordinates: list[_Coordinate]
+    expectation: EStep, learner: Learner, parameters: ChainParameters, coordinates: list[_Coordinate]
 ) -> tuple[Floats, Floats]:
     """Minus the second derivative of Q along each coordinate (k,), without and with the log prior."""
     statistics = expectation.expect(parameters)
     alone, prior = np.empty((2, len(coordinates)))
     here = np.array(_values(learner, statistics, parameters))
-    for place, coordinate in enumerate(coordinates):
+    for number, coordinate in enumerate(coordinates):
         sides = [_values(learner, statistics, _moved(learner, parameters, coordinate, s * WIDE)) for s in (1, -1)]
-        alone[place], prior[place] = (2 * here - np.sum(sides, axis=0)) / WIDE**2
+        alone[number], prior[number] = (2 * here - np.sum(sides, axis=0)) / WIDE**2
     return np.maximum(alone, 0.0), np.maximum(alone + prior, 0.0)
 
 
 def _scores(
-    expectation: EStep, learner: Learner, at: Parameters, coordinates: list[_Coordinate]
+    expectation: EStep, learner: Learner, parameters: ChainParameters, coordinates: list[_Coordinate]
 ) -> tuple[Floats, Floats]:
     """Slopes (k,) of the log-likelihood and of the objective.
 
-    Of rows of counts by their formula; of other laws by differences of Q, which cost no pass over the data.
+    Of rows of counts by their formula; of emissions by differences of Q, which cost no pass over the data.
     """
-    statistics = expectation.expect(at)
-    rows = {"transitions": (statistics.transitions, learner.pairs, at.transitions)}
-    if not learner.stationary:
-        rows["initial"] = (statistics.initial[None], learner.first[None], at.initial[None])
+    statistics = expectation.expect(parameters)
+    rows = {} if learner.stationary else {part.part: part for part in learner.rows(statistics, parameters)}
     alone, prior = np.empty((2, len(coordinates)))
-    for place, coordinate in enumerate(coordinates):
-        if coordinate.name in rows and not learner.stationary:
-            counts, pseudo, shares = (part[coordinate.row] for part in rows[coordinate.name])
+    for number, coordinate in enumerate(coordinates):
+        if coordinate.name in rows:
+            part = rows[coordinate.name]
+            counts, pseudo, shares = (array[coordinate.row] for array in (part.counts, part.pseudo, part.probabilities))
             share = shares[coordinate.cell]
-            alone[place] = counts[coordinate.cell] - counts.sum() * share
-            prior[place] = pseudo[coordinate.cell] - pseudo.sum() * share
+            alone[number] = counts[coordinate.cell] - counts.sum() * share
+            prior[number] = pseudo[coordinate.cell] - pseudo.sum() * share
             continue
-        sides = [_values(learner, statistics, _moved(learner, at, coordinate, s * INNER)) for s in (1, -1)]
-        alone[place], prior[place] = (np.array(sides[0]) - sides[1]) / (2 * INNER)
+        sides = [_values(learner, statistics, _moved(learner, parameters, coordinate, s * INNER)) for s in (1, -1)]
+        alone[number], prior[number] = (np.array(sides[0]) - sides[1]) / (2 * INNER)
     return alone, alone + prior
 
 
-def _values(learner: Learner, statistics: Statistics, parameters: Parameters) -> tuple[float, float]:
+def _values(learner: Learner, statistics: Statistics, parameters: ChainParameters) -> tuple[float, float]:
     """Expected log-likelihood of the complete sequences, and the log prior."""
     return learner.complete_log_likelihood(statistics, parameters), learner.log_prior(parameters)
 
 
 def standard_errors(
-    found: ChainInformation | None, learner: Learner, parameters: Parameters, step: float
+    information: ChainInformation | None, learner: Learner, parameters: ChainParameters, step: float
 ) -> dict[str, Any]:
     """Errors laid out as the parameters, NaN without information; `step` is what one more step of EM would change."""
     errors = {name: np.full(array.shape, np.nan) for name, array in _arrays(parameters).items()}
-    if found is not None:
-        errors |= _by_delta_method(learner, parameters, found.coordinates, found.spectrum(step))
+    if information is not None:
+        errors |= _by_delta_method(learner, parameters, information.coordinates, information.spectrum(step))
     emission = {name: errors[f"emission.{name}"] for name in parameters.emission}
     return {"initial": errors["initial"][0], "transitions": errors["transitions"], "emissions": emission}
 
 
-def is_cheap(observed: Observed, learner: Learner, parameters: Parameters, evaluations: int) -> bool:
+def is_cheap(observed: Observed, learner: Learner, parameters: ChainParameters, evaluations: int) -> bool:
     """Whether two passes for each coordinate are little beside those of the fit, or little by themselves."""
     coordinates = _coordinates(learner, parameters)
     by_differences = sum(coordinate.name.startswith("emission.") for coordinate in coordinates)
@@ -161,36 +160,33 @@ def _called(coordinate: _Coordinate, states: Sequence[Hashable], symbols: Sequen
     return f"{name}[{cell}] of state {states[row // each]!r}{part}"
 
 
-def _arrays(parameters: Parameters) -> dict[str, Floats]:
+def _arrays(parameters: ChainParameters) -> dict[str, Floats]:
     rows = {"initial": parameters.initial[None], "transitions": parameters.transitions}
     return rows | {f"emission.{name}": array for name, array in parameters.emission.items()}
 
 
-def _coordinates(learner: Learner, parameters: Parameters) -> list[_Coordinate]:
-    found: list[_Coordinate] = []
-    repeated = {law for group in learner.tied for law in group[1:]}
-    kinds = {"initial": "simplex", "transitions": "simplex"}
-    if "emissions" not in learner.fixed:
+def _coordinates(learner: Learner, parameters: ChainParameters) -> list[_Coordinate]:
+    coordinates: list[_Coordinate] = []
+    kinds: dict[str, str] = {name: "simplex" for name in ("initial", "transitions") if name in learner.free}
+    if "emissions" in learner.free:
         kinds |= {f"emission.{name}": kind for name, kind in learner.emission.kinds.items()}
     arrays = _arrays(parameters)
     for name, kind in kinds.items():
-        if name in learner.fixed or (name == "initial" and learner.stationary):
-            continue
         array = arrays[name]
-        per_law = len(array) // len(parameters.initial) if name.startswith("emission.") else 1
+        each = max(len(array) // len(parameters.initial), 1) if name.startswith("emission.") else 1
         for row in np.ndindex(array.shape[:1]):
             if kind == "shared" and row[0] > 0:
                 break
-            # What all laws share stands in the first one, though that may be tied to another.
-            if kind != "shared" and name.startswith("emission.") and row[0] // max(per_law, 1) in repeated:
+            # What all states share stands in the first one, though that may be tied to another.
+            if kind != "shared" and name.startswith("emission.") and row[0] // each in learner.repeated:
                 continue
-            found += [replace(one, rows=len(array)) for one in _of_row(name, kind, row, array[row])]
+            coordinates += [replace(one, rows=len(array)) for one in _of_row(name, kind, row, array[row])]
     known = {f"emission.{name}": cells for name, cells in learner.emission.known.items()}
-    free = [coordinate for coordinate in found if coordinate.cell not in known.get(coordinate.name, ())]
+    free = [coordinate for coordinate in coordinates if coordinate.cell not in known.get(coordinate.name, ())]
     return [coordinate for coordinate in free if _is_inside(learner, parameters, coordinate)]
 
 
-def _is_inside(learner: Learner, parameters: Parameters, coordinate: _Coordinate) -> bool:
+def _is_inside(learner: Learner, parameters: ChainParameters, coordinate: _Coordinate) -> bool:
     """Whether a coordinate can move both ways; a rate of 0 or a variance at its floor is an edge."""
     if coordinate.kind == "simplex":
         return True
@@ -210,40 +206,39 @@ def _of_row(name: str, kind: str, row: tuple[int, ...], values: Floats) -> list[
         size = np.sqrt(np.diag(values)).tolist()
         return [_Coordinate(name, row, i * d + j, kind, size[i] * size[j]) for i, j in pairs]
     flat = values.ravel()
-    return [_Coordinate(name, row, at, kind, max(abs(float(flat[at])), 1e-3)) for at in range(flat.size)]
+    return [_Coordinate(name, row, cell, kind, max(abs(value), 1e-3)) for cell, value in enumerate(flat.tolist())]
 
 
-def _moved(learner: Learner, parameters: Parameters, coordinate: _Coordinate, step: float) -> Parameters:
-    """The parameters with one coordinate moved; laws that are tied move together."""
+def _moved(learner: Learner, parameters: ChainParameters, coordinate: _Coordinate, step: float) -> ChainParameters:
+    """The parameters with one coordinate moved; distributions that are tied move together."""
     arrays = {name: array.copy() for name, array in _arrays(parameters).items()}
     array = arrays[coordinate.name]
-    size = len(parameters.initial)
-    per_law = len(array) // size if coordinate.name.startswith("emission.") else 1
-    law, rest = divmod(coordinate.row[0], max(per_law, 1))
-    group = next((g for g in learner.tied if law in g and coordinate.name.startswith("emission.")), (law,))
-    together = [member * max(per_law, 1) + rest for member in group]
-    for at in range(len(array)) if coordinate.kind == "shared" else together:
-        _move(array, at, coordinate, step)
+    emitted = coordinate.name.startswith("emission.")
+    each = max(len(array) // len(parameters.initial), 1) if emitted else 1
+    state, rest = divmod(coordinate.row[0], each)
+    group = next((g for g in learner.tied if state in g and emitted), (state,))
+    for row in range(len(array)) if coordinate.kind == "shared" else [member * each + rest for member in group]:
+        _move(array, row, coordinate, step)
     initial = arrays["initial"][0]
     if learner.stationary:
         initial = stationary(arrays["transitions"])
     emission = {name: arrays[f"emission.{name}"] for name in parameters.emission}
-    return Parameters(initial, arrays["transitions"], emission)
+    return ChainParameters(initial, arrays["transitions"], emission)
 
 
-def _move(array: Floats, at: int, coordinate: _Coordinate, step: float) -> None:
+def _move(array: Floats, row: int, coordinate: _Coordinate, step: float) -> None:
     if coordinate.kind == "simplex":
-        array[at, coordinate.cell] *= np.exp(step)
-        array[at] /= array[at].sum()
+        array[row, coordinate.cell] *= np.exp(step)
+        array[row] /= array[row].sum()
     elif coordinate.kind == "spherical":
-        array[at] += step * coordinate.unit * np.eye(len(array[at]))
+        array[row] += step * coordinate.unit * np.eye(len(array[row]))
     elif coordinate.kind in ("symmetric", "diagonal", "shared"):
         i, j = divmod(coordinate.cell, array.shape[1])
-        array[at, i, j] += step * coordinate.unit
+        array[row, i, j] += step * coordinate.unit
         if i != j:
-            array[at, j, i] += step * coordinate.unit
+            array[row, j, i] += step * coordinate.unit
     else:
-        array[at].reshape(-1)[coordinate.cell] += step * coordinate.unit
+        array[row].reshape(-1)[coordinate.cell] += step * coordinate.unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,30 +247,33 @@ class _Settled:
 
     statistics: Statistics
 
-    def expect(self, parameters: Parameters) -> Statistics:
+    def expect(self, parameters: ChainParameters) -> Statistics:
         """The counts."""
         return self.statistics
 
 
-def constant_errors(statistics: Statistics, learner: Learner, parameters: Parameters, step: float) -> dict[str, Any]:
+def constant_errors(
+    statistics: Statistics, learner: Learner, parameters: ChainParameters, step: float
+) -> dict[str, Any]:
     """Standard errors from the counts of known states alone."""
-    found = observed_information(_Settled(statistics), learner, parameters, range(len(parameters.initial)))
-    return standard_errors(found, learner, parameters, step)
+    information = observed_information(_Settled(statistics), learner, parameters, range(len(parameters.initial)))
+    return standard_errors(information, learner, parameters, step)
 
 
 def _by_delta_method(
-    learner: Learner, parameters: Parameters, coordinates: Sequence[_Coordinate], found: Spectrum
+    learner: Learner, parameters: ChainParameters, coordinates: Sequence[_Coordinate], spectrum: Spectrum
 ) -> dict[str, Floats]:
     """Errors of the arrays that some coordinate moves; NaN for a parameter at the edge, or that none moves."""
     names, arrays = [coordinate.name for coordinate in coordinates], _arrays(parameters)
     errors = {}
     for name in dict.fromkeys(names):
         slopes = np.zeros((arrays[name].size, len(coordinates)))
-        for at in [place for place, other in enumerate(names) if other == name]:
-            up, down = (_arrays(_moved(learner, parameters, coordinates[at], s * INNER))[name] for s in (1.0, -1.0))
-            slopes[:, at] = ((up - down) / (2 * INNER)).ravel()
+        for column in [number for number, other in enumerate(names) if other == name]:
+            moves = (_moved(learner, parameters, coordinates[column], s * INNER) for s in (1.0, -1.0))
+            up, down = (_arrays(moved)[name] for moved in moves)
+            slopes[:, column] = ((up - down) / (2 * INNER)).ravel()
         still = ~(np.abs(slopes) > 0).any(axis=1)
         if coordinates[names.index(name)].kind == "simplex":
             still |= arrays[name].ravel() <= EDGE
-        errors[name] = np.where(still, np.nan, found.errors(slopes)).reshape(arrays[name].shape)
+        errors[name] = np.where(still, np.nan, spectrum.errors(slopes)).reshape(arrays[name].shape)
     return errors

@@ -21,7 +21,7 @@ TOPOLOGIES = (None, "left-right", "linear")
 
 
 @dataclass(frozen=True)
-class Structure:
+class ChainStructure:
     """What is given about a model, and what it forbids.
 
     `initial` (K,), `transitions` (K, K) and `emission` are start values, or None. `first` (K,) and `pairs` (K, K) say
@@ -35,7 +35,7 @@ class Structure:
     pairs: NDArray[np.bool_]
 
     @classmethod
-    def read(cls, options: Mapping[str, Any], size: int, emission: Parameters | None) -> Structure:
+    def read(cls, options: Mapping[str, Any], size: int, emission: Parameters | None) -> ChainStructure:
         """From the options of a model of so many states."""
         given = options["initial"]
         if isinstance(given, str) and given != "stationary":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import weights_of
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Problem, Purpose
@@ -16,23 +17,21 @@ from suffice.models.hidden_markov.baum_welch import BaumWelch, HiddenSequences
 from suffice.models.hidden_markov.build import emission_of
 from suffice.models.hidden_markov.counting import Counting, KnownSequences
 from suffice.models.hidden_markov.emissions.contract import Emission
-from suffice.models.hidden_markov.expectation import Expectation
+from suffice.models.hidden_markov.expectation import ChainExpectation
 from suffice.models.hidden_markov.fitted import HiddenMarkovFitted
 from suffice.models.hidden_markov.input import (
     Opened,
     check_possible,
+    columns_of,
     open_observations,
     read_labels,
-    read_weights,
     split_form,
     state_names,
 )
 from suffice.models.hidden_markov.learning import Learner
 from suffice.models.hidden_markov.parameters import Statistics
-from suffice.models.hidden_markov.priors import pseudo_counts, split_prior
 from suffice.models.hidden_markov.start import Start, known_counts
-from suffice.models.hidden_markov.structure import Structure, read_fixed, read_tied
-from suffice.sources.sequences import SequenceForm
+from suffice.sources.sequences import SequenceForm, Sequences
 
 Floats = NDArray[np.float64]
 States = tuple[Hashable, ...]
@@ -44,41 +43,20 @@ class HiddenMarkovTask:
 
     options: Mapping[str, Any]
 
-    # -- what the options say ----------------------------------------------------------------------------------------
-
     def learner(self, emission: Emission, states: States) -> Learner:
         """The M-step."""
-        options, prior, size = self.options, split_prior(self.options["prior"]), len(states)
-        structure, estimate = self.structure(emission, states), options["estimate"]
-        return Learner(
-            emission,
-            pseudo_counts(prior.get("initial"), (size,), estimate, "initial") * structure.first,
-            pseudo_counts(prior.get("transitions"), (size, size), estimate, "transitions") * structure.pairs,
-            read_fixed(options["fixed"]),
-            read_tied(options["tied"], states),
-            isinstance(options["initial"], str),
-        )
-
-    def structure(self, emission: Emission, states: States) -> Structure:
-        """Start values, and what they and the topology forbid."""
-        given = self.options["emissions"]
-        laws = None if given is None else emission.parameters_of(given)
-        return Structure.read(self.options, len(states), laws)
+        return Learner.read(self.options, emission, states)
 
     def start(self, data: HiddenSequences) -> Start:
         """Where EM begins."""
-        learner, structure = self.learner(data.emission, data.states), self.structure(data.emission, data.states)
-        return Start(data.observed, learner, structure, self.options["threads"])
+        return Start(data.observed, self.learner(data.emission, data.states), self.options["threads"])
 
     def checked_start(self, data: HiddenSequences) -> Start:
         """As `start`; start values and known states that exclude one another are an error."""
-        found = self.start(data)
-        learner, structure = found.learner, found.structure
-        if structure.emission is not None and "emissions" not in learner.fixed:
-            learner.emission.check_start(structure.emission)
-            learner.check_tied(structure.emission, data.states)
-        structure.check_labels(data.observed, learner.emission, data.states)
-        return found
+        start = self.start(data)
+        start.learner.check_start(data.states)
+        start.learner.structure.check_labels(data.observed, data.emission, data.states)
+        return start
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -91,47 +69,47 @@ class HiddenMarkovTask:
         """
         form: SequenceForm = given["form"] or SequenceForm()
         if known is not None:
-            form = form.reading(known.columns_of(given.data, form.columns))
+            form = known.form_of(given.data, form)
         form, paths = split_form(form, given.data, given["states"])
         opened = open_observations(given.data, form)
-        weights = read_weights(given["sample_weight"], opened.sequences.n_sequences)
+        weights = weights_of(given["sample_weight"], opened.sequences.n_sequences)
         if purpose == "compare":
             assert known is not None
             return self._compared(opened, paths, form, weights, known)
         names = state_names(self.options["states"]) if known is None else known.states
         counted = known is None and isinstance(self.options["states"], int | np.integer)
-        labels, states = read_labels(paths, opened, form.lengths, names, counted)
+        labels, states = read_labels(paths, opened, form.lengths, names, counted=counted)
         if known is None and not weights.any():
             raise EstimateError("All sequences have the weight 0: there is nothing to learn from.")
-        return self._settled(opened, weights, labels, states, known)
+        return self._settled(replace(opened.sequences, sample_weight=weights, labels=labels), states, known)
 
     def _settled(
-        self, opened: Opened, weights: Floats, labels: Any, states: States, known: HiddenMarkovFitted | None
+        self, sequences: Sequences[NDArray[Any]], states: States, known: HiddenMarkovFitted | None
     ) -> HiddenSequences | KnownSequences:
         """The sequences with their emission; its priors give modes where something is hidden, and else means."""
-        columns = opened.sequences.columns if known is None else known.columns
-        steps = np.repeat(weights, opened.sequences.lengths)
-        settled = None if known is None else known.emission.describe_with(opened.columns)
+        names = sequences.columns if known is None else known.columns
+        columns = columns_of(sequences)
+        settled = None if known is None else known.emission.describe_with(columns)
 
         def built(*, hidden: bool) -> Emission:
             return emission_of(
                 self.options,
                 len(states),
-                opened.columns,
                 columns,
+                names,
                 hidden=hidden,
                 known=settled,
-                variables=opened.sequences.variables,
-                weights=steps,
+                variables=sequences.variables,
+                weights=sequences.step_weights,
             )
 
-        hidden = labels is None or bool((labels < 0).any())
+        hidden = sequences.labels is None or bool((sequences.labels < 0).any())
         emission = built(hidden=hidden)
-        observed = opened.sequences.reading(emission.read(opened.columns), sample_weight=weights, labels=labels)
+        observed = sequences.reading(emission.read(columns))
         closed = not hidden and emission.in_closed_form(observed.values)
         if not hidden and not closed and known is None:
             emission = built(hidden=True)
-        data = HiddenSequences(observed, emission, states, columns)
+        data = HiddenSequences(observed, emission, states, names)
         if closed:
             return self._counted(data)
         if known is not None:
@@ -142,20 +120,23 @@ class HiddenMarkovTask:
         return data
 
     def _compared(
-        self, opened: Opened, paths: Any, form: SequenceForm, weights: Floats, known: HiddenMarkovFitted
+        self,
+        opened: Opened[NDArray[Any]],
+        paths: object,
+        form: SequenceForm,
+        weights: Floats,
+        known: HiddenMarkovFitted,
     ) -> HiddenSequences:
-        labels, _ = read_labels(paths, opened, form.lengths, known.states, False)
-        values = known.emission.read(opened.columns)
+        labels, _ = read_labels(paths, opened, form.lengths, known.states)
+        values = known.emission.read(columns_of(opened.sequences))
         observed = opened.sequences.reading(values, sample_weight=weights, labels=labels)
-        expectation = Expectation(observed, known.emission, self.options["threads"])
+        expectation = ChainExpectation(observed, known.emission, self.options["threads"])
         check_possible(expectation.log_likelihoods(known.parameters))
         return HiddenSequences(observed, known.emission, known.states, known.columns)
 
     def _counted(self, data: HiddenSequences) -> KnownSequences:
-        expectation, rng = Expectation(data.observed, data.emission), generator(self.options["random_state"])
-        statistics, before = known_counts(expectation, self.checked_start(data), rng)
-        observed = data.observed
-        return KnownSequences(statistics, before, data.emission, data.states, data.columns, observed.n_steps)
+        statistics, before = known_counts(self.checked_start(data), generator(self.options["random_state"]))
+        return KnownSequences(statistics, before, data.emission, data.states, data.columns, data.rows)
 
     # -- problems ----------------------------------------------------------------------------------------------------
 
@@ -169,8 +150,7 @@ class HiddenMarkovTask:
 
     def counting(self, data: KnownSequences) -> Counting:
         """The problem of counts."""
-        learner, structure = self.learner(data.emission, data.states), self.structure(data.emission, data.states)
-        return Counting(self.options, data, learner, structure)
+        return Counting(self.options, data, self.learner(data.emission, data.states))
 
     def compared(self, given: Inputs, known: HiddenMarkovFitted) -> BaumWelch:
         """The problem of sequences that are compared with a fitted value."""

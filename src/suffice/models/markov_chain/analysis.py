@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
 from suffice.errors import EstimateError, OptionError, listing
-from suffice.models.markov_chain.fitted import ChainFitted
+from suffice.models.markov_chain.fitted import MarkovChainFitted
 from suffice.models.markov_chain.input import Vocabulary
 from suffice.table import Table
 
@@ -100,7 +100,7 @@ class LongRun:
     words: Vocabulary
 
     @classmethod
-    def of(cls, chain: ChainFitted) -> LongRun:
+    def of(cls, chain: MarkovChainFitted) -> LongRun:
         """That of a fitted chain."""
         order, words = chain.distribution.order, chain.words
         if order != 1:

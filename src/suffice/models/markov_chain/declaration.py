@@ -15,10 +15,10 @@ from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_pro
 from suffice.fitting.report import MatchedStatistics
 from suffice.models.markov_chain.analysis import LongRun
 from suffice.models.markov_chain.distributions import NextState
-from suffice.models.markov_chain.fitted import ChainFitted
+from suffice.models.markov_chain.fitted import MarkovChainFitted
 from suffice.models.markov_chain.input import Vocabulary, splitter
 from suffice.models.markov_chain.sampling import sample_sequences
-from suffice.models.markov_chain.task import ChainTask, matched
+from suffice.models.markov_chain.task import MarkovChainTask, matched
 from suffice.sources.ngrams import check_marks
 from suffice.sources.sequences import FormOptions, SequenceForm
 from suffice.table import Table
@@ -108,15 +108,15 @@ class MarkovChain(SummaryEstimator):
         check_marks(bounds)
         self._task().smoothing  # noqa: B018  A way of smoothing that is none is refused here.
 
-    def _task(self) -> ChainTask:
-        return ChainTask(self._options)
+    def _task(self) -> MarkovChainTask:
+        return MarkovChainTask(self._options)
 
     @classmethod
     def from_distribution(cls, distribution: NextState, words: Vocabulary, **options: Any) -> Self:
         """A chain whose distribution is given, as a file of another program holds it: without counts."""
         bounds = False if words.end is None else (words.start, words.end)
         chain = cls(distribution.order, bounds=bounds, unknown=words.unknown, **options)
-        return chain._adopt(Fit(ChainFitted(distribution, words, **chain._task().how())))
+        return chain._adopt(Fit(MarkovChainFitted(distribution, words, **chain._task().how())))
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class MarkovChain(SummaryEstimator):
         """Counted steps, and n(history) p(next | history); smoothing moves them apart. None without counts."""
         return matched(self.fitted_)
 
-    counted_rows = delegated(ChainFitted.counted_rows)
+    counted_rows = delegated(MarkovChainFitted.counted_rows)
     # -- probabilities -----------------------------------------------------------------------------------------------
 
     @property
@@ -185,18 +185,18 @@ class MarkovChain(SummaryEstimator):
         """
         return float(np.exp(self.log_probability(word, history)))
 
-    log_probability = delegated(ChainFitted.log_probability)
-    row = delegated(ChainFitted.row)
-    initial_ = delegated_property(ChainFitted.initial)
-    transitions_ = delegated_property(ChainFitted.transitions)
-    unseen_histories_ = delegated_property(ChainFitted.unseen_histories)
-    n_unseen_histories_ = delegated_property(ChainFitted.n_unseen_histories)
-    background_ = delegated_property(ChainFitted.background_table)
-    interpolation_weight_ = delegated_property(ChainFitted.interpolation_weight)
-    prior_ = delegated_property(ChainFitted.shared_prior)
-    posterior = delegated(ChainFitted.posterior)
-    responsibilities = delegated(ChainFitted.responsibilities)
-    counts = delegated(ChainFitted.counts)
+    log_probability = delegated(MarkovChainFitted.log_probability)
+    row = delegated(MarkovChainFitted.row)
+    initial_ = delegated_property(MarkovChainFitted.initial)
+    transitions_ = delegated_property(MarkovChainFitted.transitions)
+    unseen_histories_ = delegated_property(MarkovChainFitted.unseen_histories)
+    n_unseen_histories_ = delegated_property(MarkovChainFitted.n_unseen_histories)
+    background_ = delegated_property(MarkovChainFitted.background_table)
+    interpolation_weight_ = delegated_property(MarkovChainFitted.interpolation_weight)
+    prior_ = delegated_property(MarkovChainFitted.shared_prior)
+    posterior = delegated(MarkovChainFitted.posterior)
+    responsibilities = delegated(MarkovChainFitted.responsibilities)
+    counts = delegated(MarkovChainFitted.counts)
 
     @property
     def standard_errors_(self) -> Table:
@@ -262,7 +262,7 @@ class MarkovChain(SummaryEstimator):
         first = self.fitted_.words.end is not None if initial is None else initial
         return float(self.fitted_.perplexity(summary, initial=first))
 
-    score_samples = delegated(ChainFitted.score_samples)
+    score_samples = delegated(MarkovChainFitted.score_samples)
 
     def sample(
         self, n: int = 1, length: int | None = None, *, random_state: Any = None, history: Any = ()
@@ -284,6 +284,6 @@ class MarkovChain(SummaryEstimator):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def _fitted_from(self, plain: Mapping[str, Any]) -> ChainFitted:
+    def _fitted_from(self, plain: Mapping[str, Any]) -> MarkovChainFitted:
         task = self._task()
-        return ChainFitted.from_dict(plain, self._options["order"], **task.how())
+        return MarkovChainFitted.from_dict(plain, self._options["order"], **task.how())

@@ -43,7 +43,7 @@ MOST_CELLS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
-class ChainFitted:
+class MarkovChainFitted:
     """``p(next | history)`` over the words of a vocabulary.
 
     `levels` are the runs that were counted, None where a chain comes from a file of probabilities. `prior` is the prior
@@ -405,7 +405,7 @@ class ChainFitted:
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any], order: int, **how: Any) -> ChainFitted:
+    def from_dict(cls, plain: Mapping[str, Any], order: int, **how: Any) -> MarkovChainFitted:
         """Rebuild from plain data, checking it; how: the fields that say how the rows were made."""
         distribution = distribution_from_plain(plain["law"])
         words = checked(Vocabulary(tuple(plain["states"]), *plain["marks"]))

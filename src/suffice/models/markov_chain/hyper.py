@@ -21,7 +21,7 @@ from suffice.errors import EstimateError
 from suffice.families.gamma_function import log_gamma_ratio, rest_curvature, rest_slope
 from suffice.fitting.control import Control, Outcome
 from suffice.models.markov_chain.levels import Levels
-from suffice.models.markov_chain.rows import Histories, log_joint, responsibilities
+from suffice.models.markov_chain.rows import Histories, RowPrior, log_joint, responsibilities
 from suffice.solvers.fixed_point import FixedPoint, fixed_point
 
 Floats = NDArray[np.float64]
@@ -38,23 +38,11 @@ _ROUNDING = 1e-13
 
 @dataclass(frozen=True)
 class LearnedPrior:
-    """Weights (C,), pseudo-counts (C, card), and where they ended at their limits."""
+    """Weights (C,), pseudo-counts (C, card), and how they were found."""
 
     weights: Floats
     alphas: Floats
     outcome: Outcome
-    largest: float
-
-    @property
-    def endless(self) -> Integers:
-        """Components whose pseudo-counts run to infinity: their rows differ by no more than chance."""
-        return np.flatnonzero(self.alphas.sum(axis=1) >= 0.5 * MOST * self.largest)
-
-    @property
-    def vanished(self) -> tuple[Integers, Integers]:
-        """Component and state of every pseudo-count that runs to 0."""
-        found = np.nonzero(self.alphas <= 2 * LEAST)
-        return found[0], found[1]
 
 
 def learn_prior(levels: Levels, weights: Floats, alphas: Floats, control: Control) -> LearnedPrior:
@@ -62,14 +50,14 @@ def learn_prior(levels: Levels, weights: Floats, alphas: Floats, control: Contro
     rows = Histories.of(levels, initial=False)
     if len(rows.total) == 0:
         raise EstimateError("No history has counts, so that nothing is known about the prior of the rows.")
-    problem = _Rows(levels, rows)
+    problem = _PriorRows(levels, rows)
     start = problem.packed(weights, alphas)
     steps = FixedPoint(problem.evaluate, problem.inside, size=float(rows.total.sum()), gap=problem.gap)
     outcome = fixed_point(steps, start, control, acceleration="squarem" if len(weights) > 1 else None)
-    return LearnedPrior(*problem.unpacked(outcome.state.parameters), outcome, problem.largest)
+    return LearnedPrior(*problem.unpacked(outcome.state.parameters), outcome)
 
 
-class _Rows:
+class _PriorRows:
     """The evidence of rows as a function of the logarithms of weights (C,) and pseudo-counts (C card,)."""
 
     def __init__(self, levels: Levels, rows: Histories) -> None:
@@ -151,7 +139,7 @@ class _Rows:
 class _Component:
     """``sum_h r_h log DM(n_h | alpha)`` at one point, with its derivatives."""
 
-    def __init__(self, rows: _Rows, share: Floats, alpha: Floats) -> None:
+    def __init__(self, rows: _PriorRows, share: Floats, alpha: Floats) -> None:
         self._of, self._share, self.alpha = rows, share, alpha
         self._mass = float(alpha.sum())
 
@@ -208,16 +196,20 @@ def _trigamma_difference(a: Floats | float, step: Floats) -> Floats:
     return np.asarray(-step / (a * (a + step)) + (rest_curvature(a + step) - rest_curvature(a)))
 
 
-def said(learned: LearnedPrior, states: tuple[object, ...]) -> tuple[str, ...]:
-    """What runs to a limit, in words."""
-    several = len(learned.weights) > 1
-    found = []
-    for c in learned.endless.tolist():
+def limits_reached(levels: Levels, prior: RowPrior, states: tuple[object, ...]) -> tuple[str, ...]:
+    """What of a learned prior runs to a limit, in words."""
+    largest = float(Histories.of(levels, initial=False).total.max())
+    several = len(prior.weights) > 1
+    lines = []
+    # Components whose pseudo-counts run to infinity: their rows differ by no more than chance.
+    for c in np.flatnonzero(prior.alphas.sum(axis=1) >= 0.5 * MOST * largest).tolist():
         which = f"the pseudo-counts of component {c}" if several else "the pseudo-counts"
-        found.append(f"{which} run to infinity: the rows differ by no more than chance, so that all share one law")
-    component, state = learned.vanished
+        lines.append(
+            f"{which} run to infinity: the rows differ by no more than chance, so that all share one distribution"
+        )
+    component, state = np.nonzero(prior.alphas <= 2 * LEAST)
     for c in np.unique(component).tolist():
-        names = ", ".join(repr(states[at]) for at in state[component == c][:4].tolist())
+        names = ", ".join(repr(states[code]) for code in state[component == c][:4].tolist())
         which = f" of component {c}" if several else ""
-        found.append(f"pseudo-counts{which} run to 0: those of {names}")
-    return tuple(found)
+        lines.append(f"pseudo-counts{which} run to 0: those of {names}")
+    return tuple(lines)

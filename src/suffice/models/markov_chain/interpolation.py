@@ -31,7 +31,7 @@ NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
-class Evidence:
+class WeightEvidence:
     """Events that decide about weights: probability by own history and by the shorter one, number, bucket."""
 
     own: Floats
@@ -40,10 +40,10 @@ class Evidence:
     bucket: Integers
     buckets: int
 
-    def used(self) -> Evidence:
+    def used(self) -> WeightEvidence:
         """Without the events that say nothing: possible under neither."""
         keep = (self.own + self.shorter > 0) & (self.number > 0)
-        return Evidence(self.own[keep], self.shorter[keep], self.number[keep], self.bucket[keep], self.buckets)
+        return WeightEvidence(self.own[keep], self.shorter[keep], self.number[keep], self.bucket[keep], self.buckets)
 
     def objectives(self, weights: Floats) -> Floats:
         """Sum of log probabilities in each bucket (buckets,)."""
@@ -87,7 +87,7 @@ class Evidence:
         return float(climb.max(initial=0.0))
 
 
-def learn_weights(evidence: Evidence, control: Control) -> Outcome:
+def learn_weights(evidence: WeightEvidence, control: Control) -> Outcome:
     """The weights that maximise the objective (buckets,)."""
     used = evidence.used()
     start = np.full(evidence.buckets, 0.5)
@@ -111,7 +111,7 @@ class Interpolated:
     law: BackoffDistribution
     weights: tuple[Floats, ...]
     outcomes: tuple[Outcome, ...]
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[WeightEvidence, ...]
     background: Floats
     notes: tuple[str, ...] = ()
 
@@ -123,7 +123,7 @@ def interpolated_law(
 
     bounded: whether first words are events like any other; in a plain chain they have no say in the weights.
     """
-    lower = background = _background(levels, options)
+    lower = _background(levels, options)
     log_p: list[Floats] = [safe_log(lower)]
     log_weight: list[Floats] = []
     weights: list[Floats] = []
@@ -131,18 +131,14 @@ def interpolated_law(
     for n in range(2, levels.order + 2):
         level, total = levels.levels[n - 1], levels.totals(n)
         bucket = _buckets(total, options)
-        found = None
-        if options.weight == "deleted":
-            found = _deleted(levels, n, weights, background, options, bounded=bounded)
-        elif options.weight == "held-out":
-            shorter = BackoffDistribution(Levels(levels.card, levels.levels[: n - 1]), tuple(log_p), tuple(log_weight))
-            found = _held_out(levels, n, shorter, bucket, options, held_out, bounded=bounded)
-        if found is None:
+        if not options.learned:
             given = options.weight if isinstance(options.weight, tuple) else (float(options.weight),) * levels.order
             mine = np.full(_n_buckets(options), float(given[min(n - 2, len(given) - 1)]))
         else:
-            outcomes.append(learn_weights(found, control))
-            evidence.append(found.used())
+            shorter = BackoffDistribution(Levels(levels.card, levels.levels[: n - 1]), tuple(log_p), tuple(log_weight))
+            events = _events(levels, n, options, weights, shorter, bounded=bounded, held_out=held_out)
+            outcomes.append(learn_weights(events, control))
+            evidence.append(events.used())
             mine = outcomes[-1].state.parameters
             notes += _undetermined(evidence[-1], mine, bucket[total > 0], n - 1, options)
         weights.append(mine)
@@ -155,8 +151,44 @@ def interpolated_law(
     return Interpolated(law, tuple(weights), tuple(outcomes), tuple(evidence), np.exp(log_p[0][:-1]), tuple(notes))
 
 
+def evidence_at(
+    levels: Levels,
+    options: Interpolation,
+    distribution: BackoffDistribution,
+    weights: tuple[Floats, ...],
+    *,
+    bounded: bool,
+    held_out: tuple[Integers, Floats] | None,
+) -> tuple[WeightEvidence, ...]:
+    """The events that decide about each level of weights, where the weights of the shorter histories are these."""
+    evidence = []
+    for n in range(2, levels.order + 2):
+        held = Levels(levels.card, levels.levels[: n - 1])
+        shorter = BackoffDistribution(held, distribution.log_p[: n - 1], distribution.log_weight[: n - 2])
+        events = _events(levels, n, options, list(weights[: n - 2]), shorter, bounded=bounded, held_out=held_out)
+        evidence.append(events.used())
+    return tuple(evidence)
+
+
+def _events(
+    levels: Levels,
+    n: int,
+    options: Interpolation,
+    weights: list[Floats],
+    shorter: BackoffDistribution,
+    *,
+    bounded: bool,
+    held_out: tuple[Integers, Floats] | None,
+) -> WeightEvidence:
+    """The events that decide about the weights of histories of n - 1 words, left out or held out."""
+    if options.weight == "deleted":
+        return _deleted(levels, n, weights, _background(levels, options), options, bounded=bounded)
+    bucket = _buckets(levels.totals(n), options)
+    return _held_out(levels, n, shorter, bucket, options, held_out, bounded=bounded)
+
+
 def _undetermined(
-    evidence: Evidence, weights: Floats, used: Integers, length: int, options: Interpolation
+    evidence: WeightEvidence, weights: Floats, used: Integers, length: int, options: Interpolation
 ) -> list[str]:
     """What to say of weights in use that no event determines."""
     dark = np.intersect1d(evidence.silent, used).tolist()
@@ -193,7 +225,7 @@ def _buckets(total: Floats, options: Interpolation) -> Integers:
 
 def _deleted(
     levels: Levels, n: int, weights: list[Floats], lower: Floats, options: Interpolation, *, bounded: bool
-) -> Evidence:
+) -> WeightEvidence:
     """Every event left out of the counts of all its histories, with the weights of the shorter ones held."""
     level: Level = levels.levels[n - 1]
     taken = np.minimum(level.count, 1.0)
@@ -208,7 +240,9 @@ def _deleted(
     own, left = _own_without(levels, n, places[n - 1], taken)
     # First words of a plain chain follow no word, so that they are no transitions.
     number = level.count if bounded or n > 2 else np.where(levels.begins[1], 0.0, level.count)
-    return Evidence(np.where(left > 0, own, shorter), shorter, number, _buckets(left, options), _n_buckets(options))
+    return WeightEvidence(
+        np.where(left > 0, own, shorter), shorter, number, _buckets(left, options), _n_buckets(options)
+    )
 
 
 def _own_without(levels: Levels, m: int, run: Integers, taken: Floats) -> tuple[Floats, Floats]:
@@ -240,7 +274,7 @@ def _held_out(
     held_out: tuple[Integers, Floats] | None,
     *,
     bounded: bool,
-) -> Evidence:
+) -> WeightEvidence:
     """Events of other sequences whose history occurs in the counts."""
     if held_out is None:
         raise DataError(
@@ -260,7 +294,7 @@ def _held_out(
     run = levels.find(n, context, windows[:, -1])
     counts = at_places(levels.levels[n - 1].count, run, 0.0)
     lower = np.exp(_shorter_log_prob(shorter, windows, n))
-    return Evidence(counts / total[context], lower, number, bucket[context], _n_buckets(options))
+    return WeightEvidence(counts / total[context], lower, number, bucket[context], _n_buckets(options))
 
 
 def _shorter_log_prob(law: BackoffDistribution, windows: Integers, n: int) -> Floats:

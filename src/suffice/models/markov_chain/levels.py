@@ -119,6 +119,28 @@ class Levels:
             place = self.levels[level - 1].history[place]
         return spelled
 
+    def counted(self, n: int) -> NDArray[np.bool_]:
+        """The runs of level n that are counted events with their whole history."""
+        seen = self.levels[n - 1].count > 0
+        return seen & self.begins[n - 1] if n <= self.order else seen
+
+    @property
+    def event_levels(self) -> range:
+        """The levels that hold events: histories at the start of a sequence are shorter than the order."""
+        return range(min(2, self.order + 1), self.order + 2)
+
+    def events(self) -> tuple[Integers, Floats]:
+        """The counted windows (m, order + 1) with start marks before the first word, and their counts."""
+        windows, counts = [], []
+        for n in self.event_levels:
+            whole = self.counted(n)
+            spelled = self.words(n)[whole]
+            padded = np.full((len(spelled), self.order + 1), self.card, np.int64)
+            padded[:, self.order + 1 - n :] = spelled
+            windows.append(padded)
+            counts.append(self.levels[n - 1].count[whole])
+        return np.concatenate(windows), np.concatenate(counts)
+
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a file."""
         fields = ("history", "word", "suffix")

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.report import CountedRows, MatchedStatistics, largest_and_even
-from suffice.models.markov_chain.certificate import events
 from suffice.models.markov_chain.distributions import NextState
 from suffice.models.markov_chain.input import Vocabulary
 from suffice.models.markov_chain.levels import Levels
@@ -27,7 +26,7 @@ def matched_counts(
     With Dirichlet rows of pseudo-counts a the rows have ``n(h, w) + a(w) - |a| p(w | h) = n(h) p(w | h)``; the mode has
     a - 1 in place of a.
     """
-    windows, counts = events(levels)
+    windows, counts = levels.events()
     total = float(counts.sum())
     if not total > 0:
         return None
@@ -58,7 +57,7 @@ def matched_counts(
 
 def rows_with_prior(levels: Levels, words: Vocabulary, prior: RowPrior) -> list[CountedRows]:
     """The rows that were met, with their pseudo-counts; none for a mixture of rows, nor for chains too large."""
-    windows, counts = events(levels)
+    windows, counts = levels.events()
     histories, number = _distinct(windows[:, :-1])
     if len(histories) * levels.card > MOST or (len(prior.alphas) > 1 and not prior.each):
         return []
@@ -84,9 +83,7 @@ def _pull(
     """What pseudo-counts add to a count; None for a mixture of rows, which adds something else to each."""
     if len(prior.alphas) > 1 and not prior.each:
         return None
-    alpha = prior.of(histories, card)
-    less = 1.0 if estimate == "map" else 0.0
-    added = np.where(alpha.any(axis=1, keepdims=True), alpha - less, 0.0)
+    added = prior.added(histories, card, estimate)
     return np.asarray(added[np.arange(len(word)), word] - added.sum(axis=1) * shares)
 
 

@@ -23,13 +23,13 @@ from suffice.fitting.portrait import (
 from suffice.table import Table
 
 if TYPE_CHECKING:
-    from suffice.models.markov_chain.fitted import ChainFitted
+    from suffice.models.markov_chain.fitted import MarkovChainFitted
 
 #: Cells of the transitions up to which they are printed.
 MOST_PRINTED = 400
 
 
-def portrait_of(chain: ChainFitted) -> Portrait:
+def portrait_of(chain: MarkovChainFitted) -> Portrait:
     """First states, transitions, and what a history leads to."""
     states = chain.words.states
     return Portrait(
@@ -47,7 +47,7 @@ def portrait_of(chain: ChainFitted) -> Portrait:
     )
 
 
-def _variables(chain: ChainFitted) -> list[VariableDistribution]:
+def _variables(chain: MarkovChainFitted) -> list[VariableDistribution]:
     """The first state, and the share of each state in the long run."""
     states = chain.words.states
     found = [VariableDistribution("first state", states, tuple(chain.initial.values.ravel().tolist()))]
@@ -59,7 +59,7 @@ def _variables(chain: ChainFitted) -> list[VariableDistribution]:
     return found
 
 
-def _tables(chain: ChainFitted) -> list[Callable[[], Grid | None]]:
+def _tables(chain: MarkovChainFitted) -> list[Callable[[], Grid | None]]:
     return [
         lambda: table_grid(chain.initial, "First state", "share"),
         lambda: table_grid(chain.transitions, "Next state, given the state", "share"),
@@ -74,7 +74,7 @@ def _matrix(table: Table) -> NamedMatrix:
     return NamedMatrix(rows, tuple(last.states), table.values.reshape(-1, last.card))
 
 
-def _table(chain: ChainFitted, name: Any) -> Table:
+def _table(chain: MarkovChainFitted, name: Any) -> Table:
     """First states, all transitions, or the row of a history such as ``the dog``."""
     if name == "initial":
         return chain.initial
@@ -88,11 +88,11 @@ def _table(chain: ChainFitted, name: Any) -> Table:
     return chain.row([words[word] for word in history])
 
 
-def _parameters(chain: ChainFitted) -> dict[str, Table]:
+def _parameters(chain: MarkovChainFitted) -> dict[str, Table]:
     """First states and transitions of a small chain."""
     small = len(chain.words.states) ** (chain.distribution.order + 1) <= MOST_PRINTED
     return {"initial": chain.initial, "transitions": chain.transitions} if small else {}
 
 
-def _estimates(chain: ChainFitted, level: float = 0.95, node: Hashable = None) -> Estimates:
+def _estimates(chain: MarkovChainFitted, level: float = 0.95, node: Hashable = None) -> Estimates:
     return counted_estimates(chain.counted_rows(), level, prior=chain.prior is not None)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
+from suffice.families.categoricals import Categoricals
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.families.gamma_function import log_gamma_ratio
 from suffice.models.markov_chain.distributions import (
@@ -49,6 +50,11 @@ class RowPrior:
         if self.first is not None:
             alpha[first] = self.first
         return alpha
+
+    def added(self, histories: Integers, card: int, estimate: str) -> Floats:
+        """What pseudo-counts add to the counts of rows (n, card): one less where the mode is taken."""
+        alpha = self.of(histories, card)
+        return np.where(alpha.any(axis=1, keepdims=True), alpha - (1.0 if estimate == "map" else 0.0), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,17 +107,20 @@ def dirichlet_law(levels: Levels, alpha: Floats, first: Floats | None, *, mode: 
     counts = alpha - 1.0 if mode else alpha
     if mode:
         _check_modes(levels, alpha, first)
-    total = float(counts.sum())
-    mean = counts / total if total > 0 else np.full(levels.card, 1.0 / levels.card)
+    mean = Categoricals.most_likely(counts, before=1.0 / levels.card).probabilities
     own = None
     if first is not None:
-        row = levels.totals(2)[levels.card] + (first - 1.0 if mode else first).sum()
-        seen = np.zeros(levels.card)
-        mine = levels.levels[1].history == levels.card
-        seen[levels.levels[1].word[mine]] = levels.levels[1].count[mine]
-        flat = np.full(levels.card, 1.0 / levels.card)
-        own = safe_log((seen + first - (1.0 if mode else 0.0)) / row if row > 0 else flat)
-    return _single_law(levels, mean, total, unseen=1.0, first=own)
+        pulled = first_counts(levels) + first - (1.0 if mode else 0.0)
+        own = safe_log(Categoricals.most_likely(pulled, before=1.0 / levels.card).probabilities)
+    return _single_law(levels, mean, float(counts.sum()), unseen=1.0, first=own)
+
+
+def first_counts(levels: Levels) -> Floats:
+    """How often each word was the first of a sequence (card,)."""
+    counts, level = np.zeros(levels.card), levels.levels[1]
+    mine = level.history == levels.card
+    counts[level.word[mine]] = level.count[mine]
+    return counts
 
 
 def _single_law(
@@ -157,9 +166,7 @@ def table_law(levels: Levels, prior: RowPrior, *, mode: bool) -> TableDistributi
     rows = counts + np.vstack([prior.alphas, first]) - (1.0 if mode else 0.0)
     if prior.first is None and mode:
         rows[-1] = counts[-1]
-    total = rows.sum(axis=1, keepdims=True)
-    flat = np.full_like(rows, 1.0 / levels.card)
-    return TableDistribution(safe_log(np.where(total > 0, rows / np.where(total > 0, total, 1.0), flat)))
+    return TableDistribution(safe_log(Categoricals.most_likely(rows, before=1.0 / levels.card).probabilities))
 
 
 def log_joint(levels: Levels, rows: Histories, weights: Floats, alphas: Floats) -> Floats:

@@ -12,7 +12,7 @@ from suffice.checks import whole_number
 from suffice.errors import EstimateError, OptionError
 from suffice.families.base import generator
 from suffice.models.markov_chain.distributions import row
-from suffice.models.markov_chain.fitted import ChainFitted
+from suffice.models.markov_chain.fitted import MarkovChainFitted
 
 Integers = NDArray[np.int64]
 
@@ -21,7 +21,7 @@ MOST_STEPS = 1000
 
 
 def sample_sequences(
-    chain: ChainFitted, n: int, length: int | None, history: Any, random_state: Any
+    chain: MarkovChainFitted, n: int, length: int | None, history: Any, random_state: Any
 ) -> list[list[Hashable]]:
     """`n` sequences that go on from a history, to their end mark or for `length` steps."""
     words = chain.words
@@ -46,7 +46,7 @@ def sample_sequences(
     return drawn
 
 
-def _draw(chain: ChainFitted, past: Integers, rng: np.random.Generator) -> Integers:
+def _draw(chain: MarkovChainFitted, past: Integers, rng: np.random.Generator) -> Integers:
     """One next word for each past; equal pasts share their row."""
     if past.shape[1] == 0:
         past = np.zeros((len(past), 1), np.int64)
@@ -64,6 +64,6 @@ def _draw(chain: ChainFitted, past: Integers, rng: np.random.Generator) -> Integ
     return drawn
 
 
-def _named(chain: ChainFitted, history: Integers) -> list[Hashable]:
+def _named(chain: MarkovChainFitted, history: Integers) -> list[Hashable]:
     words = chain.words
     return [words.start if code == words.card else words.states[code] for code in history.tolist()]

@@ -11,19 +11,21 @@ from numpy.typing import NDArray
 
 from suffice.errors import OptionError, listing
 from suffice.families.base import as_floats
+from suffice.families.dirichlet import Dirichlet
 from suffice.families.dirichlet_mixture import DirichletMixture
 from suffice.fitting.control import Control, Outcome
 from suffice.models.markov_chain import discounts
 from suffice.models.markov_chain.distributions import BackoffDistribution, MixtureDistribution, NextState
-from suffice.models.markov_chain.hyper import learn_prior, said
+from suffice.models.markov_chain.hyper import learn_prior, limits_reached
 from suffice.models.markov_chain.input import Vocabulary, held_out_of, vocabulary, windows_of
-from suffice.models.markov_chain.interpolation import Evidence, interpolated_law
+from suffice.models.markov_chain.interpolation import interpolated_law
 from suffice.models.markov_chain.levels import Levels, build_levels
 from suffice.models.markov_chain.priors import row_prior
 from suffice.models.markov_chain.rows import (
     Histories,
     RowPrior,
     dirichlet_law,
+    first_counts,
     log_joint,
     maximum_likelihood_law,
     mixture_law,
@@ -52,10 +54,11 @@ class ChainOptions:
 
 
 @dataclass(frozen=True)
-class Solved:
-    """A distribution, the runs it was learned from, and what is to be told about it.
+class SolvedChain:
+    """A distribution, the runs it was learned from, and what is to be said about it.
 
-    told: the level of learned weights whose `outcome` this is.
+    With several levels of learned weights the `outcome` is that of the longest histories, or of the first ones that did
+    not converge.
     """
 
     distribution: NextState
@@ -66,14 +69,10 @@ class Solved:
     prior: RowPrior | None = None
     weights: tuple[Floats, ...] = ()
     background: Floats | None = None
-    evidence: tuple[Evidence, ...] = ()
-    told: int = -1
-    log_evidence: float | None = None
     notes: list[str] = field(default_factory=list)
-    directions: tuple[str, ...] = ()
 
 
-def solve(summary: Summary, layout: WindowLayout, options: ChainOptions) -> Solved:
+def solve(summary: Summary, layout: WindowLayout, options: ChainOptions) -> SolvedChain:
     """Learn a chain from the counts of its windows."""
     words = vocabulary(summary, layout, options.states, options.unknown, options.min_count)
     windows, weights = windows_of(summary, layout, words)
@@ -91,22 +90,31 @@ def solve(summary: Summary, layout: WindowLayout, options: ChainOptions) -> Solv
     way = options.smoothing
     if way is None:
         distribution = maximum_likelihood_law(levels, uniform=options.unseen == "uniform")
-        return Solved(distribution, words, levels, "relative frequencies")
+        return SolvedChain(distribution, words, levels, "relative frequencies")
     if isinstance(way, Interpolation):
         return _by_interpolation(levels, words, way, options, held_out_of(summary, layout, words), bounded=bounded)
-    found, notes, method = _by_discounts(levels, way)
-    return Solved(found, words, levels, method, notes=notes)
+    distribution, notes = _by_discounts(levels, way)
+    return SolvedChain(distribution, words, levels, method_of(way), notes=notes)
 
 
-def _by_discounts(levels: Levels, way: Smoothing) -> tuple[BackoffDistribution, list[str], str]:
+def method_of(way: Smoothing) -> str:
+    """What a way of smoothing is called in receipts."""
+    if isinstance(way, Interpolation):
+        return f"interpolation, {way.weight if way.learned else 'fixed'} weight"
     if isinstance(way, KneserNey):
-        method = "modified Kneser-Ney" if way.modified else "Kneser-Ney"
-        return (*discounts.kneser_ney_law(levels, way), method)
-    if isinstance(way, Katz):
-        return (*discounts.katz_law(levels, way), "Katz backoff")
+        return "modified Kneser-Ney" if way.modified else "Kneser-Ney"
     if isinstance(way, AbsoluteDiscount):
-        method = "absolute discounting" + (", backoff" if way.backoff else ", interpolated")
-        return (*discounts.absolute_law(levels, way), method)
+        return f"absolute discounting, {'backoff' if way.backoff else 'interpolated'}"
+    return "Katz backoff"
+
+
+def _by_discounts(levels: Levels, way: Smoothing) -> tuple[BackoffDistribution, list[str]]:
+    if isinstance(way, KneserNey):
+        return discounts.kneser_ney_law(levels, way)
+    if isinstance(way, Katz):
+        return discounts.katz_law(levels, way)
+    if isinstance(way, AbsoluteDiscount):
+        return discounts.absolute_law(levels, way)
     raise OptionError(
         f"smoothing is {way!r}; expected Interpolation, AbsoluteDiscount, Katz or KneserNey, or None without smoothing."
     )
@@ -114,33 +122,30 @@ def _by_discounts(levels: Levels, way: Smoothing) -> tuple[BackoffDistribution, 
 
 def _by_interpolation(
     levels: Levels, words: Vocabulary, way: Interpolation, options: ChainOptions, held_out: Any, *, bounded: bool
-) -> Solved:
+) -> SolvedChain:
     if isinstance(way.weight, tuple) and len(way.weight) != levels.order:
         raise OptionError(
             f"Interpolation has {len(way.weight)} weights; a chain of order {levels.order} needs as many."
         )
-    if not isinstance(way.background, str):
-        way = way.set_params(background=_given_background(way.background, words))
-    found = interpolated_law(levels, way, options.control, bounded=bounded, held_out=held_out)
-    method = f"interpolation, {way.weight} weight" if way.learned else "interpolation, fixed weight"
-    told = _told(found.outcomes)
-    return Solved(
-        found.law,
+    way = with_background(way, words)
+    learned = interpolated_law(levels, way, options.control, bounded=bounded, held_out=held_out)
+    return SolvedChain(
+        learned.law,
         words,
         levels,
-        method,
-        outcome=found.outcomes[told] if found.outcomes else None,
-        weights=found.weights,
-        background=found.background,
-        evidence=found.evidence,
-        told=told,
-        notes=list(found.notes),
+        method_of(way),
+        outcome=next((one for one in learned.outcomes if not one.converged), (*learned.outcomes, None)[-1]),
+        weights=learned.weights,
+        background=learned.background,
+        notes=list(learned.notes),
     )
 
 
-def _told(outcomes: tuple[Outcome, ...]) -> int:
-    """The level whose fit is told: that of the longest histories, unless another did not converge."""
-    return next((level for level, outcome in enumerate(outcomes) if not outcome.converged), len(outcomes) - 1)
+def with_background(way: Interpolation, words: Vocabulary) -> Interpolation:
+    """An interpolation whose background is a name, or probabilities in the order of the words."""
+    if isinstance(way.background, str):
+        return way
+    return way.set_params(background=_given_background(way.background, words))
 
 
 def _given_background(background: Any, words: Vocabulary) -> tuple[float, ...]:
@@ -159,41 +164,39 @@ def _given_background(background: Any, words: Vocabulary) -> tuple[float, ...]:
     return tuple(float(value) for value in found / found.sum())
 
 
-def _by_prior(levels: Levels, words: Vocabulary, order: int, options: ChainOptions) -> Solved:
+def _by_prior(levels: Levels, words: Vocabulary, order: int, options: ChainOptions) -> SolvedChain:
     prior = row_prior(options.prior, words, order)
     mode = options.estimate == "map"
     method = "MAP" if mode else "posterior mean"
     if prior.each:
         if options.learn_prior:
             raise OptionError("learn_prior is for a prior that the rows share; this one has a row for each state.")
-        return Solved(table_law(levels, prior, mode=mode), words, levels, method, prior=prior)
-    outcome, directions = None, tuple[str, ...]()
+        return SolvedChain(table_law(levels, prior, mode=mode), words, levels, method, prior=prior)
+    outcome, notes = None, list[str]()
     if options.learn_prior:
         if order == 0:
             raise OptionError("learn_prior needs several rows to learn from; a chain of order 0 has one.")
         learned = learn_prior(levels, prior.weights, prior.alphas, options.control)
         prior, outcome = RowPrior(learned.weights, learned.alphas, prior.first), learned.outcome
-        directions = said(learned, words.states)
+        notes = list(limits_reached(levels, prior, words.states))
         method += ", prior learned by EM"
     distribution: BackoffDistribution | MixtureDistribution
     if len(prior.weights) == 1:
         distribution = dirichlet_law(levels, prior.alphas[0], prior.first, mode=mode)
     else:
         distribution = mixture_law(levels, prior)
-    return Solved(
+    return SolvedChain(
         distribution,
         words,
         levels,
         method,
         outcome=outcome,
         prior=prior,
-        log_evidence=_log_evidence(levels, prior),
-        notes=list(directions),
-        directions=directions,
+        notes=notes,
     )
 
 
-def _log_evidence(levels: Levels, prior: RowPrior) -> float:
+def log_evidence(levels: Levels, prior: RowPrior) -> float:
     """Log probability of all rows, the first words among them, under the prior."""
     if levels.order == 0:
         mixture = DirichletMixture(weights=prior.weights, alphas=prior.alphas)
@@ -201,10 +204,5 @@ def _log_evidence(levels: Levels, prior: RowPrior) -> float:
     rows = Histories.of(levels, initial=prior.first is None)
     total = float(np.logaddexp.reduce(log_joint(levels, rows, prior.weights, prior.alphas), axis=1).sum())
     if prior.first is not None and levels.totals(2)[levels.card] > 0:
-        mine = levels.levels[1].history == levels.card
-        counts = np.zeros(levels.card)
-        counts[levels.levels[1].word[mine]] = levels.levels[1].count[mine]
-        from suffice.families.dirichlet import Dirichlet
-
-        total += float(Dirichlet(prior.first).log_evidence(counts))
+        total += float(Dirichlet(prior.first).log_evidence(first_counts(levels)))
     return total

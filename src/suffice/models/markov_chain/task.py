@@ -18,11 +18,13 @@ from suffice.fitting.control import Control
 from suffice.fitting.report import MatchedStatistics
 from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.models.markov_chain.certificate import certify, log_likelihood, objective
-from suffice.models.markov_chain.fitted import ChainFitted
-from suffice.models.markov_chain.input import read_summary
+from suffice.models.markov_chain.distributions import BackoffDistribution
+from suffice.models.markov_chain.fitted import MarkovChainFitted
+from suffice.models.markov_chain.input import held_out_of, read_summary
+from suffice.models.markov_chain.interpolation import WeightEvidence, evidence_at
 from suffice.models.markov_chain.matched import matched_counts
 from suffice.models.markov_chain.smoothing import AbsoluteDiscount, Interpolation, Katz, KneserNey, Smoothing
-from suffice.models.markov_chain.solve import ChainOptions, Solved, solve
+from suffice.models.markov_chain.solve import ChainOptions, SolvedChain, log_evidence, method_of, solve, with_background
 from suffice.sources.ngrams import WindowLayout, check_marks
 from suffice.sources.sequences import SequenceForm
 from suffice.statistics import Statistic, Summary
@@ -40,7 +42,7 @@ _BY_NAME: Mapping[str, Smoothing] = {
 
 
 @dataclass(frozen=True, eq=False)
-class ChainTask(SummaryTask[ChainFitted]):
+class MarkovChainTask(SummaryTask[MarkovChainFitted]):
     """The rows of a chain, by its options."""
 
     @cached_property
@@ -84,7 +86,7 @@ class ChainTask(SummaryTask[ChainFitted]):
 
     # -- data --------------------------------------------------------------------------------------------------------
 
-    def read(self, given: Inputs, known: ChainFitted | None, purpose: Purpose) -> SummaryData:
+    def read(self, given: Inputs, known: MarkovChainFitted | None, purpose: Purpose) -> SummaryData:
         """The counted windows of sequences, or those of a summary."""
         if purpose == "join" and known is not None:
             known.counted  # noqa: B018  A chain without counts has nothing to join or to leave.
@@ -101,45 +103,43 @@ class ChainTask(SummaryTask[ChainFitted]):
         return SummaryData(read_summary(given.data, form, layout, self.options["tokens"], **beside), 1)
 
     def required(
-        self, columns: Sequence[Hashable], known: ChainFitted | None, purpose: Purpose
+        self, columns: Sequence[Hashable], known: MarkovChainFitted | None, purpose: Purpose
     ) -> Mapping[Hashable, Variable | None]:
         """Every column."""
         return dict.fromkeys(columns)
 
-    def asked(self, domain: Domain, known: ChainFitted | None, purpose: Purpose) -> tuple[Statistic, ...]:
+    def asked(self, domain: Domain, known: MarkovChainFitted | None, purpose: Purpose) -> tuple[Statistic, ...]:
         """The counts of windows."""
         return (self.layout.question,)
 
-    def check(self, summary: Summary, known: ChainFitted | None, purpose: Purpose) -> Summary:
+    def check(self, summary: Summary, known: MarkovChainFitted | None, purpose: Purpose) -> Summary:
         """The summary, where it answers the question of this chain."""
         summary[self.layout.question]
         return summary
 
-    def problem(self, data: SummaryData, start: ChainFitted | None) -> ChainProblem:
+    def problem(self, data: SummaryData, start: MarkovChainFitted | None) -> MarkovChainProblem:
         """The rows of these counts."""
-        return ChainProblem(self, data)
+        return MarkovChainProblem(self, data)
 
 
-class ChainProblem:
+class MarkovChainProblem:
     """Counted windows meet a distribution of the next state."""
 
-    def __init__(self, task: ChainTask, data: SummaryData) -> None:
+    def __init__(self, task: MarkovChainTask, data: SummaryData) -> None:
         """Hold both."""
         self.task, self.data = task, data
-        self._solved: Solved | None = None
 
-    def _solve(self, control: Control) -> Solved:
+    def _solve(self, control: Control) -> SolvedChain:
         task, options = self.task, self.task.options
         chosen = (task.smoothing, options["prior"], task.estimate, task.declared, as_python(options["unknown"]))
         rest = (int(options["min_count"]), options["unseen"], bool(options["learn_prior"]), control)
         return solve(self.data.statistics, task.layout, ChainOptions(*chosen, *rest))
 
-    def solve(self, control: Control) -> Found[ChainFitted]:
+    def solve(self, control: Control) -> Found[MarkovChainFitted]:
         """The rows, smoothed as asked."""
         task, solved = self.task, self._solve(control)
-        self._solved = solved
         rest = (solved.levels, solved.prior, solved.weights, solved.background)
-        fitted = ChainFitted(solved.distribution, solved.words, *rest, **task.how())
+        fitted = MarkovChainFitted(solved.distribution, solved.words, *rest, **task.how())
         estimates = {"mle": "maximum likelihood", "mean": "posterior mean", "map": "MAP"}
         runs = len(solved.levels.levels[-1])
         return Found(
@@ -151,7 +151,7 @@ class ChainProblem:
             f"order {solved.distribution.order}, {solved.words.card:,} states, {runs:,} distinct runs",
         )
 
-    def _unseen_notes(self, fitted: ChainFitted) -> tuple[str, ...]:
+    def _unseen_notes(self, fitted: MarkovChainFitted) -> tuple[str, ...]:
         """What to say about histories without a count."""
         if not fitted.is_plain or not (dangling := fitted.unseen_histories):
             return ()
@@ -163,29 +163,45 @@ class ChainProblem:
         filled = "uniform" if fitted.unseen == "uniform" else "NaN"
         return (f"{len(dangling)} histories are never followed, their rows are {filled}: {listing(dangling, 4)}",)
 
-    def judge(self, fitted: ChainFitted) -> Judgement:
-        """Likelihood, slope and bound at the rows of a fitted value.
-
-        The events that learned weights are judged by are counted as the weights of shorter histories leave them, so
-        they come from the solve; the rows, the weights and the prior are those of the value.
-        """
-        solved = self._solve(Control()) if self._solved is None else self._solved
-        value = replace(solved, distribution=fitted.distribution, weights=fitted.weights, prior=fitted.prior)
-        likelihood, estimate = log_likelihood(fitted.distribution, fitted.counted), fitted.estimate
+    def judge(self, fitted: MarkovChainFitted) -> Judgement:
+        """Likelihood, slope and bound at the rows of a fitted value, from the counts, the weights and the prior."""
+        options, evidence, formula = self.task.options, self._evidence(fitted), self._formula(fitted)
+        learned, prior = bool(options["learn_prior"]), fitted.prior
+        likelihood = log_likelihood(fitted.distribution, fitted.counted)
+        certificate, gap = certify(fitted, evidence, formula, learned_prior=learned)
         return Judgement(
             likelihood,
-            objective(value, estimate, likelihood),
-            certify(value, estimate),
+            objective(fitted, evidence, formula, likelihood, learned_prior=learned),
+            certificate,
+            gap=gap,
             matched=lambda: matched(fitted),
-            log_evidence=solved.log_evidence,
+            log_evidence=None if prior is None or prior.each else log_evidence(fitted.counted, prior),
         )
+
+    def _evidence(self, fitted: MarkovChainFitted) -> tuple[WeightEvidence, ...]:
+        """The events that learned weights are judged by, as the weights of shorter histories leave them."""
+        way, layout = self.task.smoothing, self.task.layout
+        if not isinstance(way, Interpolation) or not way.learned:
+            return ()
+        distribution = fitted.distribution
+        assert isinstance(distribution, BackoffDistribution)
+        held_out = held_out_of(self.data.statistics, layout, fitted.words)
+        bounded, way = layout.end is not None, with_background(way, fitted.words)
+        return evidence_at(fitted.counted, way, distribution, fitted.weights, bounded=bounded, held_out=held_out)
+
+    def _formula(self, fitted: MarkovChainFitted) -> str:
+        """How the rows are made where they maximise nothing; empty where they do."""
+        prior = fitted.prior
+        if prior is None:
+            return "" if self.task.smoothing is None else method_of(self.task.smoothing)
+        return "posterior mean under a mixture" if len(prior.weights) > 1 and not prior.each else ""
 
     def identity(self) -> Iterable[Any]:
         """Chains take no checkpoints."""
         return ()
 
 
-def matched(fitted: ChainFitted) -> MatchedStatistics | None:
+def matched(fitted: MarkovChainFitted) -> MatchedStatistics | None:
     """Counted steps, and n(history) p(next | history); smoothing moves them apart. None without counts."""
     if fitted.levels is None:
         return None

@@ -128,7 +128,7 @@ class WeightsEM:
     def run(
         self, start: Floats, control: Control, *, acceleration: str | None, fingerprint: str
     ) -> tuple[Floats, Outcome]:
-        """Climb from a start; returns the weights where it ended and how."""
+        """FixedPoint from a start; returns the weights where it ended and how."""
         told = control.callback
         if told is not None:
             units = self.units
