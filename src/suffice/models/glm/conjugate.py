@@ -14,15 +14,15 @@ from suffice.models.glm.family import Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.problem import Problem, totals
+from suffice.models.glm.problem import RegressionProblem, totals
 from suffice.models.glm.rank import checked_sums
-from suffice.models.glm.regression import Factory, Regression
+from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData
 
 Floats = NDArray[np.float64]
 
 
-class ConjugateRegression(Regression):
+class ConjugateRegression(GLMProblem):
     """Coefficients given the variance v are Gaussian with precision (X'X + S) / v, and v is inverse-gamma."""
 
     def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
@@ -38,7 +38,7 @@ class ConjugateRegression(Regression):
                 f"identity link only, not to {options.family.name} with {options.link.name}. Use Normal(variance=...)."
             )
         self.strength, self.mean = data.design.internal(prior.strength), data.design.internal(prior.mean)
-        self.bare = Problem(data.blocks, data.design.layout, self.law)
+        self.bare = RegressionProblem(data.blocks, data.design.layout, self.law)
 
     def solve(self, control: Control) -> Found[GLMFitted]:
         """The posterior, and its means."""

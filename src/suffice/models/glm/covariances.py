@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, Layout, curvature_task, several_task
+from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, curvature_task, several_task
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
 from suffice.models.glm.fitted import filled, public_blocks
-from suffice.models.glm.input import Rows
+from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.problem import Problem, deviance_of
+from suffice.models.glm.problem import RegressionProblem, deviance_of
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.solvers.information import LEAST_PIVOT, Information
@@ -51,13 +51,13 @@ def _sandwich(end: RowEnd) -> Floats:
         _, score, information = law(eta, y)
         return np.zeros_like(eta), score, score**2 + 0.0 * information
 
-    def task(block: Block) -> Any:
+    def task(block: RowBlock) -> Any:
         return curvature_task(layout, squared, end.beta)(block)
 
     rows = end.data.blocks
-    if isinstance(rows, Rows) and rows.trials is not None and rows.block.weights is not None:
+    if isinstance(rows, RowsInMemory) and rows.trials is not None and rows.block.weights is not None:
         # The score of a row of trials is the sum over its trials, so that its square has the square of their number.
-        rows = Rows(replace(rows.block, weights=rows.block.weights * rows.trials))
+        rows = RowsInMemory(replace(rows.block, weights=rows.block.weights * rows.trials))
     elif end.data.constant:
         raise EstimateError("Robust errors of successes and failures need rows in memory.")
     squares = rows.reduce(task)
@@ -100,13 +100,13 @@ def _observed(end: RowEnd) -> Floats:
 def null_deviance(end: RowEnd, mean: float) -> float:
     """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
     law = end.law
-    layout = Layout(end.data.design.constant, 0)
+    layout = CoefficientLayout(end.data.design.constant, 0)
     rows = end.data.blocks
 
-    def bare(block: Block) -> Block:
-        return Block(block.dense[:, :0], block.y, block.weights, block.offset)
+    def bare(block: RowBlock) -> RowBlock:
+        return RowBlock(block.dense[:, :0], block.y, block.weights, block.offset)
 
-    problem = Problem(_Bare(rows, bare), layout, law)  # type: ignore[arg-type]
+    problem = RegressionProblem(_Bare(rows, bare), layout, law)  # type: ignore[arg-type]
     beta = np.zeros(layout.size)
     with np.errstate(all="ignore"):
         if end.data.design.constant:

@@ -25,9 +25,9 @@ from suffice.models.glm.pieces import parts_of
 from suffice.models.glm.profile import profile_intervals
 from suffice.models.glm.registry import declared
 from suffice.models.glm.results import (
+    CoefficientTable,
     LikelihoodRatio,
     NamedVector,
-    RegressionTable,
     degrees_of_freedom,
     likelihood_ratio,
     posterior_of,
@@ -398,7 +398,7 @@ class GLM(Estimator):
         likelihood = self._judgement().kept.likelihood
         return None if likelihood is None else likelihood.T.ravel()
 
-    def summary(self, level: float = 0.95) -> RegressionTable:
+    def summary(self, level: float = 0.95) -> CoefficientTable:
         """The table of coefficients: estimate, standard error, statistic, p value, interval; prints, HTML, to_frame."""
         return regression_table(self.fitted_, self.report_, level, self._df(), self._options)
 

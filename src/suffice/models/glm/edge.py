@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block
+from suffice.engines.linear_predictor import RowBlock
 from suffice.errors import ConvergenceWarning
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.glm.existence import bends
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.input import Rows
+from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.separation import MOST_NUMBERS, dense_rows
 from suffice.models.glm.solve import Result, Search, solve, told_to_stop
 from suffice.solvers.irls import Last
@@ -53,9 +53,9 @@ NO_FORCE = 1e-7
 class EdgeRows:
     """Rows (n, k) of the coefficients that a solver sees, in memory; `sign` (n,) points inside, 0 for other rows."""
 
-    problem: Problem
+    problem: RegressionProblem
     matrix: Floats
-    block: Block
+    block: RowBlock
     sign: Floats
     end: Floats
 
@@ -122,10 +122,10 @@ class EdgeRows:
         return np.where(y > 0.0, 2.0 * y / eta**2, 0.0) + 2.0 * (y + size) * (size - eta**2) / square**2
 
 
-def edge_rows(problem: Problem) -> EdgeRows | None:
+def edge_rows(problem: RegressionProblem) -> EdgeRows | None:
     """The rows that may be on the edge; None where rows are not in memory, many, or none may be there."""
     law, rows = problem.law, problem.rows
-    if not (isinstance(law, RowLaw) and isinstance(rows, Rows)) or rows.rows * problem.size > MOST_NUMBERS:
+    if not (isinstance(law, RowLaw) and isinstance(rows, RowsInMemory)) or rows.rows * problem.size > MOST_NUMBERS:
         return None
     block = rows.block
     matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
@@ -163,7 +163,9 @@ def solve_edged(rows: EdgeRows, start: Floats, control: Control, inside: Callabl
     return Result(beta, outcome, last, (), f"{result.method}, then a barrier at the edge")
 
 
-def solve_rest(problem: Problem, start: Floats, control: Control, *, edged: bool) -> tuple[Result, OnEdge | None]:
+def solve_rest(
+    problem: RegressionProblem, start: Floats, control: Control, *, edged: bool
+) -> tuple[Result, OnEdge | None]:
     """IRLS of the rows that separation leaves, and where it is on the edge."""
     rows = edge_rows(problem) if edged else None
     if rows is None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from suffice.errors import DataError, OptionError
 from suffice.families.base import take_states
 from suffice.models.glm.coefficients import Coefficients
-from suffice.models.glm.design import Table
+from suffice.models.glm.design import DesignRows
 from suffice.models.glm.links import Link
 from suffice.models.glm.response_family import ResponseFamily, ResponseKind
 
@@ -144,7 +144,7 @@ class Family(ResponseFamily):
 
     # -- rows of a fitted regression -----------------------------------------------------------------------------------
 
-    def linear(self, fitted: Coefficients, table: Table, offset: Floats | None) -> Floats:
+    def linear(self, fitted: Coefficients, table: DesignRows, offset: Floats | None) -> Floats:
         """The linear predictor (n, 1); infinite where a separating direction decides it."""
         eta = fitted.design.eta(table, fitted.beta)
         if offset is not None:

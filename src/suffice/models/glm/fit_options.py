@@ -14,7 +14,7 @@ from suffice.errors import FileFormatError, OptionError
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family
 from suffice.models.glm.links import Link
-from suffice.models.glm.priors import Penalties, read_prior
+from suffice.models.glm.priors import CoefficientPenalties, read_prior
 from suffice.models.glm.registry import FAMILIES, declared, link_of
 from suffice.models.glm.response_family import ResponseFamily
 from suffice.models.glm.solve import solver_names
@@ -82,7 +82,7 @@ class FitOptions:
         """What is aimed at."""
         return "maximum likelihood" if self.given["prior"] is None else "MAP"
 
-    def penalties(self, design: Design, outputs: int = 1) -> Penalties:
+    def penalties(self, design: Design, outputs: int = 1) -> CoefficientPenalties:
         """What the prior takes off the log-likelihood."""
         return read_prior(
             self.given["prior"], design, penalize_intercept=self.given["penalize_intercept"], outputs=outputs

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError, NotFittedError
 from suffice.models.glm.coefficients import Coefficients
-from suffice.models.glm.design import Design, Table
+from suffice.models.glm.design import Design, DesignRows
 from suffice.models.glm.formula import specification_from_plain, specification_to_plain
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.registry import FAMILIES, one_predictor_family
@@ -81,7 +81,7 @@ class GLMFitted(Coefficients):
         return RowLaw(family, family.link(self.link))
 
     def score_samples(
-        self, rows: Table, y: Floats, *, offset: Floats | None = None, trials: Floats | None = None
+        self, rows: DesignRows, y: Floats, *, offset: Floats | None = None, trials: Floats | None = None
     ) -> Floats:
         """Log density or probability of each row (n,): rows of the design, and their response as the fit codes it."""
         family = self.family_object

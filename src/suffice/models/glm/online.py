@@ -17,10 +17,10 @@ from suffice.models.glm.families import NegativeBinomialFamily
 from suffice.models.glm.family import Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.input import Rows
+from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.problem import response_sums, totals
-from suffice.models.glm.regression import Factory, Regression
+from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData
 from suffice.solvers.information import Information
 from suffice.solvers.online import step_sizes
@@ -28,7 +28,7 @@ from suffice.solvers.online import step_sizes
 Floats = NDArray[np.float64]
 
 
-class OnePass(Regression):
+class OnlineRegression(GLMProblem):
     """One pass over rows in memory, in their order, from where a fitted value stands.
 
     For each row, or batch of rows, ``theta += step (score x - share of the prior)``. Over one pass the shares of the
@@ -40,7 +40,7 @@ class OnePass(Regression):
     ) -> None:
         """Refuse rows and priors that one pass does not take."""
         super().__init__(options, data, factory)
-        if not isinstance(data.blocks, Rows):
+        if not isinstance(data.blocks, RowsInMemory):
             raise DataError("partial_fit takes rows in memory: give a file piece by piece.")
         self.block, self.before = data.blocks.block, before
         self.penalties = options.penalties(data.design)

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import (
-    Block,
-    Curvature,
+    CoefficientLayout,
     Law,
-    Layout,
     RootCurvature,
+    RowBlock,
+    RowCurvature,
     RowProducts,
     curvature_task,
     information_product,
@@ -33,7 +33,7 @@ from suffice.engines.linear_predictor import (
     weighted_sum,
 )
 from suffice.models.glm.family import Family, Totals
-from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.input import RowsInMemory, StreamRows
 from suffice.models.glm.laws import RowLaw
 from suffice.solvers.information import Information
 from suffice.solvers.penalties import GaussianPenalty
@@ -57,15 +57,15 @@ def _outside(method: Callable[..., Answer]) -> Callable[..., Answer]:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class RegressionProblem:
     """Rows, a law of the rows, and a Gaussian penalty (or None); `outputs` linear predictors.
 
     `rooted` asks for the exact root of the information in each pass. `kept` are the coefficients that a solver sees;
     the others stay at their values in `fixed`. `record` is told every point and its objective.
     """
 
-    rows: Rows | StreamRows
-    layout: Layout
+    rows: RowsInMemory | StreamRows
+    layout: CoefficientLayout
     law: Law
     penalty: GaussianPenalty | None = None
     phi: float = 1.0
@@ -90,7 +90,7 @@ class Problem:
         """How dense rows are multiplied in passes for the gradient."""
         return row_products(self.rows.rows * self.layout.dense if self.rows.in_memory else 0)
 
-    def holding(self, kept: NDArray[np.intp], fixed: Floats) -> Problem:
+    def holding(self, kept: NDArray[np.intp], fixed: Floats) -> RegressionProblem:
         """The same problem with all coefficients but `kept` held at their values in `fixed`."""
         return replace(self, kept=kept, fixed=fixed)
 
@@ -102,9 +102,9 @@ class Problem:
         whole[self.kept] = beta
         return whole
 
-    def on(self, block: Block) -> Problem:
+    def on(self, block: RowBlock) -> RegressionProblem:
         """The same problem on other rows."""
-        return replace(self, rows=Rows(block), record=None)
+        return replace(self, rows=RowsInMemory(block), record=None)
 
     def shaped(self, beta: Floats) -> Floats:
         """Coefficients (size,) as (k, m), predictors first in memory."""
@@ -170,19 +170,19 @@ class Problem:
 
     # -- what a law with parameters of its own replaces ----------------------------------------------------------------
 
-    def slopes(self, beta: Floats) -> Callable[[Block], Curvature]:
+    def slopes(self, beta: Floats) -> Callable[[RowBlock], RowCurvature]:
         """The task that finds value and gradient of the log-likelihood at phi = 1."""
         if self.outputs > 1:
             return several_task(self.layout, self.law, self.shaped(beta), information=False)
         return slope_task(self.layout, self.law, beta, self.products)
 
-    def roots(self, beta: Floats) -> Callable[[Block], RootCurvature]:
+    def roots(self, beta: Floats) -> Callable[[RowBlock], RootCurvature]:
         """The task that finds value, gradient and a root of the information at phi = 1; dense columns only."""
         if self.outputs > 1:
             return several_root_task(self.layout, self.law, self.shaped(beta))
         return root_task(self.layout, self.law, beta)
 
-    def turned(self, beta: Floats, vector: Floats) -> Callable[[Block], Curvature]:
+    def turned(self, beta: Floats, vector: Floats) -> Callable[[RowBlock], RowCurvature]:
         """The task that finds the information at phi = 1 times a vector, as the gradient of its answer."""
         if self.outputs > 1:
             return several_product(self.layout, self.law, self.shaped(beta), self.shaped(vector))
@@ -196,10 +196,10 @@ class Problem:
 # -- sums over rows ----------------------------------------------------------------------------------------------------
 
 
-def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -> Totals:
+def totals(rows: RowsInMemory | StreamRows, layout: CoefficientLayout, law: RowLaw, beta: Floats) -> Totals:
     """Deviance, Pearson's statistic and the rest, at fitted coefficients."""
 
-    def task(block: Block) -> Totals:
+    def task(block: RowBlock) -> Totals:
         parts = [_totals_of(law, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
         return sum(parts[1:], start=parts[0])
 
@@ -207,10 +207,10 @@ def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -
         return rows.reduce(task)
 
 
-def deviance_of(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -> float:
+def deviance_of(rows: RowsInMemory | StreamRows, layout: CoefficientLayout, law: RowLaw, beta: Floats) -> float:
     """The deviance alone, which costs a part of `totals`."""
 
-    def task(block: Block) -> float:
+    def task(block: RowBlock) -> float:
         etas = ((linear_predictor(layout, part, beta), part) for part in layout.parts(block))
         return sum(weighted_sum(law.family.deviances(law.link, eta, part.y), part.weights) for eta, part in etas)
 
@@ -218,7 +218,7 @@ def deviance_of(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floa
         return max(float(rows.reduce(task)), 0.0)  # In this order, as what is not known stays so.
 
 
-def _totals_of(law: RowLaw, eta: Floats, part: Block) -> Totals:
+def _totals_of(law: RowLaw, eta: Floats, part: RowBlock) -> Totals:
     family, y, weights = law.family, part.y, part.weights
     with np.errstate(all="ignore"):
         value, deviance, mean, variance = family.figures(law.link, eta, y)
@@ -262,10 +262,10 @@ class ResponseSums:
         )
 
 
-def response_sums(rows: Rows | StreamRows, family: Family | None = None) -> ResponseSums:
+def response_sums(rows: RowsInMemory | StreamRows, family: Family | None = None) -> ResponseSums:
     """Those of all rows, in one pass; of labels (codes) and of vectors without what a family adds."""
 
-    def task(block: Block) -> ResponseSums:
+    def task(block: RowBlock) -> ResponseSums:
         y, weights = block.y, np.ones(block.rows) if block.weights is None else block.weights
         sums = ResponseSums(float(weights.sum()), weights @ y, float(np.abs(y).max(initial=0.0)))
         if family is None:
@@ -288,10 +288,10 @@ class Largest:
         return Largest(max(self.value, other.value))
 
 
-def largest_move(problem: Problem, direction: Floats) -> float:
+def largest_move(problem: RegressionProblem, direction: Floats) -> float:
     """The largest |x' direction| of any row with weight, over all linear predictors."""
 
-    def task(block: Block) -> Largest:
+    def task(block: RowBlock) -> Largest:
         largest = 0.0
         for part in problem.layout.parts(block):
             bare = replace(part, offset=None)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import OptionError
 from suffice.models.glm.coefficients import Coefficients
-from suffice.models.glm.design import Table
+from suffice.models.glm.design import DesignRows
 from suffice.models.glm.links import Link, find_link
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,7 @@ class ResponseFamily(ABC):
             raise OptionError(f"reference= belongs to the multinomial family; the {self.name} family has none.")
 
     @abstractmethod
-    def linear(self, fitted: Coefficients, table: Table, offset: Floats | None) -> Floats:
+    def linear(self, fitted: Coefficients, table: DesignRows, offset: Floats | None) -> Floats:
         """Linear predictors (n, m) of rows; infinite where a separating direction decides them."""
 
     @abstractmethod

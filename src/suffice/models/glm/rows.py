@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
-from suffice.engines.linear_predictor import Block
+from suffice.engines.linear_predictor import RowBlock
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.glm import response as responses
-from suffice.models.glm.design import Design, Parameters, Table, threshold_names
+from suffice.models.glm.design import Design, DesignRows, NamedParameters, threshold_names
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
 from suffice.models.glm.input import (
     Coding,
-    Rows,
+    RowsInMemory,
     StreamRows,
     batch_table,
     check_roles,
@@ -56,7 +56,7 @@ class RegressionData:
     """
 
     design: Design
-    blocks: Rows | StreamRows
+    blocks: RowsInMemory | StreamRows
     weight: float
     classes: tuple[Hashable, ...] | None = None
     constant: float = 0.0
@@ -73,9 +73,9 @@ class RegressionData:
         return self.blocks.passes
 
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> NamedParameters:
         """All parameters, by name."""
-        return Parameters(self.ahead, self.design)
+        return NamedParameters(self.ahead, self.design)
 
 
 def _design_for(options: FitOptions, design: Design) -> Design:
@@ -163,7 +163,7 @@ def _is_name(value: Any, source: Source) -> bool:
 
 
 def _joined(
-    design: Design, table: Table, y: Any, given: Inputs, options: FitOptions, source: Source | None
+    design: Design, table: DesignRows, y: Any, given: Inputs, options: FitOptions, source: Source | None
 ) -> RegressionData:
     if y is None:
         raise DataError("There is no response: give y=, an array or the name of a column.")
@@ -186,10 +186,10 @@ def _joined(
         constant = float(response.base.sum() if weights is None else weights @ response.base)
     design = _design_for(options, design)
     block = design.block(table, response.y, weights, offset)
-    ahead, rows = _ahead(options, response.classes), Rows(block, response.trials)
+    ahead, rows = _ahead(options, response.classes), RowsInMemory(block, response.trials)
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
-        rows = Rows(block.chosen(kept), None if response.trials is None else response.trials[kept])
+        rows = RowsInMemory(block.chosen(kept), None if response.trials is None else response.trials[kept])
     return RegressionData(
         design, rows, weight, response.classes, constant, offset is not None, ahead=ahead, rows=table.rows
     )
@@ -218,7 +218,7 @@ def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, fo
             if isinstance(source, MemorySource) and _is_name(given["y"], source)
             else given["y"]
         )
-    data = _joined(Design(constant, tuple(kept)), Table(values), y, given, options, source)
+    data = _joined(Design(constant, tuple(kept)), DesignRows(values), y, given, options, source)
     return replace(data, specification=specification)
 
 
@@ -302,13 +302,13 @@ def _label_variable(source: Source, y: Hashable, options: FitOptions) -> Variabl
 
 def _maker(
     design: Design, given: Inputs, options: FitOptions, label: Variable | None, pair: bool
-) -> Callable[[Batch], Block]:
+) -> Callable[[Batch], RowBlock]:
     def column(batch: Batch, name: Hashable) -> Floats:
         values: Floats = batch.reals[batch.real.index(name)]
         check_finite(values, f"Column {name!r}", batch.start)
         return values
 
-    def make(batch: Batch) -> Block:
+    def make(batch: Batch) -> RowBlock:
         table = batch_table(batch, design)
         weights = batch.weights
         if pair:
@@ -360,13 +360,13 @@ def _stream_constants(stream: StreamRows, given: Inputs, pair: bool) -> tuple[fl
     return sums.weight, sums.constant
 
 
-def _recoded(blocks: Rows | StreamRows, order: NDArray[np.intp]) -> Rows | StreamRows:
+def _recoded(blocks: RowsInMemory | StreamRows, order: NDArray[np.intp]) -> RowsInMemory | StreamRows:
     """The rows with other codes of their labels: `order` (K,) holds the new code of each."""
 
-    def turned(block: Block) -> Block:
+    def turned(block: RowBlock) -> RowBlock:
         return replace(block, y=order.astype(np.float64)[block.y.astype(np.intp)])
 
-    if isinstance(blocks, Rows):
+    if isinstance(blocks, RowsInMemory):
         return replace(blocks, block=turned(blocks.block))
     make = blocks.make
     return replace(blocks, make=lambda batch: turned(make(batch)))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Inputs
-from suffice.models.glm.design import Table
+from suffice.models.glm.design import DesignRows
 from suffice.models.glm.family import Family
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
@@ -28,7 +28,7 @@ _ROWS = 4_096
 
 
 def predict(
-    fitted: GLMFitted, table: Table, offset: Floats | None, kind: str, interval: float | None, df: float | None
+    fitted: GLMFitted, table: DesignRows, offset: Floats | None, kind: str, interval: float | None, df: float | None
 ) -> Any:
     """See `GLM.predict`."""
     if kind not in ("response", "link", "class"):
@@ -48,7 +48,7 @@ def predict(
     return np.column_stack((centre, ends))
 
 
-def eta_variances(fitted: GLMFitted, table: Table) -> Floats:
+def eta_variances(fitted: GLMFitted, table: DesignRows) -> Floats:
     """The variance of each row's linear predictor, x' V x (n,); infinite where the fit says nothing about it."""
     covariance, flat = fitted.covariance(), fitted.flat()
     variances = np.empty(table.rows)
@@ -64,7 +64,7 @@ def eta_variances(fitted: GLMFitted, table: Table) -> Floats:
 class Scored:
     """Rows with their response under the fitted law; `weights` count rows, `trials` are those of a share."""
 
-    table: Table
+    table: DesignRows
     eta: Floats
     y: Floats
     weights: Floats
@@ -72,11 +72,11 @@ class Scored:
     log_prob: Floats
 
 
-def new_rows(options: FitOptions, fitted: GLMFitted, given: Inputs) -> tuple[Table, Floats | None]:
+def new_rows(options: FitOptions, fitted: GLMFitted, given: Inputs) -> tuple[DesignRows, Floats | None]:
     """New rows as a table of the design, and their offset."""
     X, offset, exposure = given.data, given["offset"], given["exposure"]
     if fitted.specification is not None:
-        table = Table(matrix_of(fitted.specification, X, [str(name) for name in fitted.design.reals]))
+        table = DesignRows(matrix_of(fitted.specification, X, [str(name) for name in fitted.design.reals]))
     else:
         table = table_like(X, fitted.design, options.given["unknown"], given["columns"])
     source = open_rows(X) if isinstance(offset, str) or isinstance(exposure, str) else None

@@ -22,7 +22,7 @@ from suffice.families.regression_check import shares_by_pairs
 from suffice.fitting.control import Outcome, State
 from suffice.fitting.report import Certificate
 from suffice.models.glm.family import Family
-from suffice.models.glm.problem import Problem, ResponseSums
+from suffice.models.glm.problem import RegressionProblem, ResponseSums
 from suffice.models.glm.solve import Result, refuse_response
 from suffice.solvers.information import Information
 from suffice.solvers.irls import Last
@@ -118,7 +118,7 @@ class Squares:
         return Certificate(gap, bound, True, True, True)
 
 
-def read_squares(problem: Problem) -> Squares | None:
+def read_squares(problem: RegressionProblem) -> Squares | None:
     """The products of a problem; None where they would not be exact, or columns are sparse."""
     layout = problem.layout
     if layout.sparse or layout.levels or not 0 < layout.dense < EXACT_COLUMNS or not problem.size:
