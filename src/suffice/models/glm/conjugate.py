@@ -63,7 +63,7 @@ class ConjugateRegression(GLMProblem):
         end = RowEnd(self.data, self.law, beta, information, variance)
         public = design.public(beta)
         fitted = GLMFitted(
-            design=design,
+            **self.data.learned_names(),
             family=self.options.family.name,
             link=self.options.link.name,
             beta=public[:, None],
@@ -73,13 +73,10 @@ class ConjugateRegression(GLMProblem):
             deviance=sums.deviance,
             null_deviance=null_deviance(end, self.sums.mean),
             pearson=sums.pearson,
-            weight=self.data.weight,
             df_resid=self.data.weight - len(beta),
             n_params=len(beta) + int(not known),
             sandwich=end.covariance(self.options.given["covariance"]),
             posterior=(public, design.public_matrix(together.inverse()), shape, scale),
-            specification=self.data.specification,
-            response=self.data.response,
         )
         outcome = Outcome(State(beta, self.law.family.log_likelihood(sums, variance), 0.0), True, "closed form", ())
         return Found(fitted, "closed form", "posterior mean", outcome)

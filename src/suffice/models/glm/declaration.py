@@ -288,24 +288,9 @@ class GLM(Estimator):
         return float(self.fitted_.null_deviance)
 
     @property
-    def log_likelihood_(self) -> float:
-        """Sum over rows, natural logarithm, at the dispersion of the largest likelihood unless that is given."""
-        return self.report_.log_likelihood
-
-    @property
     def pearson_chi2_(self) -> float:
         """Sum of squared Pearson residuals."""
         return float(self.fitted_.pearson)
-
-    @property
-    def aic_(self) -> float:
-        """2 k - 2 log-likelihood."""
-        return self.report_.aic
-
-    @property
-    def bic_(self) -> float | None:
-        """K log(rows) - 2 log-likelihood; None without rows."""
-        return self.report_.bic
 
     @property
     def df_resid_(self) -> float:
@@ -423,10 +408,10 @@ class GLM(Estimator):
             exposure: as in `fit`.
             interval: a level; then the answer is (n, 3): prediction and the ends of a Wald interval of the mean.
         """
-        options, df, more = self._fit_options(), self._df(), {"offset": offset, "exposure": exposure}
+        fitted, df, unknown = self.fitted_, self._df(), self._options["unknown"]
         answers = [
-            rowwise.predict(self.fitted_, *rowwise.new_rows(options, self.fitted_, part), kind, interval, df)
-            for part in parts_of(X, self.fitted_, more)
+            rowwise.predict(fitted, *rowwise.new_rows(fitted, part, unknown), kind, interval, df)
+            for part in parts_of(X, fitted, {"offset": offset, "exposure": exposure})
         ]
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
@@ -441,11 +426,11 @@ class GLM(Estimator):
     def _scored(self, X: Any, y: Any, sample_weight: Any, rows: Mapping[str, Any]) -> Iterator[rowwise.Scored]:
         """The rows with their response."""
         given = {"y": y, "sample_weight": sample_weight, **rows}
-        return rowwise.scored_parts(self._fit_options(), self.fitted_, parts_of(X, self.fitted_, given))
+        return rowwise.scored_parts(self.fitted_, X, given, self._options["unknown"])
 
     def score_samples(self, X: Any, y: Any = None, **rows: Any) -> Floats:
         """Log-likelihood of each row (n,), natural logarithm; rows: offset, exposure, trials, columns, as for `fit`."""
-        return np.concatenate([part.log_prob for part in self._scored(X, y, None, rows)])
+        return self.fitted_.score_samples(X, y, unknown=self._options["unknown"], **rows)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""

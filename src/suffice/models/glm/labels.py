@@ -130,7 +130,6 @@ class SoftmaxRegression(IteratedRegression):
             null_deviance=-2.0 * self._null(problem),
             df_resid=data.weight * self.outputs - free,
             n_params=free,
-            reference=data.reference,
             sandwich=label_sandwich(data, beta, result.last.information, ended.dropped) if robust else None,
             iterates=tuple(problem.shaped(problem.whole(one)) for one in result.iterates),
         )

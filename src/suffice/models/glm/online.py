@@ -94,8 +94,9 @@ class OnlineRegression(GLMProblem):
         data, family, known = self.data, self.law.family, self.options.known_dispersion
         sums, free = self._sums(theta), family.free_dispersion
         phi = 1.0 if not free else family.ml_dispersion(sums) if known is None else known
+        weight = data.weight + (0.0 if self.before is None else self.before.weight)
         return GLMFitted(
-            design=data.design,
+            **{**data.learned_names(), "weight": weight},
             family=family.name,
             link=self.law.link.name,
             beta=data.design.public(theta)[:, None],
@@ -106,13 +107,9 @@ class OnlineRegression(GLMProblem):
             deviance=sums.deviance,
             null_deviance=sums.deviance,
             pearson=sums.pearson,
-            weight=data.weight + (0.0 if self.before is None else self.before.weight),
             df_resid=data.weight - data.design.size,
             n_params=data.design.size + int(free and known is None),
-            classes=data.classes,
             updates=updates,
-            specification=data.specification,
-            response=data.response,
         )
 
     def _value(self, fitted: GLMFitted) -> float:

@@ -356,17 +356,13 @@ class IteratedRegression(GLMProblem):
         data, direction, parameters = self.data, ended.direction, self.data.parameters
         gaussian = self.penalties.gaussian
         return {
-            "design": data.design,
+            **data.learned_names(),
             "family": self.options.family.name,
             "link": self.options.link.name,
             "information": ended.result.information,
-            "weight": data.weight,
-            "classes": data.classes,
             "direction": None
             if direction is None
             else parameters.public(ended.problem.shaped(direction).reshape(parameters.size, -1)),
             "dropped": ended.dropped,
             "precision": None if gaussian is None else gaussian.diagonal(),
-            "specification": data.specification,
-            "response": data.response,
         }

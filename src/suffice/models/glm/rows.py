@@ -15,6 +15,7 @@ from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.glm import response as responses
 from suffice.models.glm.design import Design, DesignRows, NamedParameters, threshold_names
+from suffice.models.glm.family import Family
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
 from suffice.models.glm.input import (
@@ -37,6 +38,7 @@ from suffice.models.glm.input import (
 )
 from suffice.models.glm.natural_family import NaturalFamily
 from suffice.models.glm.response import Response, check_finite
+from suffice.models.glm.response_family import ResponseFamily
 from suffice.sources import open_source
 from suffice.sources.base import Batch, Source
 from suffice.sources.columns import Column
@@ -51,8 +53,8 @@ class RegressionData:
 
     `ahead` names the parameters before the coefficients: the thresholds between ordered labels. Rows without weight are
     not among `blocks`: they say nothing, and at the coefficients of the others a link may not even allow them. `rows`
-    is the number of rows with them. `response` is the column of the response, where it has a name, and `reference` the
-    place of the label among the classes that has no coefficients.
+    is the number of rows with them. `response` is the column of the response, where it has a name, `formula` what a user
+    wrote, and `reference` the number of the label among the classes that has no coefficients.
     """
 
     design: Design
@@ -66,11 +68,17 @@ class RegressionData:
     rows: int = 0
     response: str | None = None
     reference: int | None = None
+    formula: str | None = None
 
     @property
     def passes(self) -> int:
         """How often the rows were read."""
         return self.blocks.passes
+
+    def learned_names(self) -> dict[str, Any]:
+        """What a fitted value keeps of its rows: columns, labels and names."""
+        names = ("design", "weight", "classes", "reference", "specification", "formula", "response")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def parameters(self) -> NamedParameters:
@@ -90,22 +98,23 @@ def _ahead(options: FitOptions, classes: tuple[Hashable, ...] | None) -> tuple[s
     return threshold_names(classes or ()) if options.family.response == "ordered" else ()
 
 
-def read_response(options: FitOptions, y: Any, trials: Any) -> Response:
-    """The response of rows in memory."""
-    kind = options.family.response
+def read_response(family: ResponseFamily, states: tuple[Hashable, ...] | None, y: Any, trials: Any) -> Response:
+    """The response of rows in memory; states: its labels, where they are known."""
+    kind = family.response
     if trials is not None and kind != "shares":
         raise OptionError("trials= belongs to the binomial family.")
     if kind == "shares":
-        return responses.read_shares(y, trials, options.states)
+        return responses.read_shares(y, trials, states)
     if kind == "labels":
-        return responses.read_labels(y, options.states)
+        return responses.read_labels(y, states)
     if kind == "ordered":
-        return responses.read_ordered(y, options.states)
+        return responses.read_ordered(y, states)
     if kind == "vectors":
         return responses.read_vectors(y)
+    assert isinstance(family, Family)
     read = responses.read_numbers(y)
-    options.one_family.check(read.y)
-    values, base = options.one_family.encoded(read.y)
+    family.check(read.y)
+    values, base = family.encoded(read.y)
     return Response(values, base=base)
 
 
@@ -119,7 +128,8 @@ def read_rows(given: Inputs, options: FitOptions) -> RegressionData:
         )
     side = str(formula).partition("~")[0].strip()
     name = side if side.isidentifier() else y if isinstance(y, str) else None
-    return with_reference(replace(_from_formula(given.data, given, options, coding, formula), response=name), options)
+    data = _from_formula(given.data, given, options, coding, formula)
+    return with_reference(replace(data, response=name, formula=str(formula)), options)
 
 
 def with_reference(data: RegressionData, options: FitOptions) -> RegressionData:
@@ -170,7 +180,7 @@ def _joined(
     if isinstance(y, str):
         raise DataError(f"y is {y!r}, which is no column of the data; give its values or the name of a column.")
     trials = side_column(given["trials"], source, table.rows, "trials")
-    response = read_response(options, y, trials)
+    response = read_response(options.family, options.states, y, trials)
     if len(response.y) != table.rows:
         raise DataError(f"The response has {len(response.y)} rows and X has {table.rows}; give one response a row.")
     weights = checked_weights(side_column(given["sample_weight"], source, table.rows, "sample_weight"))
@@ -198,7 +208,7 @@ def _joined(
 def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, formula: str) -> RegressionData:
     """Model matrices by formulaic; it also brings the intercept, which is then not added again."""
     source = open_source(as_frame(X))
-    y, right = _label_column(source, formula, options)
+    y, right = _label_column(source, formula, options.family)
     left, frame, specification = model_matrices(formula if y is None else right, X)
     if isinstance(source, MemorySource) and len(frame) != source.rows:
         raise MissingValueError(
@@ -222,11 +232,11 @@ def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, fo
     return replace(data, specification=specification)
 
 
-def _label_column(source: Source, formula: str, options: FitOptions) -> tuple[Column | None, str]:
+def _label_column(source: Source, formula: str, family: ResponseFamily) -> tuple[Column | None, str]:
     """The column of labels on the left of a formula, of which formulaic would make indicators, and what is right."""
     left, _, right = formula.partition("~")
     name = left.strip().strip("`")
-    labels = options.family.response in ("shares", "labels", "ordered") and isinstance(source, MemorySource)
+    labels = family.labels and isinstance(source, MemorySource)
     if not (right and labels and name in source.columns):
         return None, formula
     return source.column(name), right  # type: ignore[attr-defined]
@@ -237,9 +247,9 @@ def _one_column(left: Any) -> Any:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
-def formula_response(formula: str, X: Any, options: FitOptions) -> Any:
+def formula_response(formula: str, X: Any, family: ResponseFamily) -> Any:
     """The response of rows as a formula names it; None where it names none."""
-    column, _ = _label_column(open_source(as_frame(X)), formula, options)
+    column, _ = _label_column(open_source(as_frame(X)), formula, family)
     if column is not None:
         return column
     left = model_matrices(formula, X)[0]

@@ -83,18 +83,15 @@ class VectorRegression(GLMProblem):
         dropped = more.get("dropped", ())
         free = len(kept_places(dropped, *beta.shape))
         fitted = GLMFitted(
-            design=data.design,
+            **data.learned_names(),
             family=self.options.family.name,
             link=self.options.link.name,
             beta=data.design.public(beta),
             information=information,
             residual_covariance=covariance,
             deviance=float(np.trace(covariance)) * data.weight,
-            weight=data.weight,
             df_resid=data.weight * m - free,
             n_params=free + m * (m + 1) // 2,
-            specification=data.specification,
-            response=data.response,
             **{**more, "dropped": dropped},
         )
         outcome = Outcome(State(beta.ravel(), 0.0, 0.0), True, self.stop_reason, ())
