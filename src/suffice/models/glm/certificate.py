@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.control import Outcome, State
-from suffice.fitting.report import Certificate
+from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
 from suffice.models.glm.duality import duality_gap
 from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.priors import CoefficientPenalties
@@ -50,6 +50,27 @@ def point_of(problem: RegressionProblem, inner: Floats, *, every: bool = False) 
         last = Last(beta, *problem.objective(beta), Information(np.zeros((0, 0))))
     outcome = Outcome(State(beta, last.value, 0.0), True, "measured", ())
     return Result(beta, outcome, last, origin=None if some is None else beta, stands=stands)
+
+
+def in_units(
+    slope: Floats,
+    variance: Floats,
+    value_gap: float | None = None,
+    *,
+    bound: bool = False,
+    exists: bool | None = None,
+    directions: tuple[str, ...] = (),
+) -> Certificate:
+    """A certificate from the slope of the objective and its variance, the diagonal of the information.
+
+    In the canonical link the slope of a coefficient is observed less expected total of its column, and the information
+    is the variance of that total. A coefficient of which no row says anything has its slope in nats.
+    """
+    gap = in_standard_errors(np.ravel(slope), np.ravel(np.where(variance > 0.0, variance, 1.0)))
+    size = float(np.abs(slope).max(initial=0.0))
+    return Certificate(
+        gap, value_gap, bound, True, exists, directions, STANDARD_ERRORS, size, "nats per unit of a coefficient"
+    )
 
 
 def nothing_left(problem: RegressionProblem) -> Result:
@@ -113,23 +134,21 @@ def certify(
     slope = gradient
     if laplace is not None:
         slope = pseudo_gradient(result.beta - laplace.mean, gradient, laplace.rate)
-    diagonal = information.diagonal()
-    if len(diagonal) != len(slope):
-        return Certificate(float(np.abs(slope).max(initial=0.0)), exists=separation.exists, scale="slope")
-    scale = np.divide(1.0, np.sqrt(diagonal), out=np.ones_like(diagonal), where=diagonal > 0.0)
-    gap = float((np.abs(slope) * scale).max(initial=0.0))
+    variance = information.diagonal()
+    if len(variance) != len(slope):
+        return in_units(slope, problem.diagonal(result.beta), exists=separation.exists)
     if separation.exists is False:
-        return Certificate(gap, exists=False)
+        return in_units(slope, variance, exists=False)
     fixed = known.bent == 0.0
     if known.concave and fixed and gaussian is not None and laplace is None and (gaussian.diagonal() > 0.0).all():
-        return Certificate(gap, gaussian.loss_bound(gradient) / weight, True, True, separation.exists)
+        return in_units(slope, variance, gaussian.loss_bound(gradient) / weight, bound=True, exists=separation.exists)
     if known.concave and laplace is not None:
         left = duality_gap(problem, result.last, penalties, known.best)
         if left is not None:
-            return Certificate(gap, left / weight, fixed, True, separation.exists)
+            return in_units(slope, variance, left / weight, bound=fixed, exists=separation.exists)
     if laplace is not None or known.elsewhere:
-        return Certificate(gap, exists=separation.exists)
-    return Certificate(gap, _estimate(problem, result, known, weight), False, True, separation.exists)
+        return in_units(slope, variance, exists=separation.exists)
+    return in_units(slope, variance, _estimate(problem, result, known, weight), exists=separation.exists)
 
 
 def _estimate(problem: RegressionProblem, result: Result, known: CertificateBasis, weight: float) -> float | None:

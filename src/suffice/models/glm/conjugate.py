@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from suffice.errors import EstimateError
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
-from suffice.fitting.report import Certificate
+from suffice.models.glm.certificate import in_units
 from suffice.models.glm.covariances import RowEnd, null_deviance
 from suffice.models.glm.family import Totals
 from suffice.models.glm.fit_options import FitOptions
@@ -90,8 +90,7 @@ class ConjugateRegression(GLMProblem):
         _, gradient, information = self.bare.curvature(beta)
         slope = (gradient - self.strength * (beta - self.mean)) / variance
         together = information.plus(self.strength).times(1.0 / variance)
-        gap = float((np.abs(slope) / np.sqrt(together.diagonal())).max(initial=0.0))
         left = 0.5 * float(slope @ together.solve(slope)) / self.sums.weight
         value = self.law.family.log_likelihood(self._sums(beta), variance) + self.data.constant
-        certificate = Certificate(gap, left, True, True, True)
+        certificate = in_units(slope, together.diagonal(), left, bound=True, exists=True)
         return Judgement(value, value, certificate, kept=self.matched(fitted))

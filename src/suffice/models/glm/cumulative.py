@@ -179,6 +179,10 @@ class CumulativeProblem(RegressionProblem):
 
         return task
 
+    def diagonal(self, beta: Floats) -> Floats:
+        """From the whole information: thresholds and coefficients of one linear predictor are few."""
+        return self.evaluate(beta)[2].diagonal()
+
     def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
         """Value, gradient and observed information."""
         return super().curvature(beta) if self.rooted else self._sums(beta, squares=False)

@@ -249,12 +249,13 @@ def _solved(matrix: Floats, right: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class OnEdge:
-    """A point on the edge: the largest slope that no row on the edge holds, and what is left to gain.
+    """A point on the edge: the slope (k,) that no row on the edge holds, its variance, and what is left to gain.
 
     `zeros` and `ones` are how many rows, by weight, hold the others: with means of 0 and of 1.
     """
 
-    gap: float
+    slope: Floats
+    variance: Floats
     left: float
     zeros: float
     ones: float
@@ -297,5 +298,4 @@ def on_edge(rows: EdgeRows, beta: Floats) -> OnEdge | None:
     left = float(share @ room[near]) + 0.5 * max(0.0, float(rest @ _solved(hessian, rest)))
     weights = np.where(held[back.ravel()], rows.weights[rows.sign != 0.0][near], 0.0)
     low = rows.sign[rows.sign != 0.0][near] > 0.0
-    gap = float((np.abs(rest) * scale).max())
-    return OnEdge(gap, left, float(weights[low].sum()), float(weights[~low].sum()))
+    return OnEdge(rest, scale**-2.0, left, float(weights[low].sum()), float(weights[~low].sum()))

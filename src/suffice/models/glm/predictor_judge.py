@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.report import Certificate
-from suffice.models.glm.certificate import CONCAVE, CertificateBasis, bent_by_dispersion, point_of, rounding_of
+from suffice.models.glm.certificate import (
+    CONCAVE,
+    CertificateBasis,
+    bent_by_dispersion,
+    in_units,
+    point_of,
+    rounding_of,
+)
 from suffice.models.glm.existence import RISING
 from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.fitted import GLMFitted
@@ -92,10 +99,11 @@ class OnePredictor(PredictorSearch):
         if edge is not None:
             left = edge.left / self.weight if self.pair in CONCAVE else None
             words = edge.words if exists is False else ()
-            return Certificate(edge.gap, left, False, True, exists, words), 0.0, ""
+            return in_units(edge.slope, edge.variance, left, exists=exists, directions=words), 0.0, ""
         certificate, rounding, flat = super().certificate(measured, fitted)
         if self._size_runs(fitted.size):
-            return Certificate(certificate.moment_gap, exists=False, directions=(RUNNING_SIZE,)), rounding, flat
+            words = (RUNNING_SIZE,)
+            return replace(certificate, value_gap=None, bound=False, exists=False, directions=words), rounding, flat
         return certificate, rounding, flat
 
     def known(self, measured: Ended, fitted: GLMFitted) -> CertificateBasis:

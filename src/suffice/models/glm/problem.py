@@ -30,6 +30,8 @@ from suffice.engines.linear_predictor import (
     several_root_task,
     several_task,
     slope_task,
+    transpose_products,
+    weighted,
     weighted_sum,
 )
 from suffice.models.glm.family import Family, Totals
@@ -152,6 +154,25 @@ class RegressionProblem:
         if self.record is not None:
             self.record(beta, value)
         return value, gradient if self.kept is None else gradient[self.kept]
+
+    @_outside
+    def diagonal(self, beta: Floats) -> Floats:
+        """The diagonal of the information of the objective, where there are too many coefficients for the whole."""
+        whole, layout = self.whole(beta), self.layout
+        shaped = whole if self.outputs == 1 else self.shaped(whole)
+
+        def task(block: RowBlock) -> Floats:
+            total = np.zeros((self.outputs, layout.size))
+            for part in layout.parts(block):
+                about = weighted(self.law(linear_predictor(layout, part, shaped), part.y)[2], part.weights)
+                own = about[:, None] if about.ndim == 1 else np.diagonal(about, axis1=1, axis2=2)
+                sparse = None if part.sparse is None else part.sparse.power(2)
+                total += transpose_products(layout, replace(part, dense=part.dense**2, sparse=sparse), own)
+            return total.ravel()
+
+        of_rows = self.rows.reduce(task) / self.phi
+        diagonal = of_rows if self.penalty is None else of_rows + self.penalty.diagonal()
+        return diagonal if self.kept is None else diagonal[self.kept]
 
     def product(self, beta: Floats) -> Callable[[Floats], Floats]:
         """The information times a vector, by two products with X; nothing of size (k, k) is made."""

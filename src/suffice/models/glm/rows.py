@@ -53,8 +53,8 @@ class RegressionData:
 
     `ahead` names the parameters before the coefficients: the thresholds between ordered labels. Rows without weight are
     not among `blocks`: they say nothing, and at the coefficients of the others a link may not even allow them. `rows`
-    is the number of rows with them. `response` is the column of the response, where it has a name, `formula` what a user
-    wrote, and `reference` the number of the label among the classes that has no coefficients.
+    is the number of rows with them. `response` is the column of the response, where it has a name, `formula` as a user
+    wrote it, and `reference` the number of the label among the classes that has no coefficients.
     """
 
     design: Design

@@ -17,7 +17,7 @@ from suffice.families.normal_wishart import NormalWishart
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate, allowed
-from suffice.models.glm.certificate import FAR
+from suffice.models.glm.certificate import FAR, in_units
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
 from suffice.models.glm.fit_options import FitOptions
@@ -206,9 +206,9 @@ class WishartRegression(PriorOnVectors):
         slope = self.products.slopes(beta) - strength[:, None] * (beta - mean)
         axes = np.linalg.eigh(covariance)
         turned = slope @ axes.eigenvectors / np.sqrt(axes.eigenvalues)
-        gap = float((np.abs(turned) / np.sqrt(together.diagonal())[:, None]).max(initial=0.0))
         left = sum(0.5 * float(one @ together.solve(one)) for one in turned.T)
-        certificate = Certificate(gap, max(0.0, left) / self.data.weight, True, True, True)
+        variance, left = np.broadcast_to(together.diagonal()[:, None], turned.shape), max(0.0, left) / self.data.weight
+        certificate = in_units(turned, variance, left, bound=True, exists=True)
         return certificate, rounding_of_vectors(beta, together, covariance), 0.0
 
 
@@ -271,9 +271,8 @@ class JointMode(PriorOnVectors):
         dense = self._information(covariance)
         pulled = self.products.slopes(beta) @ np.linalg.inv(covariance)
         slope = (pulled - np.stack([penalty.slope(column) for column in beta.T], axis=1)).T.ravel()
-        gap = float((np.abs(slope) / np.sqrt(np.diagonal(dense))).max(initial=0.0))
         left = 0.5 * float(slope @ np.linalg.solve(dense, slope))
-        certificate = Certificate(gap, max(0.0, left) / self.data.weight, False, True, True)
+        certificate = in_units(slope, np.diagonal(dense), max(0.0, left) / self.data.weight, exists=True)
         rounding = rounding_of_vectors(beta, self.products.information, covariance)
         return certificate, rounding, sum(penalty.value(column) for column in beta.T)
 
@@ -351,12 +350,13 @@ def _of_least_squares(slopes: Floats, information: Information, squares: Floats,
     """
     axes = np.linalg.eigh(squares / weight)
     turned = slopes @ axes.eigenvectors / np.sqrt(axes.eigenvalues)
-    gap = float((np.abs(turned) / np.sqrt(information.diagonal())[:, None]).max(initial=0.0))
+    variance = np.broadcast_to(information.diagonal()[:, None], turned.shape)
     solved = np.stack([information.solve(one) for one in turned.T], axis=1)
     shares = np.linalg.eigvalsh(turned.T @ solved) / weight
     if not shares.max(initial=0.0) < 1.0:
-        return Certificate(gap, exists=True)
-    return Certificate(gap, max(0.0, -0.5 * float(np.log1p(-np.maximum(shares, 0.0)).sum())), True, True, True)
+        return in_units(turned, variance, exists=True)
+    left = max(0.0, -0.5 * float(np.log1p(-np.maximum(shares, 0.0)).sum()))
+    return in_units(turned, variance, left, bound=True, exists=True)
 
 
 def rounding_of_vectors(beta: Floats, information: Information, covariance: Floats) -> float:
