@@ -12,8 +12,8 @@ import exact_squares as exact
 import suffice as sf
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock
 from suffice.models.glm.families import GaussianFamily
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.input import RowsInMemory
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.squares import METHOD, read_squares

@@ -10,10 +10,9 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.models.glm.certificate import in_units
 from suffice.models.glm.covariances import RowEnd, null_deviance
-from suffice.models.glm.family import Totals
+from suffice.models.glm.family import RowLaw, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.problem import RegressionProblem, totals
 from suffice.models.glm.rank import checked_sums
 from suffice.models.glm.regression import Factory, GLMProblem

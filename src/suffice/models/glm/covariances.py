@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, curvature_task, several_task
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.fitted import filled, public_blocks
 from suffice.models.glm.input import RowsInMemory
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.problem import RegressionProblem, deviance_of
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
@@ -101,12 +101,8 @@ def null_deviance(end: RowEnd, mean: float) -> float:
     """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
     law = end.law
     layout = CoefficientLayout(end.data.design.constant, 0)
-    rows = end.data.blocks
-
-    def bare(block: RowBlock) -> RowBlock:
-        return RowBlock(block.dense[:, :0], block.y, block.weights, block.offset)
-
-    problem = RegressionProblem(_Bare(rows, bare), layout, law)  # type: ignore[arg-type]
+    rows = end.data.blocks.mapped(lambda block: RowBlock(block.dense[:, :0], block.y, block.weights, block.offset))
+    problem = RegressionProblem(rows, layout, law)
     beta = np.zeros(layout.size)
     with np.errstate(all="ignore"):
         if end.data.design.constant:
@@ -117,25 +113,6 @@ def null_deviance(end: RowEnd, mean: float) -> float:
         if end.data.design.constant and end.data.has_offset and math.isfinite(problem.objective(beta)[0]):
             beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
         return deviance_of(problem.rows, layout, law, beta)
-
-
-@dataclass(eq=False)
-class _Bare:
-    """Rows without their explanatory columns."""
-
-    rows_: Any
-    bare: Any
-
-    @property
-    def rows(self) -> int:
-        return int(self.rows_.rows)
-
-    @property
-    def in_memory(self) -> bool:
-        return False
-
-    def reduce(self, task: Any) -> Any:
-        return self.rows_.reduce(lambda block: task(self.bare(block)))
 
 
 def label_sandwich(data: RegressionData, beta: Floats, information: Information, dropped: tuple[int, ...]) -> Floats:

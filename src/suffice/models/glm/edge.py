@@ -23,8 +23,8 @@ from suffice.errors import ConvergenceWarning
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.glm.existence import bends
 from suffice.models.glm.families import NegativeBinomialFamily
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.input import RowsInMemory
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.separation import MOST_NUMBERS, dense_rows
 from suffice.models.glm.solve import Result, Search, solve, told_to_stop

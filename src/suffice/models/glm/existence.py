@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import RowBlock
 from suffice.models.glm.design import Design
-from suffice.models.glm.family import Family
+from suffice.models.glm.family import Family, RowLaw
 from suffice.models.glm.input import RowsInMemory
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import CoefficientPenalties
 from suffice.models.glm.problem import Largest, RegressionProblem, deviance_of

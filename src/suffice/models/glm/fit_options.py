@@ -12,11 +12,10 @@ from suffice.checks import choice
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, OptionError
 from suffice.models.glm.design import Design
-from suffice.models.glm.family import Family
+from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
 from suffice.models.glm.priors import CoefficientPenalties, read_prior
 from suffice.models.glm.registry import FAMILIES, declared, link_of
-from suffice.models.glm.response_family import ResponseFamily
 from suffice.models.glm.solve import solver_names
 
 CHOICES: dict[str, tuple[Any, ...]] = {

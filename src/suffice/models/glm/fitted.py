@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from suffice.errors import FileFormatError, NotFittedError
 from suffice.models.glm.coefficients import Coefficients
 from suffice.models.glm.design import Design
+from suffice.models.glm.family import ResponseFamily, RowLaw
 from suffice.models.glm.formula import specification_from_plain, specification_to_plain
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.registry import FAMILIES, one_predictor_family
-from suffice.models.glm.response_family import ResponseFamily
 from suffice.records import checked
 from suffice.solvers.information import Information
 

@@ -83,6 +83,10 @@ class RowsInMemory:
         """Whether rows can be met in any order."""
         return True
 
+    def mapped(self, change: Callable[[RowBlock], RowBlock]) -> RowsInMemory:
+        """The rows with a change of each block."""
+        return replace(self, block=change(self.block))
+
     def reduce(self, task: Callable[[RowBlock], Answer]) -> Answer:
         """The sum of a task over the rows."""
         self.passes += 1
@@ -108,6 +112,10 @@ class StreamRows:
     def in_memory(self) -> bool:
         """Never."""
         return False
+
+    def mapped(self, change: Callable[[RowBlock], RowBlock]) -> StreamRows:
+        """The rows with a change of each block."""
+        return replace(self, make=lambda batch: change(self.make(batch)))
 
     def reduce(self, task: Callable[[RowBlock], Any]) -> Any:
         """The sum of a task over the rows."""

@@ -13,10 +13,10 @@ from suffice.fitting.control import Control
 from suffice.models.glm.certificate import nothing_left
 from suffice.models.glm.covariances import label_sandwich
 from suffice.models.glm.families import GaussianFamily
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted, kept_places
 from suffice.models.glm.input import RowsInMemory, StreamRows
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import CoefficientPenalties
 from suffice.models.glm.problem import RegressionProblem

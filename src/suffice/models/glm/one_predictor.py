@@ -15,11 +15,10 @@ from suffice.models.glm.covariances import RowEnd, null_deviance
 from suffice.models.glm.edge import OnEdge, edge_rows, on_edge, solve_edged, solve_rest
 from suffice.models.glm.existence import EDGED, RISING, ExistenceQuestion
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.family import Totals
+from suffice.models.glm.family import RowLaw, StartLaw, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowsInMemory
-from suffice.models.glm.laws import RowLaw, StartLaw
 from suffice.models.glm.problem import RegressionProblem, totals
 from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression

@@ -14,11 +14,10 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.family import Totals
+from suffice.models.glm.family import RowLaw, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowsInMemory
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.problem import response_sums, totals
 from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData

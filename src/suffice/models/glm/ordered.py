@@ -12,11 +12,11 @@ from suffice.errors import EstimateError, listing
 from suffice.fitting.control import Control
 from suffice.models.glm.cumulative import CumulativeProblem, cumulative_problem
 from suffice.models.glm.families import GaussianFamily
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.labels import label_counts
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
 from suffice.models.glm.priors import CoefficientPenalties, ahead_of
 from suffice.models.glm.problem import Largest, RegressionProblem

@@ -34,9 +34,8 @@ from suffice.engines.linear_predictor import (
     weighted,
     weighted_sum,
 )
-from suffice.models.glm.family import Family, Totals
+from suffice.models.glm.family import Family, RowLaw, Totals
 from suffice.models.glm.input import RowsInMemory, StreamRows
-from suffice.models.glm.laws import RowLaw
 from suffice.solvers.information import Information
 from suffice.solvers.penalties import GaussianPenalty
 

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
 from suffice.models.glm.design import Design
-from suffice.models.glm.family import Family
+from suffice.models.glm.family import Family, RowLaw, StartLaw
 from suffice.models.glm.input import RowsInMemory, StreamRows
-from suffice.models.glm.laws import RowLaw, StartLaw
 from suffice.models.glm.problem import RegressionProblem, ResponseSums, response_sums
 from suffice.models.glm.sample import MANY_ROWS, spread_rows
 from suffice.models.glm.solve import dependent_columns, refuse_dependent, refuse_extremes, refuse_large

@@ -31,10 +31,9 @@ from suffice.models.glm.families import (
     NegativeBinomialFamily,
     PoissonFamily,
 )
-from suffice.models.glm.family import Family
+from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
 from suffice.models.glm.natural_family import NaturalFamily
-from suffice.models.glm.response_family import ResponseFamily
 from suffice.models.glm.several_families import MultinomialFamily, MultivariateGaussianFamily, OrdinalFamily
 
 

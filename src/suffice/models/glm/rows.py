@@ -15,7 +15,7 @@ from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.glm import response as responses
 from suffice.models.glm.design import Design, DesignRows, NamedParameters, threshold_names
-from suffice.models.glm.family import Family
+from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
 from suffice.models.glm.input import (
@@ -38,7 +38,6 @@ from suffice.models.glm.input import (
 )
 from suffice.models.glm.natural_family import NaturalFamily
 from suffice.models.glm.response import Response, check_finite
-from suffice.models.glm.response_family import ResponseFamily
 from suffice.sources import open_source
 from suffice.sources.base import Batch, Source
 from suffice.sources.columns import Column
@@ -140,7 +139,9 @@ def with_reference(data: RegressionData, options: FitOptions) -> RegressionData:
     wanted = options.given["reference"]
     reference = Variable.discrete("y", data.classes).index(data.classes[-1] if wanted is None else wanted)
     order = [code for code in range(len(data.classes)) if code != reference] + [reference]
-    return replace(data, blocks=_recoded(data.blocks, np.argsort(order)), reference=reference)
+    codes = np.argsort(order).astype(np.float64)
+    blocks = data.blocks.mapped(lambda block: replace(block, y=codes[block.y.astype(np.intp)]))
+    return replace(data, blocks=blocks, reference=reference)
 
 
 def _read(given: Inputs, options: FitOptions, coding: Coding) -> RegressionData:
@@ -346,37 +347,16 @@ def _maker(
     return make
 
 
-@dataclass(frozen=True)
-class _Constants:
-    weight: float
-    constant: float
-
-    def __add__(self, other: _Constants) -> _Constants:
-        return _Constants(self.weight + other.weight, self.constant + other.constant)
-
-
 def _stream_constants(stream: StreamRows, given: Inputs, pair: bool) -> tuple[float, float]:
     """Weight of all rows, and what trials add to the log-likelihood."""
 
-    def task(batch: Batch) -> _Constants:
+    def task(batch: Batch) -> Floats:
         weights = np.ones(batch.rows) if batch.weights is None else batch.weights
         if not pair:
-            return _Constants(float(weights.sum()), 0.0)
+            return np.array([weights.sum(), 0.0])
         successes, failures = (batch.reals[batch.real.index(name)] for name in given["y"])
         choices = responses.log_choices(successes, successes + failures)
-        return _Constants(float(weights.sum()), float(weights @ choices))
+        return np.array([weights.sum(), weights @ choices])
 
-    sums = stream.source.reduce(task, stream.domain)
-    return sums.weight, sums.constant
-
-
-def _recoded(blocks: RowsInMemory | StreamRows, order: NDArray[np.intp]) -> RowsInMemory | StreamRows:
-    """The rows with other codes of their labels: `order` (K,) holds the new code of each."""
-
-    def turned(block: RowBlock) -> RowBlock:
-        return replace(block, y=order.astype(np.float64)[block.y.astype(np.intp)])
-
-    if isinstance(blocks, RowsInMemory):
-        return replace(blocks, block=turned(blocks.block))
-    make = blocks.make
-    return replace(blocks, make=lambda batch: turned(make(batch)))
+    weight, constant = stream.source.reduce(task, stream.domain).tolist()
+    return weight, constant

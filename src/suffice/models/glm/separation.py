@@ -259,29 +259,18 @@ def _stays(problem: RegressionProblem, kind: str, step: Floats) -> Callable[[Row
     return task
 
 
-@dataclass(frozen=True, eq=False)
-class _Roots:
-    """For each column (k,), the sum of ``sqrt |x|`` and the number of rows where it is not 0."""
-
-    total: Floats
-    count: Floats
-
-    def __add__(self, other: _Roots) -> _Roots:
-        return _Roots(self.total + other.total, self.count + other.count)
-
-
 def column_sizes(problem: RegressionProblem) -> Floats:
     """The size of each column (k,) where it is not 0: a mean of which few outliers do not make much."""
 
-    def task(block: RowBlock) -> _Roots:
-        sums = _Roots(np.zeros(problem.layout.size), np.zeros(problem.layout.size))
+    def task(block: RowBlock) -> Floats:
+        sums = np.zeros((2, problem.layout.size))
         for part in problem.layout.parts(block):
             rows = np.abs(dense_rows(problem, part))
-            sums = sums + _Roots(np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0).astype(np.float64))
+            sums += np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0)
         return sums
 
-    sums = problem.rows.reduce(task)
-    return np.asarray((sums.total / np.maximum(sums.count, 1.0)) ** 2)
+    total, count = problem.rows.reduce(task)
+    return np.asarray((total / np.maximum(count, 1.0)) ** 2)
 
 
 def likely_rays(problem: RegressionProblem, information: Information, beta: Floats) -> Iterator[Floats]:

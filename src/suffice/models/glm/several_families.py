@@ -14,8 +14,8 @@ from suffice.families.base import take_states
 from suffice.models.glm.coefficients import Coefficients
 from suffice.models.glm.cumulative import LINKS, log_between
 from suffice.models.glm.design import DesignRows
+from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.links import find_link
-from suffice.models.glm.response_family import ResponseFamily
 from suffice.models.glm.softmax import softmax
 
 Floats = NDArray[np.float64]

@@ -20,10 +20,10 @@ from suffice.fitting.report import Certificate, allowed
 from suffice.models.glm.certificate import FAR, in_units
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted, kept_places, public_blocks
 from suffice.models.glm.input import RowsInMemory
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
 from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.rank import checked_sums, column_rank
