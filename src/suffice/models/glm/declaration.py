@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +40,11 @@ from suffice.models.glm.task import GLMTask
 from suffice.options import own_options
 
 Floats = NDArray[np.float64]
+
+
+def _figure(name: str, words: str) -> Any:
+    """The property of a model that reads a figure of its fitted value."""
+    return property(attrgetter(f"fitted_.{name}"), doc=words)
 
 
 class GLM(Estimator):
@@ -258,10 +264,7 @@ class GLM(Estimator):
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
-    @property
-    def dispersion_(self) -> float:
-        """The dispersion phi, as the option `dispersion` asks."""
-        return float(self.fitted_.dispersion)
+    dispersion_ = _figure("dispersion", "The dispersion phi, as the option `dispersion` asks.")
 
     @property
     def residual_covariance_(self) -> Floats:
@@ -277,25 +280,12 @@ class GLM(Estimator):
             raise NotFittedError(f"The {self.family_name_} family has no size.")
         return float(self.fitted_.size)
 
-    @property
-    def deviance_(self) -> float:
-        """Twice what the log-likelihood loses against a mean of its own for each row, at phi = 1."""
-        return float(self.fitted_.deviance)
-
-    @property
-    def null_deviance_(self) -> float:
-        """The deviance of the intercept alone (and the offset)."""
-        return float(self.fitted_.null_deviance)
-
-    @property
-    def pearson_chi2_(self) -> float:
-        """Sum of squared Pearson residuals."""
-        return float(self.fitted_.pearson)
-
-    @property
-    def df_resid_(self) -> float:
-        """Rows (by weight) less coefficients."""
-        return float(self.fitted_.df_resid)
+    deviance_ = _figure(
+        "deviance", "Twice what the log-likelihood loses against a mean of its own for each row, at phi = 1."
+    )
+    null_deviance_ = _figure("null_deviance", "The deviance of the intercept alone (and the offset).")
+    pearson_chi2_ = _figure("pearson", "Sum of squared Pearson residuals.")
+    df_resid_ = _figure("df_resid", "Rows (by weight) less coefficients.")
 
     @property
     def separated_(self) -> bool:
@@ -310,21 +300,9 @@ class GLM(Estimator):
             raise NotFittedError("The response was not given as labels.")
         return take_states(classes, np.arange(len(classes)))
 
-    @property
-    def updates_(self) -> int:
-        """Updates made by partial_fit."""
-        return int(self.fitted_.updates)
-
-    @property
-    def family_name_(self) -> str:
-        """The name of the family."""
-        return str(self.fitted_.family)
-
-    @property
-    def link_(self) -> str:
-        """The name of the link."""
-        return str(self.fitted_.link)
-
+    updates_ = _figure("updates", "Updates made by partial_fit.")
+    family_name_ = _figure("family", "The name of the family.")
+    link_ = _figure("link", "The name of the link.")
     free_dispersion_ = delegated_property(GLMFitted.free_dispersion)
 
     @property

@@ -114,7 +114,7 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise OptionError(f"dispersion is {dispersion!r}; expected 'pearson', 'ml' or a positive number.")
 
 
-def check_fitted(options: Mapping[str, Any], family: str, specification: Any) -> None:
+def check_fitted(options: Mapping[str, Any], family: str, specification: object) -> None:
     """Refuse what a file has learned where it does not belong to its options."""
     wanted, formula = declared(options["family"]).family.name, options["formula"]
     alike = family == wanted or (wanted, family) == ("gaussian", "multivariate_gaussian")
@@ -124,6 +124,6 @@ def check_fitted(options: Mapping[str, Any], family: str, specification: Any) ->
         )
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether an option is a number rather than a word."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import read_only
 from suffice.errors import FileFormatError, NotFittedError
 from suffice.models.glm.coefficients import Coefficients
 from suffice.models.glm.design import Design
@@ -59,6 +60,13 @@ class GLMFitted(Coefficients):
     specification: Any = None
     formula: str | None = None
     response: str | None = None
+
+    def __post_init__(self) -> None:
+        """A fitted value is a value: its arrays cannot be written to."""
+        for name in ("beta", "thresholds", "direction", "residual_covariance", "sandwich", "precision"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, read_only(array))
 
     @property
     def title(self) -> str:

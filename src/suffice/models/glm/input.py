@@ -130,7 +130,7 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
-def is_matrix(X: Any) -> bool:
+def is_matrix(X: object) -> bool:
     """Whether X is an array of numbers."""
     return isinstance(X, np.ndarray) and X.dtype.names is None and X.dtype.kind in "biuf"
 
@@ -292,7 +292,7 @@ def side_column(data: Any, source: Source | None, rows: int, what: str) -> Float
     return numbers(column, what)
 
 
-def _names_column(data: Any, columns: Sequence[Hashable]) -> bool:
+def _names_column(data: object, columns: Sequence[Hashable]) -> bool:
     try:
         return data in columns
     except (TypeError, ValueError):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import RowBlock, linear_predictor, transpose_product, weighted
+from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, linear_predictor, transpose_product, weighted
 from suffice.errors import EstimateError, FileFormatError, SufficeError
 from suffice.families.normal_wishart import NormalWishart
 from suffice.fitting.report import MatchedStatistics
@@ -221,7 +221,7 @@ def sides_of_numbers(fitted: GLMFitted, eta: Floats, y: Floats, decided: NDArray
     return seen[:, None], (seen - np.sign(share) * score)[:, None]
 
 
-def _moves(layout: Any, part: RowBlock, direction: Floats | None) -> NDArray[np.bool_]:
+def _moves(layout: CoefficientLayout, part: RowBlock, direction: Floats | None) -> NDArray[np.bool_]:
     """Which rows (n, 1) the direction of separation settles: there the limit of the mean is the response."""
     if direction is None:
         return np.zeros((part.rows, 1), dtype=np.bool_)

@@ -73,7 +73,7 @@ def register_distribution(
     _DISTRIBUTIONS[distribution] = Declared(family, None, dispersion, size)
 
 
-def declared(given: Any) -> Declared:
+def declared(given: object) -> Declared:
     """What ``GLM(family=...)`` stands for: a name, a distribution or a family itself."""
     if isinstance(given, ResponseFamily):
         FAMILIES.setdefault(given.name, given)

@@ -166,7 +166,7 @@ def _read(given: Inputs, options: FitOptions, coding: Coding) -> RegressionData:
     return _joined(design, table, y, given, options, source)
 
 
-def _is_name(value: Any, source: Source) -> bool:
+def _is_name(value: object, source: Source) -> bool:
     try:
         return bool(isinstance(value, Hashable) and value in source.columns)
     except (TypeError, ValueError):
