@@ -44,9 +44,9 @@ def _answer(value: object) -> Any:
     from suffice.engines.gaussian import GaussianJoint
     from suffice.engines.mixtures import GaussianMixture
     from suffice.models.bayesian.queries.joint_gaussian import JointGaussian
-    from suffice.models.glm.results import RegressionTable
+    from suffice.models.glm.results import CoefficientTable
 
-    if isinstance(value, RegressionTable):
+    if isinstance(value, CoefficientTable):
         return {name: dict(zip(value.columns, plain(row), strict=True)) for name, row in value.rows}
     if not isinstance(value, GaussianJoint | JointGaussian | GaussianMixture):
         return str(value)

@@ -39,7 +39,7 @@ _ROW_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
-class Layout:
+class CoefficientLayout:
     """How many coefficients there are of each kind; of a factor they are counted without its reference level.
 
     `factors` has an entry for each narrow factor; `levels` counts those of the wide one.
@@ -66,12 +66,12 @@ class Layout:
         """All coefficients of one linear predictor."""
         return self.body + self.levels
 
-    def parts(self, block: Block, size: int | None = None) -> Iterator[Block]:
+    def parts(self, block: RowBlock, size: int | None = None) -> Iterator[RowBlock]:
         """The rows in parts that stay in the cache, with the indicators of narrow factors among the dense columns."""
         for part in block.parts(block_rows(self.dense + 1) if size is None else size):
             yield part if part.factors is None else self._expanded(part)
 
-    def _expanded(self, part: Block) -> Block:
+    def _expanded(self, part: RowBlock) -> RowBlock:
         assert part.factors is not None
         dense = np.zeros((part.rows, self.dense))
         dense[:, : self.reals] = part.dense
@@ -85,7 +85,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Some rows: `dense` (n, p), `sparse` (n, s) in CSR form or None, `codes` (n,) of the wide factor or None.
 
     `factors` (n, f) are the codes of the narrow factors. The code 0 stands for the reference level. `y` is (n,) or
@@ -106,13 +106,13 @@ class Block:
         """Number of rows."""
         return len(self.dense)
 
-    def part(self, rows: slice) -> Block:
+    def part(self, rows: slice) -> RowBlock:
         """Some rows in succession, which keep their numbers."""
         return replace(self.chosen(rows), start=self.start + rows.start)
 
-    def chosen(self, rows: Any) -> Block:
+    def chosen(self, rows: Any) -> RowBlock:
         """Some rows, by number or by a slice, as rows of their own."""
-        return Block(
+        return RowBlock(
             self.dense[rows],
             self.y[rows],
             None if self.weights is None else self.weights[rows],
@@ -122,7 +122,7 @@ class Block:
             None if self.factors is None else self.factors[rows],
         )
 
-    def parts(self, size: int) -> Iterator[Block]:
+    def parts(self, size: int) -> Iterator[RowBlock]:
         """The rows in parts of a size."""
         if self.rows <= size:
             yield self
@@ -132,7 +132,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Curvature:
+class RowCurvature:
     """Value, gradient and information at some coefficients, which add up over rows.
 
     `body` (b, b) is the information of all coefficients outside the wide factor, `levels` (K,) the diagonal of those
@@ -145,9 +145,9 @@ class Curvature:
     cross: Floats | None = None
     levels: Floats | None = None
 
-    def __add__(self, other: Curvature) -> Curvature:
+    def __add__(self, other: RowCurvature) -> RowCurvature:
         """Both sets of rows."""
-        return Curvature(
+        return RowCurvature(
             self.value + other.value,
             self.gradient + other.gradient,
             *(
@@ -157,7 +157,7 @@ class Curvature:
         )
 
 
-def linear_predictor(layout: Layout, block: Block, beta: Floats, products: RowProducts = BLAS) -> Floats:
+def linear_predictor(layout: CoefficientLayout, block: RowBlock, beta: Floats, products: RowProducts = BLAS) -> Floats:
     """Eta of each row: (n,) for beta (k,), (n, m) for beta (k, m)."""
     constant = int(layout.constant)
     eta = products.forward(block.dense, beta[constant : constant + layout.dense])
@@ -172,7 +172,9 @@ def linear_predictor(layout: Layout, block: Block, beta: Floats, products: RowPr
     return eta
 
 
-def transpose_product(layout: Layout, block: Block, values: Floats, products: RowProducts = BLAS) -> Floats:
+def transpose_product(
+    layout: CoefficientLayout, block: RowBlock, values: Floats, products: RowProducts = BLAS
+) -> Floats:
     """X' values (k,) for values (n,)."""
     parts = [] if not layout.constant else [np.atleast_1d(values.sum())]
     parts.append(products.back(values, block.dense))
@@ -183,26 +185,28 @@ def transpose_product(layout: Layout, block: Block, values: Floats, products: Ro
     return np.concatenate(parts)
 
 
-def slope_task(layout: Layout, law: Law, beta: Floats, products: RowProducts = BLAS) -> Callable[[Block], Curvature]:
+def slope_task(
+    layout: CoefficientLayout, law: Law, beta: Floats, products: RowProducts = BLAS
+) -> Callable[[RowBlock], RowCurvature]:
     """Value and gradient only."""
 
-    def task(block: Block) -> Curvature:
+    def task(block: RowBlock) -> RowCurvature:
         value, gradient = 0.0, np.zeros(layout.size)
         for part in layout.parts(block):
             terms, score, _ = law(linear_predictor(layout, part, beta, products), part.y)
             value += weighted_sum(terms, part.weights)
             gradient += transpose_product(layout, part, weighted(score, part.weights), products)
-        return Curvature(value, gradient)
+        return RowCurvature(value, gradient)
 
     return task
 
 
-def curvature_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], Curvature]:
+def curvature_task(layout: CoefficientLayout, law: Law, beta: Floats) -> Callable[[RowBlock], RowCurvature]:
     """Value, gradient and expected information."""
     if layout.sparse or layout.levels:
         return _wide_task(layout, law, beta)
 
-    def task(block: Block) -> Curvature:
+    def task(block: RowBlock) -> RowCurvature:
         gram = WeightedGram(layout.dense, constant=layout.constant)
         value, gradient = 0.0, np.zeros(layout.size)
         for part in layout.parts(block):
@@ -210,23 +214,25 @@ def curvature_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], 
             value += weighted_sum(terms, part.weights)
             gradient += transpose_product(layout, part, weighted(score, part.weights))
             gram.add(part.dense, weighted(information, part.weights))
-        return Curvature(value, gradient, gram.matrix())
+        return RowCurvature(value, gradient, gram.matrix())
 
     return task
 
 
-def _wide_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], Curvature]:
-    def task(whole: Block) -> Curvature:
+def _wide_task(layout: CoefficientLayout, law: Law, beta: Floats) -> Callable[[RowBlock], RowCurvature]:
+    def task(whole: RowBlock) -> RowCurvature:
         (block,) = layout.parts(whole, whole.rows)
         terms, score, information = law(linear_predictor(layout, block, beta), block.y)
         value = weighted_sum(terms, block.weights)
         gradient = transpose_product(layout, block, weighted(score, block.weights))
-        return Curvature(value, gradient, *wide_products(layout, block, weighted(information, block.weights)))
+        return RowCurvature(value, gradient, *wide_products(layout, block, weighted(information, block.weights)))
 
     return task
 
 
-def wide_products(layout: Layout, block: Block, weights: Floats) -> tuple[Floats, Floats | None, Floats | None]:
+def wide_products(
+    layout: CoefficientLayout, block: RowBlock, weights: Floats
+) -> tuple[Floats, Floats | None, Floats | None]:
     """Body, cross and levels of X'WX where there are sparse columns or a wide factor."""
     from scipy import sparse
 
@@ -256,16 +262,18 @@ def wide_products(layout: Layout, block: Block, weights: Floats) -> tuple[Floats
     return body, cross, levels.astype(np.float64, copy=False)
 
 
-def information_product(layout: Layout, law: Law, beta: Floats, vector: Floats) -> Callable[[Block], Curvature]:
+def information_product(
+    layout: CoefficientLayout, law: Law, beta: Floats, vector: Floats
+) -> Callable[[RowBlock], RowCurvature]:
     """The information times a vector, as the gradient of the answer; rows are met twice and nothing is stored."""
 
-    def task(block: Block) -> Curvature:
+    def task(block: RowBlock) -> RowCurvature:
         product = np.zeros(layout.size)
         for part in layout.parts(block):
             _, _, information = law(linear_predictor(layout, part, beta), part.y)
-            along = linear_predictor(layout, Block(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
+            along = linear_predictor(layout, RowBlock(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
             product += transpose_product(layout, part, weighted(information, part.weights) * along)
-        return Curvature(0.0, product)
+        return RowCurvature(0.0, product)
 
     return task
 
@@ -285,7 +293,7 @@ def weighted_sum(values: Floats, weights: Floats | None) -> float:
         return float(np.where(weights > 0.0, values * weights, 0.0).sum())
 
 
-def reduce_rows(block: Block, task: Callable[[Block], Answer], threads: int | None = None) -> Answer:
+def reduce_rows(block: RowBlock, task: Callable[[RowBlock], Answer], threads: int | None = None) -> Answer:
     """The sum of a task over pieces of rows in memory, the same for any number of threads."""
     pieces = list(block.parts(_piece_rows(block)))
     if len(pieces) == 1:
@@ -303,7 +311,7 @@ def reduce_rows(block: Block, task: Callable[[Block], Answer], threads: int | No
     return total
 
 
-def _piece_rows(block: Block) -> int:
+def _piece_rows(block: RowBlock) -> int:
     """Rows of a piece; pieces are equal, so that no thread waits for the last one."""
     columns = max(1, block.dense.shape[1])
     most = min(PIECE_ROWS, max(LEAST_PIECE, _PIECE // columns, _ROWS_A_COLUMN * columns))
@@ -335,10 +343,10 @@ class RootCurvature:
         return RootCurvature(self.value + other.value, self.gradient + other.gradient, root)
 
 
-def moments_task(layout: Layout) -> Callable[[Block], MomentSums]:
+def moments_task(layout: CoefficientLayout) -> Callable[[RowBlock], MomentSums]:
     """The task that finds the moments of all dense columns and the response, offsets taken off, in double-double."""
 
-    def task(block: Block) -> MomentSums:
+    def task(block: RowBlock) -> MomentSums:
         sums = []
         for part in layout.parts(block, PIECE_ROWS):
             y = part.y if part.offset is None else part.y - part.offset
@@ -348,10 +356,10 @@ def moments_task(layout: Layout) -> Callable[[Block], MomentSums]:
     return task
 
 
-def root_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], RootCurvature]:
+def root_task(layout: CoefficientLayout, law: Law, beta: Floats) -> Callable[[RowBlock], RootCurvature]:
     """As `curvature_task`, for dense columns: the root keeps the digits that X'WX squares away."""
 
-    def task(block: Block) -> RootCurvature:
+    def task(block: RowBlock) -> RootCurvature:
         value, gradient, root = 0.0, np.zeros(layout.size), np.zeros((0, layout.size))
         for part in layout.parts(block, max(2_048, 4 * layout.size)):
             terms, score, information = law(linear_predictor(layout, part, beta), part.y)
@@ -368,7 +376,9 @@ def root_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], RootC
 # Several linear predictors --------------------------------------------------------------------------------------------
 
 
-def several_task(layout: Layout, law: Law, beta: Floats, *, information: bool = True) -> Callable[[Block], Curvature]:
+def several_task(
+    layout: CoefficientLayout, law: Law, beta: Floats, *, information: bool = True
+) -> Callable[[RowBlock], RowCurvature]:
     """Value, gradient (m k,) and information (m k, m k) for m linear predictors, beta (k, m); predictors first.
 
     The information about eta of a row is an (m, m) matrix, so each pair of predictors has its own X'WX.
@@ -377,7 +387,7 @@ def several_task(layout: Layout, law: Law, beta: Floats, *, information: bool = 
         raise ValueError("several linear predictors take no wide factor")
     k, m = layout.size, beta.shape[1]
 
-    def task(block: Block) -> Curvature:
+    def task(block: RowBlock) -> RowCurvature:
         value, gradient = 0.0, np.zeros((m, k))
         total = np.zeros((m * k, m * k))
         for part in layout.parts(block):
@@ -392,16 +402,16 @@ def several_task(layout: Layout, law: Law, beta: Floats, *, information: bool = 
                     total[a * k : (a + 1) * k, a * k :] += rows.T @ right
         if information:
             total = np.triu(total) + np.triu(total, 1).T
-        return Curvature(value, gradient.ravel(), total if information else None)
+        return RowCurvature(value, gradient.ravel(), total if information else None)
 
     return task
 
 
-def several_root_task(layout: Layout, law: Law, beta: Floats) -> Callable[[Block], RootCurvature]:
+def several_root_task(layout: CoefficientLayout, law: Law, beta: Floats) -> Callable[[RowBlock], RootCurvature]:
     """As `several_task`, for dense columns, with a root (m k, m k) of the information as in `root_task`."""
     k, m = layout.size, beta.shape[1]
 
-    def task(block: Block) -> RootCurvature:
+    def task(block: RowBlock) -> RootCurvature:
         value, gradient, root = 0.0, np.zeros((m, k)), np.zeros((0, m * k))
         for part in layout.parts(block, max(2_048 // m, 4 * k)):
             terms, score, weights = law(linear_predictor(layout, part, beta), part.y)
@@ -425,27 +435,29 @@ def _row_roots(matrices: Floats) -> Floats:
     return np.asarray(np.sqrt(values)[:, :, None] * vectors.transpose(0, 2, 1) * own[:, None, :])
 
 
-def transpose_products(layout: Layout, block: Block, values: Floats) -> Floats:
+def transpose_products(layout: CoefficientLayout, block: RowBlock, values: Floats) -> Floats:
     """(X' values)' (m, k) for values (n, m)."""
     return np.stack([transpose_product(layout, block, np.ascontiguousarray(column)) for column in values.T])
 
 
-def several_product(layout: Layout, law: Law, beta: Floats, vector: Floats) -> Callable[[Block], Curvature]:
+def several_product(
+    layout: CoefficientLayout, law: Law, beta: Floats, vector: Floats
+) -> Callable[[RowBlock], RowCurvature]:
     """The information of m linear predictors times a vector (k, m), as the gradient (m k,) of the answer."""
 
-    def task(block: Block) -> Curvature:
+    def task(block: RowBlock) -> RowCurvature:
         product = np.zeros((beta.shape[1], layout.size))
         for part in layout.parts(block):
             _, _, information = law(linear_predictor(layout, part, beta), part.y)
-            along = linear_predictor(layout, Block(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
+            along = linear_predictor(layout, RowBlock(part.dense, part.y, sparse=part.sparse, codes=part.codes), vector)
             turned = np.einsum("nij,nj->ni", information, along)
             product += transpose_products(layout, part, weighted(turned, part.weights))
-        return Curvature(0.0, product.ravel())
+        return RowCurvature(0.0, product.ravel())
 
     return task
 
 
-def _rows(layout: Layout, part: Block) -> Floats:
+def _rows(layout: CoefficientLayout, part: RowBlock) -> Floats:
     """All columns of some rows, dense."""
     parts = [np.ones((part.rows, 1))] if layout.constant else []
     parts.append(part.dense)

@@ -72,12 +72,12 @@ def test_gradient_information_and_products_are_those_of_differences(link: str) -
     y = codes(link)
     weights = np.random.default_rng(1).integers(0, 3, N).astype(float)
     design = sf.GLM("ordinal", link=link).fit(X, y).fitted_.design
-    from suffice.models.glm.design import Table
-    from suffice.models.glm.input import Rows
+    from suffice.models.glm.design import DesignRows
+    from suffice.models.glm.input import RowsInMemory
 
     law: Any = CumulativeLaw(LINKS[link])
-    block = design.block(Table(X), y.astype(float), weights, 0.2 * X[:, 0])
-    problem = CumulativeProblem(Rows(block), design.layout, law, classes=4)
+    block = design.block(DesignRows(X), y.astype(float), weights, 0.2 * X[:, 0])
+    problem = CumulativeProblem(RowsInMemory(block), design.layout, law, classes=4)
     at = np.array([-0.7, 0.3, 1.3, 0.5, -0.1, 0.9])
     value, gradient, information = problem.evaluate(at)
     repeated = np.repeat(np.arange(N), weights.astype(int))

@@ -330,3 +330,21 @@ def test_errors_of_two_labels_by_softmax_are_those_of_all_rows() -> None:
     np.testing.assert_allclose(
         np.asarray(softmax.standard_errors_)[:, 0], np.asarray(binary.standard_errors_), rtol=1e-6
     )
+
+
+def test_a_fitted_value_scores_the_rows_of_a_user(tmp_path: Any) -> None:
+    frame = {"x": X[:, 0], "g": np.where(X[:, 1] > 0, "a", "b"), "n": COUNTS, "label": LABELS}
+    for family, y in (("poisson", "n"), ("multinomial", "label"), ("binomial", (COUNTS > 1).astype(int))):
+        model = sf.GLM(family).fit(frame, y, columns=["x", "g"])
+        scores = model.fitted_.score_samples(frame, y)
+        assert scores.shape == (80,)
+        assert scores.sum() == pytest.approx(model.log_likelihood_, rel=1e-10)
+        np.testing.assert_array_equal(scores, model.score_samples(frame, y))
+    other = {**frame, "g": np.full(80, "c")}
+    with pytest.raises(sf.UnknownStateError):
+        model.fitted_.score_samples(other, y)
+    assert np.isfinite(model.fitted_.score_samples(other, y, unknown="pool")).all()
+    written = sf.GLM("poisson", formula="n ~ x + C(g)").fit(frame)
+    written.write(tmp_path / "model.json")
+    for one in (written, sf.read(tmp_path / "model.json")):
+        assert one.fitted_.score_samples(frame).sum() == pytest.approx(written.log_likelihood_, rel=1e-10)

@@ -10,12 +10,12 @@ from benchmarks.nist.data import REGRESSIONS
 
 import exact_squares as exact
 import suffice as sf
-from suffice.engines.linear_predictor import Block, Layout
+from suffice.engines.linear_predictor import CoefficientLayout, RowBlock
 from suffice.models.glm.families import GaussianFamily
-from suffice.models.glm.input import Rows
-from suffice.models.glm.laws import RowLaw
+from suffice.models.glm.family import RowLaw
+from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.links import Identity
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.squares import METHOD, read_squares
 
 FILIP = next(problem for problem in REGRESSIONS if problem.name == "Filip")
@@ -55,9 +55,9 @@ def test_tampered_coefficients_are_no_nearer_than_the_bound_says(dispersion: Any
         assert bound is not None or loss > 5
 
 
-def filip_problem() -> Problem:
-    block = Block(np.ascontiguousarray(FILIP.design[:, 1:]), FILIP.y)
-    return Problem(Rows(block), Layout(True, 10), RowLaw(GaussianFamily(), Identity()))
+def filip_problem() -> RegressionProblem:
+    block = RowBlock(np.ascontiguousarray(FILIP.design[:, 1:]), FILIP.y)
+    return RegressionProblem(RowsInMemory(block), CoefficientLayout(True, 10), RowLaw(GaussianFamily(), Identity()))
 
 
 def test_rows_on_disk_weights_and_offsets_give_the_same_digits(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.control import Outcome, State
-from suffice.fitting.report import Certificate
+from suffice.fitting.report import STANDARD_ERRORS, Certificate, in_standard_errors
 from suffice.models.glm.duality import duality_gap
 from suffice.models.glm.family import Family, Totals
-from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.priors import CoefficientPenalties
+from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.sample import some_rows
 from suffice.models.glm.separation import Separation
 from suffice.models.glm.solve import MOST_DENSE, Result, told_to_stop
@@ -34,7 +34,7 @@ CONCAVE = {
 FAR = 100.0
 
 
-def point_of(problem: Problem, inner: Floats, *, every: bool = False) -> Result:
+def point_of(problem: RegressionProblem, inner: Floats, *, every: bool = False) -> Result:
     """Value, slope and information at coefficients in the engine's layout, from nothing but the rows.
 
     The slope is that of all rows. The information is that of some rows where there are many, unless that of `every` row
@@ -52,13 +52,36 @@ def point_of(problem: Problem, inner: Floats, *, every: bool = False) -> Result:
     return Result(beta, outcome, last, origin=None if some is None else beta, stands=stands)
 
 
-def nothing_left(problem: Problem) -> Result:
+def in_units(
+    slope: Floats,
+    variance: Floats,
+    value_gap: float | None = None,
+    *,
+    bound: bool = False,
+    exists: bool | None = None,
+    directions: tuple[str, ...] = (),
+) -> Certificate:
+    """A certificate from the slope of the objective and its variance, the diagonal of the information.
+
+    In the canonical link the slope of a coefficient is observed less expected total of its column, and the information
+    is the variance of that total. A coefficient of which no row says anything has its slope in nats.
+    """
+    gap = in_standard_errors(np.ravel(slope), np.ravel(np.where(variance > 0.0, variance, 1.0)))
+    size = float(np.abs(slope).max(initial=0.0))
+    return Certificate(
+        gap, value_gap, bound, True, exists, directions, STANDARD_ERRORS, size, "nats per unit of a coefficient"
+    )
+
+
+def nothing_left(problem: RegressionProblem) -> Result:
     """The point 0 of a problem whose rows are all decided by separation, so that none of them says anything more."""
     zero, none = np.zeros(problem.size), Information(np.zeros((problem.size, problem.size)))
     return Result(zero, Outcome(State(zero, 0.0, 0.0), True, "measured", ()), Last(zero, 0.0, zero, none))
 
 
-def rooted(problem: Problem, result: Result, separation: Separation, penalties: Penalties) -> Problem | None:
+def rooted(
+    problem: RegressionProblem, result: Result, separation: Separation, penalties: CoefficientPenalties
+) -> RegressionProblem | None:
     """The problem with the exact root of the information, where a fit is to go on with it; else None.
 
     X'WX squares the collinearity of columns, or of a column with a large offset and the constant. The weights W are
@@ -75,7 +98,7 @@ def rooted(problem: Problem, result: Result, separation: Separation, penalties: 
 
 
 @dataclass(frozen=True)
-class Known:
+class CertificateBasis:
     """What a certificate may rely on.
 
     `concave`: the log-likelihood is, in the coefficients, all else as it is. `best` is the log-likelihood of a
@@ -92,7 +115,13 @@ class Known:
 
 
 def certify(
-    problem: Problem, result: Result, penalties: Penalties, separation: Separation, known: Known, *, weight: float
+    problem: RegressionProblem,
+    result: Result,
+    penalties: CoefficientPenalties,
+    separation: Separation,
+    known: CertificateBasis,
+    *,
+    weight: float,
 ) -> Certificate:
     """From slope and information at the result, as `point_of` makes them.
 
@@ -105,26 +134,24 @@ def certify(
     slope = gradient
     if laplace is not None:
         slope = pseudo_gradient(result.beta - laplace.mean, gradient, laplace.rate)
-    diagonal = information.diagonal()
-    if len(diagonal) != len(slope):
-        return Certificate(float(np.abs(slope).max(initial=0.0)), exists=separation.exists, scale="slope")
-    scale = np.divide(1.0, np.sqrt(diagonal), out=np.ones_like(diagonal), where=diagonal > 0.0)
-    gap = float((np.abs(slope) * scale).max(initial=0.0))
+    variance = information.diagonal()
+    if len(variance) != len(slope):
+        return in_units(slope, problem.diagonal(result.beta), exists=separation.exists)
     if separation.exists is False:
-        return Certificate(gap, exists=False)
+        return in_units(slope, variance, exists=False)
     fixed = known.bent == 0.0
     if known.concave and fixed and gaussian is not None and laplace is None and (gaussian.diagonal() > 0.0).all():
-        return Certificate(gap, gaussian.loss_bound(gradient) / weight, True, True, separation.exists)
+        return in_units(slope, variance, gaussian.loss_bound(gradient) / weight, bound=True, exists=separation.exists)
     if known.concave and laplace is not None:
         left = duality_gap(problem, result.last, penalties, known.best)
         if left is not None:
-            return Certificate(gap, left / weight, fixed, True, separation.exists)
+            return in_units(slope, variance, left / weight, bound=fixed, exists=separation.exists)
     if laplace is not None or known.elsewhere:
-        return Certificate(gap, exists=separation.exists)
-    return Certificate(gap, _estimate(problem, result, known, weight), False, True, separation.exists)
+        return in_units(slope, variance, exists=separation.exists)
+    return in_units(slope, variance, _estimate(problem, result, known, weight), exists=separation.exists)
 
 
-def _estimate(problem: Problem, result: Result, known: Known, weight: float) -> float | None:
+def _estimate(problem: RegressionProblem, result: Result, known: CertificateBasis, weight: float) -> float | None:
     """Half the squared Newton decrement, a row; None where the objective is not curved downwards in every direction."""
     gradient, information = result.last.gradient, result.last.information
     if information.size and not information.definite:
@@ -158,7 +185,9 @@ def rounding_of(result: Result) -> float:
     return ROUNDING * math.sqrt(information.magnitude(result.beta))
 
 
-def flat_verdict(result: Result, separation: Separation, penalties: Penalties, certificate: Certificate) -> str:
+def flat_verdict(
+    result: Result, separation: Separation, penalties: CoefficientPenalties, certificate: Certificate
+) -> str:
     """Why a fit has not converged whose slope is small only because the likelihood is flat; "" where it is not.
 
     An information that is not definite has directions along which neither the slope nor a Newton step is known. A

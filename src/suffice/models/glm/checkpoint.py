@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from suffice import storage
 from suffice.errors import FileFormatError, OptionError, SufficeWarning
 from suffice.fitting.control import CHECKPOINT_SECONDS
-from suffice.models.glm.design import Parameters
+from suffice.models.glm.design import NamedParameters
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ class Keeper:
     `path` is that of the file; `problem` is the driver's mark, which tells one fit from another.
     """
 
-    def __init__(self, path: str | Path, design: Parameters, problem: str) -> None:
+    def __init__(self, path: str | Path, design: NamedParameters, problem: str) -> None:
         """Keep the names."""
         self._path, self._design, self._problem = Path(path), design, problem
         self._best, self._value = np.zeros(0), -math.inf

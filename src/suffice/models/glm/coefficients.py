@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.glm.design import Design, Parameters, threshold_names
+from suffice.models.glm.design import Design, NamedParameters, threshold_names
 
 Floats = NDArray[np.float64]
 
@@ -36,10 +36,10 @@ class Coefficients:
     thresholds: Floats = field(default_factory=lambda: np.zeros(0))
 
     @cached_property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> NamedParameters:
         """All parameters by name."""
         labels = self.classes if len(self.thresholds) and self.classes is not None else ()
-        return Parameters(threshold_names(labels), self.design)
+        return NamedParameters(threshold_names(labels), self.design)
 
     @property
     def values(self) -> Floats:

@@ -8,21 +8,20 @@ from numpy.typing import NDArray
 from suffice.errors import EstimateError
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
-from suffice.fitting.report import Certificate
+from suffice.models.glm.certificate import in_units
 from suffice.models.glm.covariances import RowEnd, null_deviance
-from suffice.models.glm.family import Totals
+from suffice.models.glm.family import RowLaw, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.problem import Problem, totals
+from suffice.models.glm.problem import RegressionProblem, totals
 from suffice.models.glm.rank import checked_sums
-from suffice.models.glm.regression import Factory, Regression
+from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData
 
 Floats = NDArray[np.float64]
 
 
-class ConjugateRegression(Regression):
+class ConjugateRegression(GLMProblem):
     """Coefficients given the variance v are Gaussian with precision (X'X + S) / v, and v is inverse-gamma."""
 
     def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
@@ -38,7 +37,7 @@ class ConjugateRegression(Regression):
                 f"identity link only, not to {options.family.name} with {options.link.name}. Use Normal(variance=...)."
             )
         self.strength, self.mean = data.design.internal(prior.strength), data.design.internal(prior.mean)
-        self.bare = Problem(data.blocks, data.design.layout, self.law)
+        self.bare = RegressionProblem(data.blocks, data.design.layout, self.law)
 
     def solve(self, control: Control) -> Found[GLMFitted]:
         """The posterior, and its means."""
@@ -63,7 +62,7 @@ class ConjugateRegression(Regression):
         end = RowEnd(self.data, self.law, beta, information, variance)
         public = design.public(beta)
         fitted = GLMFitted(
-            design=design,
+            **self.data.learned_names(),
             family=self.options.family.name,
             link=self.options.link.name,
             beta=public[:, None],
@@ -73,13 +72,10 @@ class ConjugateRegression(Regression):
             deviance=sums.deviance,
             null_deviance=null_deviance(end, self.sums.mean),
             pearson=sums.pearson,
-            weight=self.data.weight,
             df_resid=self.data.weight - len(beta),
             n_params=len(beta) + int(not known),
             sandwich=end.covariance(self.options.given["covariance"]),
             posterior=(public, design.public_matrix(together.inverse()), shape, scale),
-            specification=self.data.specification,
-            response=self.data.response,
         )
         outcome = Outcome(State(beta, self.law.family.log_likelihood(sums, variance), 0.0), True, "closed form", ())
         return Found(fitted, "closed form", "posterior mean", outcome)
@@ -93,8 +89,7 @@ class ConjugateRegression(Regression):
         _, gradient, information = self.bare.curvature(beta)
         slope = (gradient - self.strength * (beta - self.mean)) / variance
         together = information.plus(self.strength).times(1.0 / variance)
-        gap = float((np.abs(slope) / np.sqrt(together.diagonal())).max(initial=0.0))
         left = 0.5 * float(slope @ together.solve(slope)) / self.sums.weight
         value = self.law.family.log_likelihood(self._sums(beta), variance) + self.data.constant
-        certificate = Certificate(gap, left, True, True, True)
+        certificate = in_units(slope, together.diagonal(), left, bound=True, exists=True)
         return Judgement(value, value, certificate, kept=self.matched(fitted))

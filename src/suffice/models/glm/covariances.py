@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, Layout, curvature_task, several_task
+from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, curvature_task, several_task
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.fitted import filled, public_blocks
-from suffice.models.glm.input import Rows
-from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.problem import Problem, deviance_of
+from suffice.models.glm.input import RowsInMemory
+from suffice.models.glm.problem import RegressionProblem, deviance_of
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.softmax import SoftmaxLaw
 from suffice.solvers.information import LEAST_PIVOT, Information
@@ -51,13 +51,13 @@ def _sandwich(end: RowEnd) -> Floats:
         _, score, information = law(eta, y)
         return np.zeros_like(eta), score, score**2 + 0.0 * information
 
-    def task(block: Block) -> Any:
+    def task(block: RowBlock) -> Any:
         return curvature_task(layout, squared, end.beta)(block)
 
     rows = end.data.blocks
-    if isinstance(rows, Rows) and rows.trials is not None and rows.block.weights is not None:
+    if isinstance(rows, RowsInMemory) and rows.trials is not None and rows.block.weights is not None:
         # The score of a row of trials is the sum over its trials, so that its square has the square of their number.
-        rows = Rows(replace(rows.block, weights=rows.block.weights * rows.trials))
+        rows = RowsInMemory(replace(rows.block, weights=rows.block.weights * rows.trials))
     elif end.data.constant:
         raise EstimateError("Robust errors of successes and failures need rows in memory.")
     squares = rows.reduce(task)
@@ -100,13 +100,9 @@ def _observed(end: RowEnd) -> Floats:
 def null_deviance(end: RowEnd, mean: float) -> float:
     """Deviance of the model with an intercept alone (without one: with a linear predictor of 0) and the offset."""
     law = end.law
-    layout = Layout(end.data.design.constant, 0)
-    rows = end.data.blocks
-
-    def bare(block: Block) -> Block:
-        return Block(block.dense[:, :0], block.y, block.weights, block.offset)
-
-    problem = Problem(_Bare(rows, bare), layout, law)  # type: ignore[arg-type]
+    layout = CoefficientLayout(end.data.design.constant, 0)
+    rows = end.data.blocks.mapped(lambda block: RowBlock(block.dense[:, :0], block.y, block.weights, block.offset))
+    problem = RegressionProblem(rows, layout, law)
     beta = np.zeros(layout.size)
     with np.errstate(all="ignore"):
         if end.data.design.constant:
@@ -117,25 +113,6 @@ def null_deviance(end: RowEnd, mean: float) -> float:
         if end.data.design.constant and end.data.has_offset and math.isfinite(problem.objective(beta)[0]):
             beta = irls(problem.evaluate, beta, Control(tolerance=1e-9)).outcome.state.parameters
         return deviance_of(problem.rows, layout, law, beta)
-
-
-@dataclass(eq=False)
-class _Bare:
-    """Rows without their explanatory columns."""
-
-    rows_: Any
-    bare: Any
-
-    @property
-    def rows(self) -> int:
-        return int(self.rows_.rows)
-
-    @property
-    def in_memory(self) -> bool:
-        return False
-
-    def reduce(self, task: Any) -> Any:
-        return self.rows_.reduce(lambda block: task(self.bare(block)))
 
 
 def label_sandwich(data: RegressionData, beta: Floats, information: Information, dropped: tuple[int, ...]) -> Floats:

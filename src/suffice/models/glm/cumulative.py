@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import (
-    Block,
-    Curvature,
-    Layout,
+    CoefficientLayout,
     RootCurvature,
+    RowBlock,
+    RowCurvature,
     linear_predictor,
     transpose_product,
     transpose_products,
@@ -26,9 +26,9 @@ from suffice.engines.linear_predictor import (
     weighted_sum,
     wide_products,
 )
-from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.input import RowsInMemory, StreamRows
 from suffice.models.glm.links import CumulativeLink, Link
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.problem import RegressionProblem
 from suffice.solvers.information import Information
 from suffice.solvers.penalties import GaussianPenalty
 
@@ -96,7 +96,7 @@ class Ends:
 
 
 @dataclass(frozen=True, eq=False)
-class CumulativeProblem(Problem):
+class CumulativeProblem(RegressionProblem):
     """The regression of `classes` ordered labels; the parameters are ``[thresholds][coefficients]``.
 
     A response of k + classes has no upper end any more, one of k + 2 classes no lower end, one of k + 3 classes
@@ -117,7 +117,7 @@ class CumulativeProblem(Problem):
         cumulative: CumulativeLaw = law
         return cumulative
 
-    def ends(self, part: Block, theta: Floats, beta: Floats) -> Ends:
+    def ends(self, part: RowBlock, theta: Floats, beta: Floats) -> Ends:
         """Where the probability of each row begins and ends."""
         codes = part.y.astype(np.intp)
         own, opened = codes % self.classes, codes // self.classes
@@ -134,35 +134,35 @@ class CumulativeProblem(Problem):
         """Sums (K - 1,) of values at each threshold."""
         return np.bincount(places, values, minlength=self.classes + 1)[1:-1].astype(np.float64, copy=False)
 
-    def _pulled(self, part: Block, ends: Ends, up: Floats, low: Floats) -> Floats:
+    def _pulled(self, part: RowBlock, ends: Ends, up: Floats, low: Floats) -> Floats:
         """Slopes in the ends of each row as a slope in all parameters: an end is a threshold less eta."""
         own = self._by_threshold(ends.above, up) + self._by_threshold(ends.below, low)
         return np.concatenate((own, -transpose_product(self.layout, part, up + low)))
 
     # -- what solvers ask --------------------------------------------------------------------------------------------
 
-    def slopes(self, beta: Floats) -> Callable[[Block], Curvature]:
+    def slopes(self, beta: Floats) -> Callable[[RowBlock], RowCurvature]:
         """Value and gradient."""
         theta, coefficients = self._split(beta)
 
-        def task(block: Block) -> Curvature:
+        def task(block: RowBlock) -> RowCurvature:
             value, gradient = 0.0, np.zeros(self.width)
             for part in self.layout.parts(block):
                 ends = self.ends(part, theta, coefficients)
                 terms, (up, low), _ = self._cumulative(ends.upper, ends.lower)
                 value += weighted_sum(terms, part.weights)
                 gradient += self._pulled(part, ends, weighted(up, part.weights), weighted(low, part.weights))
-            return Curvature(value, gradient)
+            return RowCurvature(value, gradient)
 
         return task
 
-    def turned(self, beta: Floats, vector: Floats) -> Callable[[Block], Curvature]:
+    def turned(self, beta: Floats, vector: Floats) -> Callable[[RowBlock], RowCurvature]:
         """The information times a vector."""
         theta, coefficients = self._split(beta)
         moves, along = self._split(vector)
         moves = np.concatenate(([0.0], moves, [0.0]))
 
-        def task(block: Block) -> Curvature:
+        def task(block: RowBlock) -> RowCurvature:
             product = np.zeros(self.width)
             for part in self.layout.parts(block):
                 ends = self.ends(part, theta, coefficients)
@@ -175,19 +175,23 @@ class CumulativeProblem(Problem):
                     weighted(upper * up + mixed * low, part.weights),
                     weighted(mixed * up + lower * low, part.weights),
                 )
-            return Curvature(0.0, product)
+            return RowCurvature(0.0, product)
 
         return task
+
+    def diagonal(self, beta: Floats) -> Floats:
+        """From the whole information: thresholds and coefficients of one linear predictor are few."""
+        return self.evaluate(beta)[2].diagonal()
 
     def curvature(self, beta: Floats) -> tuple[float, Floats, Information]:
         """Value, gradient and observed information."""
         return super().curvature(beta) if self.rooted else self._sums(beta, squares=False)
 
-    def roots(self, beta: Floats) -> Callable[[Block], RootCurvature]:
+    def roots(self, beta: Floats) -> Callable[[RowBlock], RootCurvature]:
         """Value, gradient and a root of the information: two rows for each row, from a root of that about its ends."""
         theta, coefficients = self._split(beta)
 
-        def task(block: Block) -> RootCurvature:
+        def task(block: RowBlock) -> RootCurvature:
             value, gradient, root = 0.0, np.zeros(self.width), np.zeros((0, self.width))
             for part in self.layout.parts(block, max(2_048, 4 * self.width)):
                 ends = self.ends(part, theta, coefficients)
@@ -205,7 +209,7 @@ class CumulativeProblem(Problem):
 
         return task
 
-    def _by_end(self, part: Block, places: Places) -> Floats:
+    def _by_end(self, part: RowBlock, places: Places) -> Floats:
         """The slope of an end of each row in all parameters (n, k); ends at infinity have no curvature to multiply."""
         edges = np.eye(self.classes + 1)[:, 1:-1]
         return np.column_stack((edges[places], -part.dense))
@@ -217,7 +221,7 @@ class CumulativeProblem(Problem):
     def _sums(self, beta: Floats, *, squares: bool) -> tuple[float, Floats, Information]:
         theta, coefficients = self._split(beta)
 
-        def task(whole: Block) -> Curvature:
+        def task(whole: RowBlock) -> RowCurvature:
             (part,) = self.layout.parts(whole, whole.rows)
             ends = self.ends(part, theta, coefficients)
             terms, (up, low), second = self._cumulative(ends.upper, ends.lower)
@@ -226,14 +230,14 @@ class CumulativeProblem(Problem):
                 second = (up * up, up * low, low * low)
             upper, mixed, lower = (weighted(one, part.weights) for one in second)
             products = self._products(part, ends, upper, mixed, lower)
-            return Curvature(weighted_sum(terms, part.weights), gradient, *products)
+            return RowCurvature(weighted_sum(terms, part.weights), gradient, *products)
 
         sums = self.rows.reduce(task)
         assert sums.body is not None
         return sums.value, sums.gradient, Information(sums.body, sums.cross, sums.levels)
 
     def _products(
-        self, part: Block, ends: Ends, upper: Floats, mixed: Floats, lower: Floats
+        self, part: RowBlock, ends: Ends, upper: Floats, mixed: Floats, lower: Floats
     ) -> tuple[Floats, Floats | None, Floats | None]:
         """Body, cross and levels of the information: that of the thresholds, of the coefficients, and between."""
         held, classes = self.classes - 1, self.classes
@@ -268,7 +272,11 @@ class CumulativeProblem(Problem):
 
 
 def cumulative_problem(
-    rows: Rows | StreamRows, layout: Layout, link: Link, classes: int, penalty: GaussianPenalty | None = None
+    rows: RowsInMemory | StreamRows,
+    layout: CoefficientLayout,
+    link: Link,
+    classes: int,
+    penalty: GaussianPenalty | None = None,
 ) -> CumulativeProblem:
     """What solvers see of ordered labels; the penalty has the thresholds first."""
     law: Any = CumulativeLaw(link)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -25,9 +26,9 @@ from suffice.models.glm.pieces import parts_of
 from suffice.models.glm.profile import profile_intervals
 from suffice.models.glm.registry import declared
 from suffice.models.glm.results import (
+    CoefficientTable,
     LikelihoodRatio,
     NamedVector,
-    RegressionTable,
     degrees_of_freedom,
     likelihood_ratio,
     posterior_of,
@@ -39,6 +40,11 @@ from suffice.models.glm.task import GLMTask
 from suffice.options import own_options
 
 Floats = NDArray[np.float64]
+
+
+def _figure(name: str, words: str) -> Any:
+    """The property of a model that reads a figure of its fitted value."""
+    return property(attrgetter(f"fitted_.{name}"), doc=words)
 
 
 class GLM(Estimator):
@@ -258,10 +264,7 @@ class GLM(Estimator):
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
-    @property
-    def dispersion_(self) -> float:
-        """The dispersion phi, as the option `dispersion` asks."""
-        return float(self.fitted_.dispersion)
+    dispersion_ = _figure("dispersion", "The dispersion phi, as the option `dispersion` asks.")
 
     @property
     def residual_covariance_(self) -> Floats:
@@ -277,40 +280,12 @@ class GLM(Estimator):
             raise NotFittedError(f"The {self.family_name_} family has no size.")
         return float(self.fitted_.size)
 
-    @property
-    def deviance_(self) -> float:
-        """Twice what the log-likelihood loses against a mean of its own for each row, at phi = 1."""
-        return float(self.fitted_.deviance)
-
-    @property
-    def null_deviance_(self) -> float:
-        """The deviance of the intercept alone (and the offset)."""
-        return float(self.fitted_.null_deviance)
-
-    @property
-    def log_likelihood_(self) -> float:
-        """Sum over rows, natural logarithm, at the dispersion of the largest likelihood unless that is given."""
-        return self.report_.log_likelihood
-
-    @property
-    def pearson_chi2_(self) -> float:
-        """Sum of squared Pearson residuals."""
-        return float(self.fitted_.pearson)
-
-    @property
-    def aic_(self) -> float:
-        """2 k - 2 log-likelihood."""
-        return self.report_.aic
-
-    @property
-    def bic_(self) -> float | None:
-        """K log(rows) - 2 log-likelihood; None without rows."""
-        return self.report_.bic
-
-    @property
-    def df_resid_(self) -> float:
-        """Rows (by weight) less coefficients."""
-        return float(self.fitted_.df_resid)
+    deviance_ = _figure(
+        "deviance", "Twice what the log-likelihood loses against a mean of its own for each row, at phi = 1."
+    )
+    null_deviance_ = _figure("null_deviance", "The deviance of the intercept alone (and the offset).")
+    pearson_chi2_ = _figure("pearson", "Sum of squared Pearson residuals.")
+    df_resid_ = _figure("df_resid", "Rows (by weight) less coefficients.")
 
     @property
     def separated_(self) -> bool:
@@ -325,21 +300,9 @@ class GLM(Estimator):
             raise NotFittedError("The response was not given as labels.")
         return take_states(classes, np.arange(len(classes)))
 
-    @property
-    def updates_(self) -> int:
-        """Updates made by partial_fit."""
-        return int(self.fitted_.updates)
-
-    @property
-    def family_name_(self) -> str:
-        """The name of the family."""
-        return str(self.fitted_.family)
-
-    @property
-    def link_(self) -> str:
-        """The name of the link."""
-        return str(self.fitted_.link)
-
+    updates_ = _figure("updates", "Updates made by partial_fit.")
+    family_name_ = _figure("family", "The name of the family.")
+    link_ = _figure("link", "The name of the link.")
     free_dispersion_ = delegated_property(GLMFitted.free_dispersion)
 
     @property
@@ -398,7 +361,7 @@ class GLM(Estimator):
         likelihood = self._judgement().kept.likelihood
         return None if likelihood is None else likelihood.T.ravel()
 
-    def summary(self, level: float = 0.95) -> RegressionTable:
+    def summary(self, level: float = 0.95) -> CoefficientTable:
         """The table of coefficients: estimate, standard error, statistic, p value, interval; prints, HTML, to_frame."""
         return regression_table(self.fitted_, self.report_, level, self._df(), self._options)
 
@@ -423,10 +386,10 @@ class GLM(Estimator):
             exposure: as in `fit`.
             interval: a level; then the answer is (n, 3): prediction and the ends of a Wald interval of the mean.
         """
-        options, df, more = self._fit_options(), self._df(), {"offset": offset, "exposure": exposure}
+        fitted, df, unknown = self.fitted_, self._df(), self._options["unknown"]
         answers = [
-            rowwise.predict(self.fitted_, *rowwise.new_rows(options, self.fitted_, part), kind, interval, df)
-            for part in parts_of(X, self.fitted_, more)
+            rowwise.predict(fitted, *rowwise.new_rows(fitted, part, unknown), kind, interval, df)
+            for part in parts_of(X, fitted, {"offset": offset, "exposure": exposure})
         ]
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
@@ -441,11 +404,11 @@ class GLM(Estimator):
     def _scored(self, X: Any, y: Any, sample_weight: Any, rows: Mapping[str, Any]) -> Iterator[rowwise.Scored]:
         """The rows with their response."""
         given = {"y": y, "sample_weight": sample_weight, **rows}
-        return rowwise.scored_parts(self._fit_options(), self.fitted_, parts_of(X, self.fitted_, given))
+        return rowwise.scored_parts(self.fitted_, X, given, self._options["unknown"])
 
     def score_samples(self, X: Any, y: Any = None, **rows: Any) -> Floats:
         """Log-likelihood of each row (n,), natural logarithm; rows: offset, exposure, trials, columns, as for `fit`."""
-        return np.concatenate([part.log_prob for part in self._scored(X, y, None, rows)])
+        return self.fitted_.score_samples(X, y, unknown=self._options["unknown"], **rows)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any) -> float:
         """Mean log-likelihood of a row (weighted), natural logarithm."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Variable
-from suffice.engines.linear_predictor import Block, Layout
+from suffice.engines.linear_predictor import CoefficientLayout, RowBlock
 from suffice.errors import FileFormatError, UnknownStateError
 from suffice.records import checked
 
@@ -53,7 +53,7 @@ class Factor:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class DesignRows:
     """Rows of the explanatory columns: `reals` (n, k), `codes` of each factor (n,), `sparse` (n, s) or None."""
 
     reals: Floats
@@ -65,10 +65,10 @@ class Table:
         """Number of rows."""
         return len(self.reals)
 
-    def part(self, rows: slice) -> Table:
+    def part(self, rows: slice) -> DesignRows:
         """Some of the rows."""
         sparse = None if self.sparse is None else self.sparse[rows]
-        return Table(self.reals[rows], tuple(codes[rows] for codes in self.codes), sparse)
+        return DesignRows(self.reals[rows], tuple(codes[rows] for codes in self.codes), sparse)
 
 
 class Placed:
@@ -123,11 +123,11 @@ class Design(Placed):
         return int(np.argmax(sizes)) if self.blocked and sizes and max(sizes) >= WIDE else None
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> CoefficientLayout:
         """How the engine lays the coefficients out."""
         narrow = tuple(f.coded for number, f in enumerate(self.factors) if number != self.wide)
         levels = 0 if self.wide is None else self.factors[self.wide].coded
-        return Layout(self.constant, len(self.reals), narrow, len(self.sparse), levels)
+        return CoefficientLayout(self.constant, len(self.reals), narrow, len(self.sparse), levels)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -165,12 +165,12 @@ class Design(Placed):
     # -- rows --------------------------------------------------------------------------------------------------------
 
     def block(
-        self, table: Table, y: Floats, weights: Floats | None = None, offset: Floats | None = None, start: int = 0
-    ) -> Block:
+        self, table: DesignRows, y: Floats, weights: Floats | None = None, offset: Floats | None = None, start: int = 0
+    ) -> RowBlock:
         """The rows as the engine takes them; codes are moved so that 0 is the reference."""
         moved = [_moved(codes, factor) for codes, factor in zip(table.codes, self.factors, strict=True)]
         narrow = [codes for number, codes in enumerate(moved) if number != self.wide]
-        return Block(
+        return RowBlock(
             table.reals,
             y,
             weights,
@@ -181,7 +181,7 @@ class Design(Placed):
             start,
         )
 
-    def eta(self, table: Table, beta: Floats) -> Floats:
+    def eta(self, table: DesignRows, beta: Floats) -> Floats:
         """The linear predictor of rows (n,) or (n, m) at coefficients in the order of the names, without offset."""
         eta = np.zeros((table.rows, *beta.shape[1:]))
         first = int(self.constant)
@@ -199,7 +199,7 @@ class Design(Placed):
         eta += table.reals @ beta[reals]
         return eta + table.sparse @ beta[first:] if self.sparse else eta
 
-    def matrix(self, table: Table) -> Floats:
+    def matrix(self, table: DesignRows) -> Floats:
         """The rows of the design in the order of the names (n, k), dense: for some rows at a time."""
         blocks: list[Floats] = [np.ones((table.rows, 1))] if self.constant else []
         codes, real = iter(table.codes), 0
@@ -254,7 +254,7 @@ class Design(Placed):
 
 
 @dataclass(frozen=True, eq=False)
-class Parameters(Placed):
+class NamedParameters(Placed):
     """All parameters of a fit: those that a law has ahead of the coefficients, by name, and those of the design."""
 
     ahead: tuple[str, ...]

@@ -18,8 +18,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.priors import CoefficientPenalties
+from suffice.models.glm.problem import RegressionProblem
 from suffice.solvers.irls import Last
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ STEPS = 30
 STILL = 1e-12
 
 
-def duality_gap(problem: Problem, last: Last, penalties: Penalties, best: float) -> float | None:
+def duality_gap(problem: RegressionProblem, last: Last, penalties: CoefficientPenalties, best: float) -> float | None:
     """The most by which the objective could still rise; None where no dual point was found.
 
     `last` has value, slope and information of the problem, which knows the Gaussian prior and not the Laplace one.
@@ -58,7 +58,7 @@ def duality_gap(problem: Problem, last: Last, penalties: Penalties, best: float)
     return max(0.0, bound - here) if math.isfinite(bound) else None
 
 
-def _tangent(bare: Problem, last: Last, free: NDArray[np.intp]) -> tuple[Floats, float, Floats] | None:
+def _tangent(bare: RegressionProblem, last: Last, free: NDArray[np.intp]) -> tuple[Floats, float, Floats] | None:
     """A point that is the best one in the free coefficients, with value and slope of the log-likelihood there."""
     point = last.beta.copy()
     value, slope = bare.objective(point)

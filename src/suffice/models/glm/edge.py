@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block
+from suffice.engines.linear_predictor import RowBlock
 from suffice.errors import ConvergenceWarning
 from suffice.fitting.control import Control, Outcome, State, iterate
 from suffice.models.glm.existence import bends
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.input import Rows
-from suffice.models.glm.laws import RowLaw
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.family import RowLaw
+from suffice.models.glm.input import RowsInMemory
+from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.separation import MOST_NUMBERS, dense_rows
 from suffice.models.glm.solve import Result, Search, solve, told_to_stop
 from suffice.solvers.irls import Last
@@ -53,9 +53,9 @@ NO_FORCE = 1e-7
 class EdgeRows:
     """Rows (n, k) of the coefficients that a solver sees, in memory; `sign` (n,) points inside, 0 for other rows."""
 
-    problem: Problem
+    problem: RegressionProblem
     matrix: Floats
-    block: Block
+    block: RowBlock
     sign: Floats
     end: Floats
 
@@ -122,10 +122,10 @@ class EdgeRows:
         return np.where(y > 0.0, 2.0 * y / eta**2, 0.0) + 2.0 * (y + size) * (size - eta**2) / square**2
 
 
-def edge_rows(problem: Problem) -> EdgeRows | None:
+def edge_rows(problem: RegressionProblem) -> EdgeRows | None:
     """The rows that may be on the edge; None where rows are not in memory, many, or none may be there."""
     law, rows = problem.law, problem.rows
-    if not (isinstance(law, RowLaw) and isinstance(rows, Rows)) or rows.rows * problem.size > MOST_NUMBERS:
+    if not (isinstance(law, RowLaw) and isinstance(rows, RowsInMemory)) or rows.rows * problem.size > MOST_NUMBERS:
         return None
     block = rows.block
     matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
@@ -163,7 +163,9 @@ def solve_edged(rows: EdgeRows, start: Floats, control: Control, inside: Callabl
     return Result(beta, outcome, last, (), f"{result.method}, then a barrier at the edge")
 
 
-def solve_rest(problem: Problem, start: Floats, control: Control, *, edged: bool) -> tuple[Result, OnEdge | None]:
+def solve_rest(
+    problem: RegressionProblem, start: Floats, control: Control, *, edged: bool
+) -> tuple[Result, OnEdge | None]:
     """IRLS of the rows that separation leaves, and where it is on the edge."""
     rows = edge_rows(problem) if edged else None
     if rows is None:
@@ -247,12 +249,13 @@ def _solved(matrix: Floats, right: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class OnEdge:
-    """A point on the edge: the largest slope that no row on the edge holds, and what is left to gain.
+    """A point on the edge: the slope (k,) that no row on the edge holds, its variance, and what is left to gain.
 
     `zeros` and `ones` are how many rows, by weight, hold the others: with means of 0 and of 1.
     """
 
-    gap: float
+    slope: Floats
+    variance: Floats
     left: float
     zeros: float
     ones: float
@@ -295,5 +298,4 @@ def on_edge(rows: EdgeRows, beta: Floats) -> OnEdge | None:
     left = float(share @ room[near]) + 0.5 * max(0.0, float(rest @ _solved(hessian, rest)))
     weights = np.where(held[back.ravel()], rows.weights[rows.sign != 0.0][near], 0.0)
     low = rows.sign[rows.sign != 0.0][near] > 0.0
-    gap = float((np.abs(rest) * scale).max())
-    return OnEdge(gap, left, float(weights[low].sum()), float(weights[~low].sum()))
+    return OnEdge(rest, scale**-2.0, left, float(weights[low].sum()), float(weights[~low].sum()))

@@ -19,14 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block
+from suffice.engines.linear_predictor import RowBlock
 from suffice.models.glm.design import Design
-from suffice.models.glm.family import Family
-from suffice.models.glm.input import Rows
-from suffice.models.glm.laws import RowLaw
+from suffice.models.glm.family import Family, RowLaw
+from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.links import Link
-from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Largest, Problem, deviance_of
+from suffice.models.glm.priors import CoefficientPenalties
+from suffice.models.glm.problem import Largest, RegressionProblem, deviance_of
 from suffice.models.glm.separation import MOST_NUMBERS, Separation, dense_rows, find_separation, programme
 from suffice.models.glm.solve import Result
 
@@ -74,14 +73,14 @@ NOTHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Existence:
+class ExistenceQuestion:
     """The question for one fit: `mean` is that of the response, `known`: no dispersion is estimated."""
 
-    problem: Problem
+    problem: RegressionProblem
     design: Design
     family: Family
     link: Link
-    penalties: Penalties
+    penalties: CoefficientPenalties
     mean: float
     known: bool
 
@@ -184,7 +183,7 @@ class Existence:
         """The deviance of rows at their limit: of all together, or the least; 0 where a row gains by going there."""
         gaussian = self.family.name == "gaussian"
 
-        def task(block: Block) -> Largest | float:
+        def task(block: RowBlock) -> Largest | float:
             weights = np.ones(block.rows) if block.weights is None else block.weights
             deviance = (np.maximum(block.y, 0.0) if min_over_rows else block.y) ** 2 if gaussian else 1.0 / block.y
             own = (weights * deviance)[weights > 0.0]
@@ -239,12 +238,12 @@ class Existence:
     def _small(self) -> bool:
         """Whether the rows are in memory and few enough to be looked at one by one."""
         rows = self.problem.rows
-        return isinstance(rows, Rows) and rows.rows * self.problem.size <= MOST_NUMBERS
+        return isinstance(rows, RowsInMemory) and rows.rows * self.problem.size <= MOST_NUMBERS
 
-    def _rows(self) -> tuple[Floats, Block]:
+    def _rows(self) -> tuple[Floats, RowBlock]:
         """All columns of all rows, 0 for those that were left out."""
         problem = self.problem
-        assert isinstance(problem.rows, Rows)
+        assert isinstance(problem.rows, RowsInMemory)
         block = problem.rows.block
         matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
         if problem.kept is not None:
@@ -255,7 +254,7 @@ class Existence:
         """Whether no response has a finite value at an edge: no count is 0, and no share is 0 or 1."""
         binomial = self.family.name == "binomial"
 
-        def task(block: Block) -> Largest:
+        def task(block: RowBlock) -> Largest:
             ends = (block.y <= 0.0) | (block.y >= 1.0) if binomial else block.y <= 0.0
             ends &= True if block.weights is None else block.weights > 0.0
             return Largest(float(ends.any()))

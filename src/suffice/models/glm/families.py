@@ -126,19 +126,6 @@ class NegativeBinomialFamily(Family):
     inside = PoissonFamily.inside
     first_mean = PoissonFamily.first_mean
 
-    def encoded(self, y: Floats) -> tuple[Floats, Floats | None]:
-        """What is read as response, and a part of the log density of each row that it leaves out (None: nothing)."""
-        return y, None
-
-    def moments(self, link: Link, eta: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of each row, at phi = 1."""
-        mean = link.mean(eta)
-        return mean, self.variance(mean)
-
-    def deviances(self, link: Link, eta: Floats, y: Floats) -> Floats:
-        """The deviance of each row."""
-        return self.deviance(y, link.mean(eta))
-
     def sized(self, size: float | None) -> Family:
         """The family at another size."""
         return self if size is None else NegativeBinomialFamily(size)

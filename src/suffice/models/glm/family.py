@@ -1,4 +1,4 @@
-"""What a family with one linear predictor says: variance, deviance, likelihood and dispersion.
+"""What a generalised linear model asks of the family of its response, and what a family of one linear predictor says.
 
 A family with dispersion phi has the density ``h(y, phi) exp((theta y - A(theta)) / phi)``, the mean ``A'(theta)`` and
 the variance ``phi V(mean)``. All arrays have one entry a row; a weight is the number of rows that a row stands for.
@@ -6,9 +6,10 @@ the variance ``phi V(mean)``. All arrays have one entry a row; a weight is the n
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,62 @@ from numpy.typing import NDArray
 from suffice.errors import DataError, OptionError
 from suffice.families.base import take_states
 from suffice.models.glm.coefficients import Coefficients
-from suffice.models.glm.design import Table
-from suffice.models.glm.links import Link
-from suffice.models.glm.response_family import ResponseFamily, ResponseKind
+from suffice.models.glm.design import DesignRows
+from suffice.models.glm.links import Link, find_link
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+
+#: What a response is: numbers, successes out of trials, labels, ordered labels, or several numbers a row.
+ResponseKind = Literal["numbers", "shares", "labels", "ordered", "vectors"]
+
+
+class ResponseFamily(ABC):
+    """A family of distributions of the response.
+
+    `links` are those that it takes, of which `canonical` is the default. A family that is written for
+    `suffice.models.glm.registry.register` is a subclass of `Family`, which has one linear predictor.
+    """
+
+    name: str = ""
+    canonical: str = "identity"
+    links: tuple[str, ...] = ()
+    response: ClassVar[ResponseKind]
+    #: Whether phi is to be estimated.
+    free_dispersion: ClassVar[bool] = False
+    #: Values that y may take, in words.
+    support: ClassVar[str] = "finite numbers"
+
+    @property
+    def labels(self) -> bool:
+        """Whether the response is a label."""
+        return self.response in ("shares", "labels", "ordered")
+
+    def link(self, name: str) -> Link:
+        """A link by its name."""
+        return find_link(name)
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Refuse options of a model that the family has no use for."""
+        if options["reference"] is not None and self.response != "labels":
+            raise OptionError(f"reference= belongs to the multinomial family; the {self.name} family has none.")
+
+    @abstractmethod
+    def linear(self, fitted: Coefficients, table: DesignRows, offset: Floats | None) -> Floats:
+        """Linear predictors (n, m) of rows; infinite where a separating direction decides them."""
+
+    @abstractmethod
+    def predict(self, fitted: Coefficients, eta: Floats, kind: str) -> Any:
+        """The answer of `GLM.predict` at linear predictors (n, m): "response", "link" or "class"."""
+
+    @abstractmethod
+    def log_prob_of_rows(self, fitted: Coefficients, eta: Floats, y: Floats, trials: Floats | None) -> Floats:
+        """Log density or probability of each row (n,)."""
+
+    @abstractmethod
+    def draw(self, fitted: Coefficients, mean: Floats, rng: np.random.Generator) -> Any:
+        """One response for each row of probabilities or means, (n,) or (n, m)."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +195,7 @@ class Family(ResponseFamily):
 
     # -- rows of a fitted regression -----------------------------------------------------------------------------------
 
-    def linear(self, fitted: Coefficients, table: Table, offset: Floats | None) -> Floats:
+    def linear(self, fitted: Coefficients, table: DesignRows, offset: Floats | None) -> Floats:
         """The linear predictor (n, 1); infinite where a separating direction decides it."""
         eta = fitted.design.eta(table, fitted.beta)
         if offset is not None:
@@ -176,3 +227,42 @@ class Family(ResponseFamily):
         """Numbers, or labels where the response came as such."""
         drawn = self.sized(fitted.size).sample(mean, fitted.dispersion, rng)
         return drawn if fitted.classes is None else take_states(fitted.classes, drawn.astype(np.intp))
+
+
+class RowLaw:
+    """A family and a link: what each row says about its own eta.
+
+    Calling it with eta and y (n,) gives the log-likelihood up to a term of y alone, its derivative in eta, and the
+    expected information about eta, all at phi = 1; the value is -inf where eta is outside the model.
+    """
+
+    def __init__(self, family: Family, link: Link) -> None:
+        """Keep both."""
+        self.family = family
+        self.link = link
+
+    def __call__(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Value, score and information of each row."""
+        with np.errstate(all="ignore"):
+            return self.family.rows(self.link, eta, y)
+
+
+class StartLaw:
+    """Least squares of the link of means near y: the row law whose one Newton step from zero gives a start."""
+
+    def __init__(self, law: RowLaw, average: float) -> None:
+        """Keep the law and the average of y."""
+        self.law = law
+        self.average = average
+
+    def __call__(self, eta: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Weights of the start means, and the working residual against eta, which holds the offset."""
+        with np.errstate(all="ignore"):
+            mean = self.law.family.first_mean(y, self.average)
+            if self.law.link.positive:  # A row whose own mean is none of the link begins at that of a small one.
+                mean = np.where(mean > 0.0, mean, 0.1 * abs(self.average) or 1.0)
+            wanted = self.law.link.eta(mean)
+            weight = self.law.link.slope(wanted) ** 2 / self.law.family.variance(mean)
+        weight = np.where(np.isfinite(weight), weight, 0.0)
+        score = np.where(weight > 0.0, weight * (wanted - eta), 0.0)
+        return np.zeros_like(eta), score, weight

@@ -12,11 +12,10 @@ from suffice.checks import choice
 from suffice.domain import Variable
 from suffice.errors import FileFormatError, OptionError
 from suffice.models.glm.design import Design
-from suffice.models.glm.family import Family
+from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
-from suffice.models.glm.priors import Penalties, read_prior
+from suffice.models.glm.priors import CoefficientPenalties, read_prior
 from suffice.models.glm.registry import FAMILIES, declared, link_of
-from suffice.models.glm.response_family import ResponseFamily
 from suffice.models.glm.solve import solver_names
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -82,7 +81,7 @@ class FitOptions:
         """What is aimed at."""
         return "maximum likelihood" if self.given["prior"] is None else "MAP"
 
-    def penalties(self, design: Design, outputs: int = 1) -> Penalties:
+    def penalties(self, design: Design, outputs: int = 1) -> CoefficientPenalties:
         """What the prior takes off the log-likelihood."""
         return read_prior(
             self.given["prior"], design, penalize_intercept=self.given["penalize_intercept"], outputs=outputs
@@ -115,7 +114,7 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise OptionError(f"dispersion is {dispersion!r}; expected 'pearson', 'ml' or a positive number.")
 
 
-def check_fitted(options: Mapping[str, Any], family: str, specification: Any) -> None:
+def check_fitted(options: Mapping[str, Any], family: str, specification: object) -> None:
     """Refuse what a file has learned where it does not belong to its options."""
     wanted, formula = declared(options["family"]).family.name, options["formula"]
     alike = family == wanted or (wanted, family) == ("gaussian", "multivariate_gaussian")
@@ -125,6 +124,6 @@ def check_fitted(options: Mapping[str, Any], family: str, specification: Any) ->
         )
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether an option is a number rather than a word."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)

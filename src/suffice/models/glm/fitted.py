@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import read_only
 from suffice.errors import FileFormatError, NotFittedError
 from suffice.models.glm.coefficients import Coefficients
-from suffice.models.glm.design import Design, Table
+from suffice.models.glm.design import Design
+from suffice.models.glm.family import ResponseFamily, RowLaw
 from suffice.models.glm.formula import specification_from_plain, specification_to_plain
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.registry import FAMILIES, one_predictor_family
-from suffice.models.glm.response_family import ResponseFamily
 from suffice.records import checked
 from suffice.solvers.information import Information
 
@@ -39,7 +39,7 @@ class GLMFitted(Coefficients):
     there are several), or `sandwich` (k, k) in the order of the names where that was asked for. Without rows to speak
     of the information has size 0. Thresholds of ordered labels come first in the covariance and in `iterates`.
 
-    `specification` is what formulaic has made of a formula, and `response` the column of the response, where it has a
+    `specification` is what formulaic has made of a `formula`, and `response` the column of the response, where it has a
     name. `deviance`, `null_deviance` and `pearson` are sums over the rows of the fit, of which there were `weight`.
     """
 
@@ -58,7 +58,15 @@ class GLMFitted(Coefficients):
     updates: int = 0
     iterates: tuple[Floats, ...] = ()
     specification: Any = None
+    formula: str | None = None
     response: str | None = None
+
+    def __post_init__(self) -> None:
+        """A fitted value is a value: its arrays cannot be written to."""
+        for name in ("beta", "thresholds", "direction", "residual_covariance", "sandwich", "precision"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, read_only(array))
 
     @property
     def title(self) -> str:
@@ -80,12 +88,18 @@ class GLMFitted(Coefficients):
         family = one_predictor_family(self.family, self.size)
         return RowLaw(family, family.link(self.link))
 
-    def score_samples(
-        self, rows: Table, y: Floats, *, offset: Floats | None = None, trials: Floats | None = None
-    ) -> Floats:
-        """Log density or probability of each row (n,): rows of the design, and their response as the fit codes it."""
-        family = self.family_object
-        return family.log_prob_of_rows(self, family.linear(self, rows, offset), y, trials)
+    def score_samples(self, X: Any, y: Any = None, *, unknown: str = "raise", **rows: Any) -> Floats:
+        """Log-likelihood of each row (n,), natural logarithm.
+
+        Args:
+            X: rows with the columns of the fit, as for `GLM.fit`.
+            y: their response, or the name of its column.
+            unknown: what a level that the fit has not seen does: "raise", or "pool" for the average effect.
+            rows: offset, exposure, trials, columns, as for `GLM.fit`.
+        """
+        from suffice.models.glm.rowwise import scored_parts
+
+        return np.concatenate([part.log_prob for part in scored_parts(self, X, {"y": y, **rows}, unknown)])
 
     # -- errors ------------------------------------------------------------------------------------------------------
 

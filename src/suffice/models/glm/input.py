@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable, state_key
-from suffice.engines.linear_predictor import Block, reduce_rows
+from suffice.engines.linear_predictor import RowBlock, reduce_rows
 from suffice.engines.workers import with_one_blas_thread
 from suffice.errors import DataError, MissingColumnError, MissingValueError, OptionError, listing
 from suffice.fitting.contract import Inputs
-from suffice.models.glm.design import Codes, Design, Factor, Table, pooled_codes
+from suffice.models.glm.design import Codes, Design, DesignRows, Factor, pooled_codes
 from suffice.models.glm.response import check_finite, factor_codes, numbers
 from suffice.sources import open_source
 from suffice.sources.arrays import NumberColumn
@@ -66,10 +66,10 @@ class Coding:
 
 
 @dataclass(eq=False)
-class Rows:
+class RowsInMemory:
     """All rows of a fit in memory."""
 
-    block: Block
+    block: RowBlock
     trials: Floats | None = None
     passes: int = 0
 
@@ -83,7 +83,11 @@ class Rows:
         """Whether rows can be met in any order."""
         return True
 
-    def reduce(self, task: Callable[[Block], Answer]) -> Answer:
+    def mapped(self, change: Callable[[RowBlock], RowBlock]) -> RowsInMemory:
+        """The rows with a change of each block."""
+        return replace(self, block=change(self.block))
+
+    def reduce(self, task: Callable[[RowBlock], Answer]) -> Answer:
         """The sum of a task over the rows."""
         self.passes += 1
         return reduce_rows(self.block, task)
@@ -95,7 +99,7 @@ class StreamRows:
 
     source: Source
     domain: Domain
-    make: Callable[[Batch], Block]
+    make: Callable[[Batch], RowBlock]
     rows: int = 0
     trials: None = None
 
@@ -109,7 +113,11 @@ class StreamRows:
         """Never."""
         return False
 
-    def reduce(self, task: Callable[[Block], Any]) -> Any:
+    def mapped(self, change: Callable[[RowBlock], RowBlock]) -> StreamRows:
+        """The rows with a change of each block."""
+        return replace(self, make=lambda batch: change(self.make(batch)))
+
+    def reduce(self, task: Callable[[RowBlock], Any]) -> Any:
         """The sum of a task over the rows."""
         return with_one_blas_thread(lambda: self.source.reduce(lambda batch: task(self.make(batch)), self.domain))
 
@@ -122,19 +130,21 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
-def is_matrix(X: Any) -> bool:
+def is_matrix(X: object) -> bool:
     """Whether X is an array of numbers."""
     return isinstance(X, np.ndarray) and X.dtype.names is None and X.dtype.kind in "biuf"
 
 
-def read_matrix(X: Any, columns: Any, coding: Coding) -> tuple[Design, Table]:
+def read_matrix(X: Any, columns: Any, coding: Coding) -> tuple[Design, DesignRows]:
     """A NumPy array of numbers, as it is, or a sparse matrix."""
     if is_sparse(X):
         matrix = X.tocsr().astype(np.float64)
         check_finite(matrix.data, "The sparse matrix")
         names = column_names(columns, matrix.shape[1])
         coding.check(())
-        return Design(coding.constant, (), tuple(map(str, names))), Table(np.empty((matrix.shape[0], 0)), (), matrix)
+        return Design(coding.constant, (), tuple(map(str, names))), DesignRows(
+            np.empty((matrix.shape[0], 0)), (), matrix
+        )
     values = X[:, None] if X.ndim == 1 else X
     if values.ndim != 2:
         raise DataError(f"X has shape {X.shape}; expected (rows, columns).")
@@ -145,7 +155,7 @@ def read_matrix(X: Any, columns: Any, coding: Coding) -> tuple[Design, Table]:
         return read_columns(names, lambda name: any_column(name, values[:, places[name]]), len(values), coding)
     reals = np.asarray(values, dtype=np.float64)
     check_finite(reals, "X")
-    return Design(coding.constant, names), Table(reals)
+    return Design(coding.constant, names), DesignRows(reals)
 
 
 def column_names(columns: Any, width: int) -> tuple[Hashable, ...]:
@@ -178,7 +188,7 @@ def open_rows(X: Any, columns: Any = None) -> Source:
 
 def read_columns(
     names: Sequence[Hashable], column: Callable[[Hashable], Column], rows: int, coding: Coding
-) -> tuple[Design, Table]:
+) -> tuple[Design, DesignRows]:
     """A table by columns: numbers are real, text and categories are factors."""
     coding.check(names)
     factors = [name for name in names if is_factor(column(name), coding)]
@@ -193,7 +203,7 @@ def read_columns(
         counts = np.bincount(column_codes, minlength=variable.card)
         entries[name] = _factor(variable, counts, full=not coding.constant and not entries)
         codes.append(pooled_codes(entries[name], variable, column_codes, "raise"))
-    return Design(coding.constant, tuple(entries.get(name, name) for name in names)), Table(reals, tuple(codes))
+    return Design(coding.constant, tuple(entries.get(name, name) for name in names)), DesignRows(reals, tuple(codes))
 
 
 def is_factor(column: Column, coding: Coding) -> bool:
@@ -219,7 +229,7 @@ def _factor(variable: Variable, counts: NDArray[Any], *, full: bool) -> Factor:
     return Factor(kept, counts[seen] / counts.sum(), full)
 
 
-def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Table:
+def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> DesignRows:
     """New rows with the columns of a fitted design, found by name; of an array or a list of rows by position."""
     if is_sparse(X) or (is_matrix(X) and not design.factors):
         width = X.shape[1] if len(X.shape) == 2 else 1
@@ -249,15 +259,15 @@ def table_like(X: Any, design: Design, unknown: str, columns: Any = None) -> Tab
     for factor in design.factors:
         variable, column_codes = factor_codes(source.column(factor.variable.name), None)
         codes.append(pooled_codes(factor, variable, column_codes, unknown))
-    return Table(reals, tuple(codes))
+    return DesignRows(reals, tuple(codes))
 
 
-def _turned(table: Table, sparse: bool) -> Table:
+def _turned(table: DesignRows, sparse: bool) -> DesignRows:
     from scipy.sparse import csr_array
 
     if sparse:
-        return Table(np.empty((table.rows, 0)), (), csr_array(table.reals))
-    return Table(table.sparse.toarray())
+        return DesignRows(np.empty((table.rows, 0)), (), csr_array(table.reals))
+    return DesignRows(table.sparse.toarray())
 
 
 # -- beside the table --------------------------------------------------------------------------------------------------
@@ -282,7 +292,7 @@ def side_column(data: Any, source: Source | None, rows: int, what: str) -> Float
     return numbers(column, what)
 
 
-def _names_column(data: Any, columns: Sequence[Hashable]) -> bool:
+def _names_column(data: object, columns: Sequence[Hashable]) -> bool:
     try:
         return data in columns
     except (TypeError, ValueError):
@@ -368,7 +378,7 @@ def _numeric(source: Source, unsure: Sequence[Variable]) -> list[Hashable]:
     return [name for name, numbers in numeric.items() if numbers]
 
 
-def batch_table(batch: Batch, design: Design) -> Table:
+def batch_table(batch: Batch, design: Design) -> DesignRows:
     """The explanatory columns of a batch; a gap is an error."""
     reals = np.empty((batch.rows, len(design.reals)))
     for number, name in enumerate(design.reals):
@@ -382,7 +392,7 @@ def batch_table(batch: Batch, design: Design) -> Table:
             row = int(np.argmax(column_codes == batch.domain[name].card))
             raise MissingValueError(f"Column {name!r} has a gap (row {batch.start + row}); fill it or leave it out.")
         codes.append(pooled_codes(factor, batch.domain[name], column_codes, "raise"))
-    return Table(reals, tuple(codes))
+    return DesignRows(reals, tuple(codes))
 
 
 def checked_weights(weights: Floats | None) -> Floats | None:

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block
+from suffice.engines.linear_predictor import RowBlock
 from suffice.errors import EstimateError
 from suffice.fitting.control import Control
 from suffice.models.glm.certificate import nothing_left
 from suffice.models.glm.covariances import label_sandwich
 from suffice.models.glm.families import GaussianFamily
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted, kept_places
-from suffice.models.glm.input import Rows, StreamRows
-from suffice.models.glm.laws import RowLaw
+from suffice.models.glm.input import RowsInMemory, StreamRows
 from suffice.models.glm.links import Identity
-from suffice.models.glm.priors import Penalties
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.priors import CoefficientPenalties
+from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
 from suffice.models.glm.rows import RegressionData
@@ -47,12 +47,14 @@ class SoftmaxRegression(IteratedRegression):
         self.sums = checked_sums(data.blocks)
         self.counts = label_counts(data.blocks, len(data.classes))
 
-    def problem(self) -> Problem:
+    def problem(self) -> RegressionProblem:
         """What solvers see."""
         law = SoftmaxLaw(self.outputs + 1)
-        return Problem(self.data.blocks, self.data.design.layout, law, self.penalties.gaussian, outputs=self.outputs)
+        return RegressionProblem(
+            self.data.blocks, self.data.design.layout, law, self.penalties.gaussian, outputs=self.outputs
+        )
 
-    def full_rank(self, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
+    def full_rank(self, problem: RegressionProblem) -> tuple[RegressionProblem, tuple[int, ...]]:
         """Columns that say the same as others do so for every class."""
         if self.penalties.any:
             return problem, ()
@@ -65,7 +67,7 @@ class SoftmaxRegression(IteratedRegression):
         kept = kept_places(rank.dropped, design.size, self.outputs)
         return problem.holding(kept, np.zeros(problem.width)), rank.dropped
 
-    def start(self, problem: Problem) -> Floats:
+    def start(self, problem: RegressionProblem) -> Floats:
         """Zero, or the coefficients asked for, (k, m) as in `parameters_`."""
         if self.begin is None:
             return np.zeros(problem.size)
@@ -78,20 +80,22 @@ class SoftmaxRegression(IteratedRegression):
         inner = np.ascontiguousarray(self.data.design.internal(given).T).ravel()
         return inner if problem.kept is None else inner[problem.kept]
 
-    def separation(self, problem: Problem, result: Result) -> Separation:
+    def separation(self, problem: RegressionProblem, result: Result) -> Separation:
         """By a linear programme; with a prior only intercepts without one run away."""
         if self.penalties.any:
             return _kept_in_place(problem, self.penalties, self.counts)
         return find_separation(problem, "labels", result)
 
-    def left_by(self, problem: Problem, decided: Bools) -> Problem | None:
+    def left_by(self, problem: RegressionProblem, decided: Bools) -> RegressionProblem | None:
         """Rows whose label is decided have no weight."""
-        assert isinstance(problem.rows, Rows)
+        assert isinstance(problem.rows, RowsInMemory)
         block = problem.rows.block
         rest = np.where(decided, 0.0, np.ones(block.rows) if block.weights is None else block.weights)
         return replace(problem.on(replace(block, weights=rest)), rooted=False) if rest.any() else None
 
-    def limit(self, problem: Problem, result: Result, separation: Separation, start: Floats) -> tuple[Problem, Result]:
+    def limit(
+        self, problem: RegressionProblem, result: Result, separation: Separation, start: Floats
+    ) -> tuple[RegressionProblem, Result]:
         """Rows whose label the direction decides leave the fit of the others."""
         if separation.decided is None:
             return problem, result
@@ -101,11 +105,11 @@ class SoftmaxRegression(IteratedRegression):
             return problem, replace(result, beta=none.beta, last=none.last, later=None)
         return reduced, self.run_solver(reduced, np.zeros(problem.size), "irls", warm=False)
 
-    def separates(self, problem: Problem, direction: Floats) -> bool:
+    def separates(self, problem: RegressionProblem, direction: Floats) -> bool:
         """Whether no row loses against another label."""
         return separates(problem, "labels", direction)
 
-    def decided(self, problem: Problem, direction: Floats) -> Bools | None:
+    def decided(self, problem: RegressionProblem, direction: Floats) -> Bools | None:
         """Rows of which all other labels have lost."""
         if self.penalties.any or not is_small(problem, problem.outputs):
             return None
@@ -126,12 +130,11 @@ class SoftmaxRegression(IteratedRegression):
             null_deviance=-2.0 * self._null(problem),
             df_resid=data.weight * self.outputs - free,
             n_params=free,
-            reference=data.reference,
             sandwich=label_sandwich(data, beta, result.last.information, ended.dropped) if robust else None,
             iterates=tuple(problem.shaped(problem.whole(one)) for one in result.iterates),
         )
 
-    def _null(self, problem: Problem) -> float:
+    def _null(self, problem: RegressionProblem) -> float:
         """Log-likelihood of the intercepts alone (and the offset); without an intercept that of no effects."""
         counts, constant, none = self.counts, problem.layout.constant, np.zeros(problem.width)
         if constant and not self.data.has_offset:
@@ -144,7 +147,7 @@ class SoftmaxRegression(IteratedRegression):
         return float(irls(alone.evaluate, np.zeros(self.outputs), Control(tolerance=1e-9)).outcome.state.objective)
 
 
-def _kept_in_place(problem: Problem, penalties: Penalties, counts: Floats) -> Separation:
+def _kept_in_place(problem: RegressionProblem, penalties: CoefficientPenalties, counts: Floats) -> Separation:
     """The same with a prior: intercepts without one run away where a class has no rows, and only there."""
     free = np.ones(problem.width, dtype=np.bool_)
     if penalties.gaussian is not None:
@@ -165,10 +168,10 @@ def _kept_in_place(problem: Problem, penalties: Penalties, counts: Floats) -> Se
     return Separation(False, direction.ravel())
 
 
-def label_counts(rows: Rows | StreamRows, classes: int) -> Floats:
+def label_counts(rows: RowsInMemory | StreamRows, classes: int) -> Floats:
     """The weight of each label (K,)."""
 
-    def task(block: Block) -> Floats:
+    def task(block: RowBlock) -> Floats:
         return np.bincount(block.y.astype(np.intp), block.weights, minlength=classes).astype(np.float64)
 
     return rows.reduce(task)

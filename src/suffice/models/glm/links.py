@@ -65,6 +65,10 @@ class CumulativeLink(Link):
 
     probability = True
 
+    def slope(self, eta: Floats) -> Floats:
+        """The density, from its logarithm, which keeps its digits far out."""
+        return np.exp(self.log_slope(eta))
+
     @abstractmethod
     def bend(self, eta: Floats) -> Floats:
         """D log slope / d eta."""
@@ -133,10 +137,6 @@ class Logit(CumulativeLink):
 
         return np.asarray(expit(eta))
 
-    def slope(self, eta: Floats) -> Floats:
-        """Mean (1 - mean)."""
-        return np.exp(self.log_slope(eta))
-
     def eta(self, mean: Floats) -> Floats:
         """Log odds."""
         return np.log(mean) - np.log1p(-mean)
@@ -171,10 +171,6 @@ class Probit(CumulativeLink):
         from scipy.special import ndtr
 
         return np.asarray(ndtr(eta))
-
-    def slope(self, eta: Floats) -> Floats:
-        """The normal density."""
-        return np.exp(self.log_slope(eta))
 
     def eta(self, mean: Floats) -> Floats:
         """The normal quantile."""
@@ -211,10 +207,6 @@ class ComplementaryLogLog(CumulativeLink):
         """The mean."""
         return -np.expm1(-np.exp(eta))
 
-    def slope(self, eta: Floats) -> Floats:
-        """exp(eta - exp(eta))."""
-        return np.exp(self.log_slope(eta))
-
     def eta(self, mean: Floats) -> Floats:
         """log(-log(1 - mean))."""
         return np.log(-np.log1p(-mean))
@@ -245,10 +237,6 @@ class LogLog(CumulativeLink):
     def mean(self, eta: Floats) -> Floats:
         """The mean."""
         return np.exp(-np.exp(-eta))
-
-    def slope(self, eta: Floats) -> Floats:
-        """exp(-eta - exp(-eta))."""
-        return np.exp(self.log_slope(eta))
 
     def eta(self, mean: Floats) -> Floats:
         """-log(-log mean)."""
@@ -297,7 +285,7 @@ class Inverse(Link):
 
 @dataclass(frozen=True)
 class InverseSquare(Link):
-    """Mean = eta^(-1/2), the canonical link of the inverse Gaussian law."""
+    """Mean = eta^(-1/2), the canonical link of the inverse Gaussian distribution."""
 
     name = "inverse_square"
     positive = True

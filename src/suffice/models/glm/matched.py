@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, linear_predictor, transpose_product, weighted
+from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, linear_predictor, transpose_product, weighted
 from suffice.errors import EstimateError, FileFormatError, SufficeError
 from suffice.families.normal_wishart import NormalWishart
 from suffice.fitting.report import MatchedStatistics
@@ -33,7 +33,7 @@ from suffice.solvers.penalties import pull_of
 
 Floats = NDArray[np.float64]
 #: The two sides of the score equations of some rows, for each predictor (n, m).
-Sides = Callable[[Block], tuple[Floats, Floats]]
+Sides = Callable[[RowBlock], tuple[Floats, Floats]]
 
 CANONICAL = {
     *(("gaussian", "identity"), ("binomial", "logit"), ("poisson", "log"), ("gamma", "inverse")),
@@ -46,7 +46,7 @@ MOVES = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class ScorePairs:
     """Both sides (k, m) in the order of the names, a row on average, and what a prior adds."""
 
     observed: Floats
@@ -62,14 +62,14 @@ class MatchedRows:
 
     def __init__(
         self,
-        make: Callable[[], Pairs] | None = None,
+        make: Callable[[], ScorePairs] | None = None,
         fit: Callable[[], Floats | None] | None = None,
         *,
         in_memory: bool = True,
     ) -> None:
         """Keep what makes them, and with it the rows, until then."""
         self._make, self._fit, self._in_memory = make, fit, in_memory
-        self._pairs: Pairs | None = None
+        self._pairs: ScorePairs | None = None
         self._likelihood: Floats | None = None
 
     @classmethod
@@ -80,7 +80,7 @@ class MatchedRows:
         return cls(lambda: _made(options, data, fitted), fit, in_memory=data.blocks.in_memory)
 
     @property
-    def pairs(self) -> Pairs | None:
+    def pairs(self) -> ScorePairs | None:
         """The pairs; an error where the rows are no longer those of the fit."""
         if self._make is not None:
             self._pairs = self._make()
@@ -129,7 +129,7 @@ class MatchedRows:
             if not (isinstance(array, np.ndarray) and array.shape == shape and array.dtype == np.float64):
                 raise FileFormatError(f"The file has {name} moments that do not fit {shape[0]} coefficients.")
         rows._likelihood = arrays.pop("likelihood")
-        rows._pairs = Pairs(**arrays)
+        rows._pairs = ScorePairs(**arrays)
         return rows
 
 
@@ -156,11 +156,11 @@ def about(family: str, link: str) -> str:
 # -- both sides --------------------------------------------------------------------------------------------------------
 
 
-def _made(options: FitOptions, data: RegressionData, fitted: GLMFitted) -> Pairs:
+def _made(options: FitOptions, data: RegressionData, fitted: GLMFitted) -> ScorePairs:
     observed, expected = _ordinal_sides(data, fitted) if fitted.family == "ordinal" else _sides(data, fitted)
     weight = data.weight
     pull = prior_pull(options, fitted, observed - expected)
-    return Pairs(observed / weight, expected / weight, None if pull is None else pull / weight)
+    return ScorePairs(observed / weight, expected / weight, None if pull is None else pull / weight)
 
 
 def _sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Floats]:
@@ -169,7 +169,7 @@ def _sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Floats]:
     m = beta.shape[1]
     sides = _of_rows(data, fitted, beta)
 
-    def task(block: Block) -> Floats:
+    def task(block: RowBlock) -> Floats:
         totals = np.zeros((2, m, layout.size))
         for part in layout.parts(block):
             for number, side in enumerate(sides(part)):
@@ -188,7 +188,7 @@ def _of_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> Sides:
     if fitted.family == "multinomial":
         labels = SoftmaxLaw(m + 1)
 
-        def softmax_sides(part: Block) -> tuple[Floats, Floats]:
+        def softmax_sides(part: RowBlock) -> tuple[Floats, Floats]:
             eta = linear_predictor(layout, part, beta)
             seen = (part.y.astype(np.intp)[:, None] == np.arange(m)).astype(np.float64)
             score = labels(eta, part.y)[1]
@@ -200,7 +200,7 @@ def _of_rows(data: RegressionData, fitted: GLMFitted, beta: Floats) -> Sides:
     if direction is None:
         _check_rows(data, fitted, beta[:, 0])
 
-    def one_side(part: Block) -> tuple[Floats, Floats]:
+    def one_side(part: RowBlock) -> tuple[Floats, Floats]:
         eta = linear_predictor(layout, part, beta[:, 0])
         return sides_of_numbers(fitted, eta, part.y, _moves(layout, part, direction)[:, 0])
 
@@ -222,11 +222,11 @@ def sides_of_numbers(fitted: GLMFitted, eta: Floats, y: Floats, decided: NDArray
     return seen[:, None], (seen - np.sign(share) * score)[:, None]
 
 
-def _moves(layout: Any, part: Block, direction: Floats | None) -> NDArray[np.bool_]:
+def _moves(layout: CoefficientLayout, part: RowBlock, direction: Floats | None) -> NDArray[np.bool_]:
     """Which rows (n, 1) the direction of separation settles: there the limit of the mean is the response."""
     if direction is None:
         return np.zeros((part.rows, 1), dtype=np.bool_)
-    bare = Block(part.dense, part.y, sparse=part.sparse, codes=part.codes)
+    bare = RowBlock(part.dense, part.y, sparse=part.sparse, codes=part.codes)
     along = np.abs(linear_predictor(layout, bare, direction)).max(axis=1, keepdims=True)
     return np.asarray(along > MOVES * max(float(np.abs(direction).max(initial=0.0)), 1e-300))
 
@@ -252,7 +252,7 @@ def _ordinal_sides(data: RegressionData, fitted: GLMFitted) -> tuple[Floats, Flo
     problem = cumulative_problem(data.blocks, fitted.design.layout, link, len(fitted.classes))
     theta, beta = whole[:held], whole[held:]
 
-    def task(block: Block) -> Floats:
+    def task(block: RowBlock) -> Floats:
         totals = np.zeros((2, problem.width))
         for part in problem.layout.parts(block):
             ends = problem.ends(part, theta, beta)

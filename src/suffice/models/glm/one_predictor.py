@@ -13,14 +13,13 @@ from suffice.families.base import as_numbers
 from suffice.models.glm.certificate import CONCAVE, nothing_left
 from suffice.models.glm.covariances import RowEnd, null_deviance
 from suffice.models.glm.edge import OnEdge, edge_rows, on_edge, solve_edged, solve_rest
-from suffice.models.glm.existence import EDGED, RISING, Existence
+from suffice.models.glm.existence import EDGED, RISING, ExistenceQuestion
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.family import Totals
+from suffice.models.glm.family import RowLaw, StartLaw, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.input import Rows
-from suffice.models.glm.laws import RowLaw, StartLaw
-from suffice.models.glm.problem import Problem, totals
+from suffice.models.glm.input import RowsInMemory
+from suffice.models.glm.problem import RegressionProblem, totals
 from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
 from suffice.models.glm.rows import RegressionData
@@ -84,15 +83,15 @@ class PredictorSearch(IteratedRegression):
         """The dispersion where it is known."""
         return self.options.known_dispersion
 
-    def problem(self) -> Problem:
+    def problem(self) -> RegressionProblem:
         """What solvers see, in units of a dispersion that is known beside a prior."""
         known = self.dispersion if self.family.free_dispersion and self.penalties.any else None
         phi = 1.0 if known is None else known
-        return Problem(self.rows, self.design.layout, self.law, self.penalties.gaussian, phi)
+        return RegressionProblem(self.rows, self.design.layout, self.law, self.penalties.gaussian, phi)
 
     # -- start -------------------------------------------------------------------------------------------------------
 
-    def start(self, problem: Problem) -> Floats:
+    def start(self, problem: RegressionProblem) -> Floats:
         """The coefficients asked for, else zero where that is a point of a well-scaled model, else least squares."""
         size = problem.layout.size
         if self.begin is not None:
@@ -118,7 +117,7 @@ class PredictorSearch(IteratedRegression):
             f"or {'look at the offset' if self.link.name == 'log' else 'use the log link'}."
         )
 
-    def _least_squares(self, problem: Problem, mean: float) -> Floats:
+    def _least_squares(self, problem: RegressionProblem, mean: float) -> Floats:
         law = StartLaw(self.law, mean)
         _, gradient, information = replace(problem, law=law).evaluate(np.zeros(problem.size))
         return information.solve(gradient)
@@ -132,16 +131,16 @@ class PredictorSearch(IteratedRegression):
 
     # -- solve -------------------------------------------------------------------------------------------------------
 
-    def climb(self, problem: Problem, start: Floats) -> tuple[Problem, Result]:
+    def climb(self, problem: RegressionProblem, start: Floats) -> tuple[RegressionProblem, Result]:
         """Coefficients, and with them the size and a dispersion beside a prior."""
         problem, result = self._scaled_solve(problem, start)
         return self._with_shape(problem, result)
 
-    def climb_on(self, problem: Problem, before: Result) -> tuple[Problem, Result]:
+    def climb_on(self, problem: RegressionProblem, before: Result) -> tuple[RegressionProblem, Result]:
         """The same from a result on."""
         return self._with_shape(problem, joined(before, self.step(problem, before.beta)))
 
-    def _with_shape(self, problem: Problem, result: Result) -> tuple[Problem, Result]:
+    def _with_shape(self, problem: RegressionProblem, result: Result) -> tuple[RegressionProblem, Result]:
         return self._with_dispersion(*self._with_size(problem, result))
 
     @property
@@ -159,7 +158,7 @@ class PredictorSearch(IteratedRegression):
         """Whether the best means may be on the edge of what the link allows."""
         return self.pair in EDGED and self.penalties.laplace is None
 
-    def step(self, problem: Problem, start: Floats) -> Result:
+    def step(self, problem: RegressionProblem, start: Floats) -> Result:
         """One run of the solver asked for, which goes to the edge of the link's range where that is best."""
         chosen = choose(self.options.given["solver"], problem, self.penalties.laplace)
         edged = self._edged and chosen == "irls" and not self.options.given["keep_iterates"]
@@ -171,7 +170,7 @@ class PredictorSearch(IteratedRegression):
                 rows, start, self.control, lambda control: self.run_solver(problem, start, chosen, control)
             )
 
-    def _scaled_solve(self, problem: Problem, start: Floats) -> tuple[Problem, Result]:
+    def _scaled_solve(self, problem: RegressionProblem, start: Floats) -> tuple[RegressionProblem, Result]:
         """Solve in units of the dispersion, so that the tolerance does not depend on the unit of the response.
 
         The dispersion of the start is too large; where that of the result is much smaller, the fit goes on from there.
@@ -197,7 +196,7 @@ class PredictorSearch(IteratedRegression):
         assert result is not None
         return problem, result
 
-    def _perfectly(self, problem: Problem) -> tuple[Problem, Result]:
+    def _perfectly(self, problem: RegressionProblem) -> tuple[RegressionProblem, Result]:
         """A fit that leaves nothing to the dispersion: least squares, or an error where there is no such fit."""
         closed = self._by_squares(problem)
         if closed is None:
@@ -212,7 +211,7 @@ class PredictorSearch(IteratedRegression):
         spread = refuse_spread("The deviance", sums.deviance) / sums.weight
         return spread if spread > least else 0.0
 
-    def _by_squares(self, problem: Problem) -> tuple[Problem, Result] | None:
+    def _by_squares(self, problem: RegressionProblem) -> tuple[RegressionProblem, Result] | None:
         """Least squares in closed form, for a Gaussian response of which no other solver is asked; else None."""
         if not (self.warm and self.pair == ("gaussian", "identity")):
             return None
@@ -228,7 +227,7 @@ class PredictorSearch(IteratedRegression):
         last = replace(result.last, value=result.last.value / phi, information=result.last.information.times(1.0 / phi))
         return replace(problem, phi=phi), replace(result, last=last)
 
-    def full_rank(self, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
+    def full_rank(self, problem: RegressionProblem) -> tuple[RegressionProblem, tuple[int, ...]]:
         """Find columns that say the same; choose the exact root where columns nearly do."""
         if self.penalties.any:
             return problem, ()
@@ -242,7 +241,7 @@ class PredictorSearch(IteratedRegression):
 
     # -- dispersion --------------------------------------------------------------------------------------------------
 
-    def _with_dispersion(self, problem: Problem, result: Result) -> tuple[Problem, Result]:
+    def _with_dispersion(self, problem: RegressionProblem, result: Result) -> tuple[RegressionProblem, Result]:
         """With a prior the best coefficients depend on phi: each is found given the other, until neither moves."""
         if not (self.family.free_dispersion and self.penalties.any) or self.dispersion is not None:
             return problem, result
@@ -258,7 +257,7 @@ class PredictorSearch(IteratedRegression):
             result = self.step(problem, result.beta)
         return problem, result
 
-    def _with_size(self, problem: Problem, result: Result) -> tuple[Problem, Result]:
+    def _with_size(self, problem: RegressionProblem, result: Result) -> tuple[RegressionProblem, Result]:
         """The size of a negative binomial law, by Newton's method in its log, and the coefficients in turn."""
         first = self.family
         if not self.options.free_size or not isinstance(first, NegativeBinomialFamily):
@@ -285,7 +284,7 @@ class PredictorSearch(IteratedRegression):
 
     # -- existence ---------------------------------------------------------------------------------------------------
 
-    def settled(self, problem: Problem, result: Result) -> tuple[Result, Separation]:
+    def settled(self, problem: RegressionProblem, result: Result) -> tuple[Result, Separation]:
         """Whether the maximum is attained. What the information of some rows cannot tell, that of all does."""
         separation = self.separation(problem, result)
         if separation.exists is None and self._by_some(problem, result):
@@ -301,7 +300,7 @@ class PredictorSearch(IteratedRegression):
             self.edge = self._edge_at(problem, result.beta)
         return result, separation
 
-    def separation(self, problem: Problem, result: Result) -> Separation:
+    def separation(self, problem: RegressionProblem, result: Result) -> Separation:
         """Whether the maximum is attained: inside, or on the edge of what the link allows."""
         asked = self._question(problem)
         if self._by_some(problem, result):
@@ -312,36 +311,40 @@ class PredictorSearch(IteratedRegression):
             return separation if self._edge_at(problem, result.beta) is None else Separation(False)
         return separation
 
-    def _by_some(self, problem: Problem, result: Result) -> bool:
+    def _by_some(self, problem: RegressionProblem, result: Result) -> bool:
         """Whether the information of some rows is asked for a separating direction."""
         return result.origin is not None and self.pair in RISING and problem.size > 0 and not self.penalties.any
 
-    def _edge_at(self, problem: Problem, beta: Floats) -> OnEdge | None:
+    def _edge_at(self, problem: RegressionProblem, beta: Floats) -> OnEdge | None:
         """The edge of what the link allows, where a point is on it."""
         rows = edge_rows(problem) if self._edged else None
         return None if rows is None else on_edge(rows, beta)
 
-    def _question(self, problem: Problem) -> Existence:
+    def _question(self, problem: RegressionProblem) -> ExistenceQuestion:
         known = not self.family.free_dispersion or self.dispersion is not None
         assert isinstance(problem.law, RowLaw)
-        return Existence(problem, self.design, problem.law.family, self.link, self.penalties, self.sums.mean, known)
+        return ExistenceQuestion(
+            problem, self.design, problem.law.family, self.link, self.penalties, self.sums.mean, known
+        )
 
-    def left_by(self, problem: Problem, decided: Bools) -> Problem | None:
+    def left_by(self, problem: RegressionProblem, decided: Bools) -> RegressionProblem | None:
         """Rows that are decided may have any linear predictor, which is why they must not be there at all."""
-        assert isinstance(problem.rows, Rows)
+        assert isinstance(problem.rows, RowsInMemory)
         block, left = problem.rows.block, ~decided
         if not left.any() or (block.weights is not None and not block.weights[left].any()):
             return None
         return replace(problem.on(block.chosen(np.flatnonzero(left))), rooted=False)
 
-    def limit(self, problem: Problem, result: Result, separation: Separation, start: Floats) -> tuple[Problem, Result]:
+    def limit(
+        self, problem: RegressionProblem, result: Result, separation: Separation, start: Floats
+    ) -> tuple[RegressionProblem, Result]:
         """The distribution that the likelihood runs to: rows that the direction decides leave the fit of the others."""
         if separation.decided is None:
             return problem, result
         reduced = self.left_by(problem, separation.decided)
         if reduced is None:
             none = nothing_left(problem)
-            rows = self.data.blocks.block.chosen(slice(0, 0)) if isinstance(self.data.blocks, Rows) else None
+            rows = self.data.blocks.block.chosen(slice(0, 0)) if isinstance(self.data.blocks, RowsInMemory) else None
             problem = problem if rows is None else problem.on(rows)
             return problem, replace(result, beta=none.beta, last=none.last, later=None)
         zero = np.zeros(problem.size)
@@ -401,7 +404,7 @@ class PredictorSearch(IteratedRegression):
         """Whether the likelihood rises with the size of a negative binomial distribution for ever."""
         return self.options.free_size and size is not None and size >= POISSON
 
-    def _dispersion(self, sums: Totals, ml: float, problem: Problem) -> float:
+    def _dispersion(self, sums: Totals, ml: float, problem: RegressionProblem) -> float:
         if not self.family.free_dispersion:
             return 1.0
         if self.dispersion is not None:

@@ -14,13 +14,12 @@ from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.family import Totals
+from suffice.models.glm.family import RowLaw, Totals
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.input import Rows
-from suffice.models.glm.laws import RowLaw
+from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.problem import response_sums, totals
-from suffice.models.glm.regression import Factory, Regression
+from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData
 from suffice.solvers.information import Information
 from suffice.solvers.online import step_sizes
@@ -28,7 +27,7 @@ from suffice.solvers.online import step_sizes
 Floats = NDArray[np.float64]
 
 
-class OnePass(Regression):
+class OnlineRegression(GLMProblem):
     """One pass over rows in memory, in their order, from where a fitted value stands.
 
     For each row, or batch of rows, ``theta += step (score x - share of the prior)``. Over one pass the shares of the
@@ -40,7 +39,7 @@ class OnePass(Regression):
     ) -> None:
         """Refuse rows and priors that one pass does not take."""
         super().__init__(options, data, factory)
-        if not isinstance(data.blocks, Rows):
+        if not isinstance(data.blocks, RowsInMemory):
             raise DataError("partial_fit takes rows in memory: give a file piece by piece.")
         self.block, self.before = data.blocks.block, before
         self.penalties = options.penalties(data.design)
@@ -94,8 +93,9 @@ class OnePass(Regression):
         data, family, known = self.data, self.law.family, self.options.known_dispersion
         sums, free = self._sums(theta), family.free_dispersion
         phi = 1.0 if not free else family.ml_dispersion(sums) if known is None else known
+        weight = data.weight + (0.0 if self.before is None else self.before.weight)
         return GLMFitted(
-            design=data.design,
+            **{**data.learned_names(), "weight": weight},
             family=family.name,
             link=self.law.link.name,
             beta=data.design.public(theta)[:, None],
@@ -106,13 +106,9 @@ class OnePass(Regression):
             deviance=sums.deviance,
             null_deviance=sums.deviance,
             pearson=sums.pearson,
-            weight=data.weight + (0.0 if self.before is None else self.before.weight),
             df_resid=data.weight - data.design.size,
             n_params=data.design.size + int(free and known is None),
-            classes=data.classes,
             updates=updates,
-            specification=data.specification,
-            response=data.response,
         )
 
     def _value(self, fitted: GLMFitted) -> float:

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, linear_predictor
+from suffice.engines.linear_predictor import RowBlock, linear_predictor
 from suffice.errors import EstimateError, listing
 from suffice.fitting.control import Control
 from suffice.models.glm.cumulative import CumulativeProblem, cumulative_problem
 from suffice.models.glm.families import GaussianFamily
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
-from suffice.models.glm.input import Rows
+from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.labels import label_counts
-from suffice.models.glm.laws import RowLaw
 from suffice.models.glm.links import Identity
-from suffice.models.glm.priors import Penalties, ahead_of
-from suffice.models.glm.problem import Largest, Problem
+from suffice.models.glm.priors import CoefficientPenalties, ahead_of
+from suffice.models.glm.problem import Largest, RegressionProblem
 from suffice.models.glm.rank import checked_sums, column_rank
 from suffice.models.glm.regression import Ended, Factory, IteratedRegression
 from suffice.models.glm.rows import RegressionData
@@ -57,7 +57,7 @@ class OrderedRegression(IteratedRegression):
         self.classes = data.classes
         self.counts = self._counts()
 
-    def _penalties(self) -> Penalties:
+    def _penalties(self) -> CoefficientPenalties:
         return ahead_of(super()._penalties(), len(self.data.ahead))
 
     @property
@@ -67,7 +67,7 @@ class OrderedRegression(IteratedRegression):
 
     # -- before ------------------------------------------------------------------------------------------------------
 
-    def problem(self) -> Problem:
+    def problem(self) -> RegressionProblem:
         """What solvers see; the penalties have the thresholds first."""
         data = self.data
         return cumulative_problem(
@@ -93,13 +93,15 @@ class OrderedRegression(IteratedRegression):
             )
         return counts
 
-    def full_rank(self, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
+    def full_rank(self, problem: RegressionProblem) -> tuple[RegressionProblem, tuple[int, ...]]:
         """Columns that say the same as others, or as the thresholds, which are a constant for the coefficients."""
         if self.penalties.any:
             return problem, ()
         design, rows = replace(self.data.design, constant=True), self.data.blocks
         law, mean = RowLaw(GaussianFamily(), Identity()), checked_sums(rows).mean
-        rank = column_rank(Problem(rows, design.layout, law), design, law, mean, self.options.given["collinear"])
+        rank = column_rank(
+            RegressionProblem(rows, design.layout, law), design, law, mean, self.options.given["collinear"]
+        )
         self.notes += rank.notes
         if not rank.dropped:
             return problem, ()
@@ -108,7 +110,7 @@ class OrderedRegression(IteratedRegression):
         kept = np.setdiff1d(np.arange(problem.width), np.array(places))
         return problem.holding(kept, np.zeros(problem.width)), places
 
-    def start(self, problem: Problem) -> Floats:
+    def start(self, problem: RegressionProblem) -> Floats:
         """The parameters asked for, else the thresholds of the shares of the labels, and no effects."""
         parameters, held = self.data.parameters, len(self.classes) - 1
         if self.begin is not None:
@@ -133,7 +135,7 @@ class OrderedRegression(IteratedRegression):
 
     # -- the maximum -------------------------------------------------------------------------------------------------
 
-    def separation(self, problem: Problem, result: Result) -> Separation:
+    def separation(self, problem: RegressionProblem, result: Result) -> Separation:
         """Whether the maximum is attained; every label has rows, so that a prior on all coefficients settles it."""
         assert isinstance(problem, CumulativeProblem)
         if self.penalties.any:
@@ -155,31 +157,33 @@ class OrderedRegression(IteratedRegression):
             held |= self.penalties.laplace.rate > 0.0
         return bool(held[len(self.classes) - 1 :].all())
 
-    def limit(self, problem: Problem, result: Result, separation: Separation, start: Floats) -> tuple[Problem, Result]:
+    def limit(
+        self, problem: RegressionProblem, result: Result, separation: Separation, start: Floats
+    ) -> tuple[RegressionProblem, Result]:
         """The law that the likelihood runs to: ends that the direction moves away leave the fit of the others."""
         if separation.decided is None:
             return problem, result
         rest = self.left_by(problem, separation.decided)
         return rest, self.run_solver(rest, start, "irls")
 
-    def left_by(self, problem: Problem, decided: Bools) -> Problem:
+    def left_by(self, problem: RegressionProblem, decided: Bools) -> RegressionProblem:
         """Rows without the ends that are decided (2, n), upper and lower ones."""
-        assert isinstance(problem.rows, Rows)
+        assert isinstance(problem.rows, RowsInMemory)
         block = problem.rows.block
         opened = replace(block, y=block.y + len(self.classes) * (decided[0] + 2 * decided[1]))
         return replace(problem.on(opened), rooted=False)
 
-    def separates(self, problem: Problem, direction: Floats) -> bool:
+    def separates(self, problem: RegressionProblem, direction: Floats) -> bool:
         """Whether no upper end falls and no lower end rises."""
         assert isinstance(problem, CumulativeProblem)
         worst, far = _moves(problem, direction)
         return far > 0.0 and worst <= RAY
 
-    def decided(self, problem: Problem, direction: Floats) -> Bools | None:
+    def decided(self, problem: RegressionProblem, direction: Floats) -> Bools | None:
         """Upper and lower ends (2, n) that move away."""
         if not is_small(problem, 2):
             return None
-        assert isinstance(problem.rows, Rows)
+        assert isinstance(problem.rows, RowsInMemory)
         held, codes = len(self.classes) - 1, problem.rows.block.y.astype(np.intp)
         theta, bare = direction[:held], replace(problem.rows.block, offset=None)
         parts = [linear_predictor(problem.layout, part, direction[held:]) for part in problem.layout.parts(bare)]
@@ -189,7 +193,7 @@ class OrderedRegression(IteratedRegression):
         ends = np.stack((up, low))
         return np.asarray(ends > IN_PLACE * np.abs(ends).max(initial=0.0))
 
-    def _null(self, problem: Problem) -> float:
+    def _null(self, problem: RegressionProblem) -> float:
         """Log-likelihood of the thresholds alone (and the offset)."""
         if not self.data.has_offset:
             return float(self.counts @ np.log(self.counts / self.counts.sum()))
@@ -241,7 +245,7 @@ def find_ordered(problem: CumulativeProblem, result: Result) -> Separation:
         return Separation(True)
     if not is_small(problem, 2):
         return _ray(problem, step)
-    assert isinstance(problem.rows, Rows)
+    assert isinstance(problem.rows, RowsInMemory)
     block, held = problem.rows.block, problem.classes - 1
     matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
     codes = block.y.astype(np.intp)
@@ -279,7 +283,7 @@ def _share_of_slopes(problem: CumulativeProblem, beta: Floats, step: Floats) -> 
     held = problem.classes - 1
     whole, still = problem.whole(beta), np.concatenate(([0.0], step[:held], [0.0]))
 
-    def task(block: Block) -> Largest:
+    def task(block: RowBlock) -> Largest:
         largest = 0.0
         for part in problem.layout.parts(block):
             ends = problem.ends(part, whole[:held], whole[held:])
@@ -305,7 +309,7 @@ def _moves(problem: CumulativeProblem, step: Floats) -> tuple[float, float]:
     """How far a step moves an end the wrong way, as a share of its terms, and how far it moves any, at most."""
     theta, beta = step[: problem.classes - 1], step[problem.classes - 1 :]
 
-    def task(block: Block) -> Largest:
+    def task(block: RowBlock) -> Largest:
         wrong = 0.0
         for part in problem.layout.parts(block):
             codes = part.y.astype(np.intp)
@@ -323,7 +327,7 @@ def _moves(problem: CumulativeProblem, step: Floats) -> tuple[float, float]:
             wrong = max(wrong, float(share.max(initial=0.0)))
         return Largest(wrong)
 
-    def reach(block: Block) -> Largest:
+    def reach(block: RowBlock) -> Largest:
         bare = [replace(part, offset=None) for part in problem.layout.parts(block)]
         moves = [float(np.abs(linear_predictor(problem.layout, part, beta)).max(initial=0.0)) for part in bare]
         return Largest(max(moves, default=0.0))

@@ -43,7 +43,7 @@ def portrait_of_model(model: GLM) -> Portrait:
     )
 
 
-def _table(model: GLM, name: Any) -> Any:
+def _table(model: GLM, name: object) -> Any:
     if name != "coefficients":
         raise OptionError(f"A GLM has the table 'coefficients', not {name!r}.")
     return model.summary()

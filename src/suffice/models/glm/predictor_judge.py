@@ -9,12 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.report import Certificate
-from suffice.models.glm.certificate import CONCAVE, Known, bent_by_dispersion, point_of, rounding_of
+from suffice.models.glm.certificate import (
+    CONCAVE,
+    CertificateBasis,
+    bent_by_dispersion,
+    in_units,
+    point_of,
+    rounding_of,
+)
 from suffice.models.glm.existence import RISING
 from suffice.models.glm.family import Family, Totals
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.one_predictor import PredictorSearch
-from suffice.models.glm.problem import Problem, ResponseSums, response_sums, totals
+from suffice.models.glm.problem import RegressionProblem, ResponseSums, response_sums, totals
 from suffice.models.glm.regression import Ended
 from suffice.models.glm.separation import IN_PLACE, is_small, moved_by, separates
 from suffice.models.glm.size import RUNNING_SIZE
@@ -28,7 +35,7 @@ Bools = NDArray[np.bool_]
 class OnePredictor(PredictorSearch):
     """A regression with a single linear predictor and its judge, which knows nothing of the search."""
 
-    def problem_of(self, fitted: GLMFitted) -> Problem:
+    def problem_of(self, fitted: GLMFitted) -> RegressionProblem:
         """In units of the dispersion at which the log-likelihood is reported, and at the size of the fitted value."""
         phi = self._phi(fitted) if self.family.free_dispersion else 1.0
         return replace(super().problem_of(fitted), law=fitted.row_law(), phi=phi)
@@ -39,11 +46,11 @@ class OnePredictor(PredictorSearch):
             return self.dispersion
         return fitted.dispersion if self.penalties.any else fitted.ml_dispersion
 
-    def inside_of(self, problem: Problem, result: Result) -> bool:
+    def inside_of(self, problem: RegressionProblem, result: Result) -> bool:
         """Whether the information of the rows says what is left."""
         return self._squares_at(problem, result) is None
 
-    def _squares_at(self, problem: Problem, result: Result) -> Squares | None:
+    def _squares_at(self, problem: RegressionProblem, result: Result) -> Squares | None:
         """The double-double products of least squares, where rows in float64 lose digits or every row is fitted."""
         given = self.options.given
         plain = given["solver"] == "auto" and given["start"] is None and not given["keep_iterates"]
@@ -53,7 +60,7 @@ class OnePredictor(PredictorSearch):
         doubtful = is_doubtful(result.last.information) or (self.dispersion is None and problem.phi <= least)
         return read_squares(problem) if doubtful else None
 
-    def separates(self, problem: Problem, direction: Floats) -> bool:
+    def separates(self, problem: RegressionProblem, direction: Floats) -> bool:
         """By the signs that rows must move with; of responses without such signs by the whole question."""
         asked = self._question(problem)
         if asked.pair in RISING:
@@ -61,7 +68,7 @@ class OnePredictor(PredictorSearch):
         zero = np.zeros(problem.width)
         return asked.answer(point_of(problem, zero)).exists is False
 
-    def decided(self, problem: Problem, direction: Floats) -> Bools | None:
+    def decided(self, problem: RegressionProblem, direction: Floats) -> Bools | None:
         """Rows that move, but those that a direction of other responses or a prior leaves in the fit."""
         asked = self._question(problem)
         if asked.pair not in RISING or self.penalties.any or not is_small(problem):
@@ -92,13 +99,14 @@ class OnePredictor(PredictorSearch):
         if edge is not None:
             left = edge.left / self.weight if self.pair in CONCAVE else None
             words = edge.words if exists is False else ()
-            return Certificate(edge.gap, left, False, True, exists, words), 0.0, ""
+            return in_units(edge.slope, edge.variance, left, exists=exists, directions=words), 0.0, ""
         certificate, rounding, flat = super().certificate(measured, fitted)
         if self._size_runs(fitted.size):
-            return Certificate(certificate.moment_gap, exists=False, directions=(RUNNING_SIZE,)), rounding, flat
+            words = (RUNNING_SIZE,)
+            return replace(certificate, value_gap=None, bound=False, exists=False, directions=words), rounding, flat
         return certificate, rounding, flat
 
-    def known(self, measured: Ended, fitted: GLMFitted) -> Known:
+    def known(self, measured: Ended, fitted: GLMFitted) -> CertificateBasis:
         """Concavity, the best possible value, and a dispersion that is estimated along."""
         problem, family = measured.problem, fitted.row_law().family
         elsewhere = not (family.log_concave or self.pair in CONCAVE)
@@ -110,7 +118,7 @@ class OnePredictor(PredictorSearch):
             sums = totals(problem.rows, problem.layout, fitted.row_law(), beta)
             best = (sums.value + 0.5 * sums.deviance) / problem.phi
         bent = bent_by_dispersion(family, self._sums_at(measured, fitted), problem.phi) if bends else 0.0
-        return Known(concave, best, bent, elsewhere)
+        return CertificateBasis(concave, best, bent, elsewhere)
 
     def _response(self, family: Family) -> ResponseSums:
         """What the response says by itself; a part of it depends on the size of a negative binomial family."""

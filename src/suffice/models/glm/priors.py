@@ -42,7 +42,7 @@ LEAST_SCALE = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
-class Penalties:
+class CoefficientPenalties:
     """What the priors take off the log-likelihood, in the engine's layout, for each of several linear predictors."""
 
     gaussian: GaussianPenalty | None = None
@@ -55,9 +55,9 @@ class Penalties:
         return not (self.gaussian is None and self.laplace is None and self.conjugate is None)
 
 
-def read_prior(prior: Any, design: Design, *, penalize_intercept: bool, outputs: int = 1) -> Penalties:
+def read_prior(prior: Any, design: Design, *, penalize_intercept: bool, outputs: int = 1) -> CoefficientPenalties:
     """The penalties of a prior, or of several that are multiplied."""
-    penalties = Penalties()
+    penalties = CoefficientPenalties()
     for one in prior if isinstance(prior, tuple | list) else () if prior is None else (prior,):
         if isinstance(one, Normal | MultivariateNormal):
             if penalties.gaussian is not None:
@@ -156,7 +156,7 @@ def _conjugate(prior: Any, design: Design, penalize: bool) -> Conjugate:
     return Conjugate(float(prior.alpha_), float(prior.beta_), centre, strength)
 
 
-def ahead_of(penalties: Penalties, thresholds: int) -> Penalties:
+def ahead_of(penalties: CoefficientPenalties, thresholds: int) -> CoefficientPenalties:
     """Priors on the coefficients alone: the thresholds before them have none."""
     if penalties.conjugate is not None:
         raise OptionError("The prior on coefficients and variance is for a Gaussian response; use Normal(variance=).")
@@ -169,4 +169,4 @@ def ahead_of(penalties: Penalties, thresholds: int) -> Penalties:
         gaussian = GaussianPenalty(np.concatenate((none, gaussian.mean)), precision)
     if laplace is not None:
         laplace = LaplacePenalty(np.concatenate((none, laplace.mean)), np.concatenate((none, laplace.rate)))
-    return Penalties(gaussian, laplace)
+    return CoefficientPenalties(gaussian, laplace)

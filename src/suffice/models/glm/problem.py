@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.linear_predictor import (
-    Block,
-    Curvature,
+    CoefficientLayout,
     Law,
-    Layout,
     RootCurvature,
+    RowBlock,
+    RowCurvature,
     RowProducts,
     curvature_task,
     information_product,
@@ -30,11 +30,12 @@ from suffice.engines.linear_predictor import (
     several_root_task,
     several_task,
     slope_task,
+    transpose_products,
+    weighted,
     weighted_sum,
 )
-from suffice.models.glm.family import Family, Totals
-from suffice.models.glm.input import Rows, StreamRows
-from suffice.models.glm.laws import RowLaw
+from suffice.models.glm.family import Family, RowLaw, Totals
+from suffice.models.glm.input import RowsInMemory, StreamRows
 from suffice.solvers.information import Information
 from suffice.solvers.penalties import GaussianPenalty
 
@@ -57,15 +58,15 @@ def _outside(method: Callable[..., Answer]) -> Callable[..., Answer]:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class RegressionProblem:
     """Rows, a law of the rows, and a Gaussian penalty (or None); `outputs` linear predictors.
 
     `rooted` asks for the exact root of the information in each pass. `kept` are the coefficients that a solver sees;
     the others stay at their values in `fixed`. `record` is told every point and its objective.
     """
 
-    rows: Rows | StreamRows
-    layout: Layout
+    rows: RowsInMemory | StreamRows
+    layout: CoefficientLayout
     law: Law
     penalty: GaussianPenalty | None = None
     phi: float = 1.0
@@ -90,7 +91,7 @@ class Problem:
         """How dense rows are multiplied in passes for the gradient."""
         return row_products(self.rows.rows * self.layout.dense if self.rows.in_memory else 0)
 
-    def holding(self, kept: NDArray[np.intp], fixed: Floats) -> Problem:
+    def holding(self, kept: NDArray[np.intp], fixed: Floats) -> RegressionProblem:
         """The same problem with all coefficients but `kept` held at their values in `fixed`."""
         return replace(self, kept=kept, fixed=fixed)
 
@@ -102,9 +103,9 @@ class Problem:
         whole[self.kept] = beta
         return whole
 
-    def on(self, block: Block) -> Problem:
+    def on(self, block: RowBlock) -> RegressionProblem:
         """The same problem on other rows."""
-        return replace(self, rows=Rows(block), record=None)
+        return replace(self, rows=RowsInMemory(block), record=None)
 
     def shaped(self, beta: Floats) -> Floats:
         """Coefficients (size,) as (k, m), predictors first in memory."""
@@ -153,6 +154,25 @@ class Problem:
             self.record(beta, value)
         return value, gradient if self.kept is None else gradient[self.kept]
 
+    @_outside
+    def diagonal(self, beta: Floats) -> Floats:
+        """The diagonal of the information of the objective, where there are too many coefficients for the whole."""
+        whole, layout = self.whole(beta), self.layout
+        shaped = whole if self.outputs == 1 else self.shaped(whole)
+
+        def task(block: RowBlock) -> Floats:
+            total = np.zeros((self.outputs, layout.size))
+            for part in layout.parts(block):
+                about = weighted(self.law(linear_predictor(layout, part, shaped), part.y)[2], part.weights)
+                own = about[:, None] if about.ndim == 1 else np.diagonal(about, axis1=1, axis2=2)
+                sparse = None if part.sparse is None else part.sparse.power(2)
+                total += transpose_products(layout, replace(part, dense=part.dense**2, sparse=sparse), own)
+            return total.ravel()
+
+        of_rows = self.rows.reduce(task) / self.phi
+        diagonal = of_rows if self.penalty is None else of_rows + self.penalty.diagonal()
+        return diagonal if self.kept is None else diagonal[self.kept]
+
     def product(self, beta: Floats) -> Callable[[Floats], Floats]:
         """The information times a vector, by two products with X; nothing of size (k, k) is made."""
         beta = self.whole(beta)
@@ -170,19 +190,19 @@ class Problem:
 
     # -- what a law with parameters of its own replaces ----------------------------------------------------------------
 
-    def slopes(self, beta: Floats) -> Callable[[Block], Curvature]:
+    def slopes(self, beta: Floats) -> Callable[[RowBlock], RowCurvature]:
         """The task that finds value and gradient of the log-likelihood at phi = 1."""
         if self.outputs > 1:
             return several_task(self.layout, self.law, self.shaped(beta), information=False)
         return slope_task(self.layout, self.law, beta, self.products)
 
-    def roots(self, beta: Floats) -> Callable[[Block], RootCurvature]:
+    def roots(self, beta: Floats) -> Callable[[RowBlock], RootCurvature]:
         """The task that finds value, gradient and a root of the information at phi = 1; dense columns only."""
         if self.outputs > 1:
             return several_root_task(self.layout, self.law, self.shaped(beta))
         return root_task(self.layout, self.law, beta)
 
-    def turned(self, beta: Floats, vector: Floats) -> Callable[[Block], Curvature]:
+    def turned(self, beta: Floats, vector: Floats) -> Callable[[RowBlock], RowCurvature]:
         """The task that finds the information at phi = 1 times a vector, as the gradient of its answer."""
         if self.outputs > 1:
             return several_product(self.layout, self.law, self.shaped(beta), self.shaped(vector))
@@ -196,10 +216,10 @@ class Problem:
 # -- sums over rows ----------------------------------------------------------------------------------------------------
 
 
-def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -> Totals:
+def totals(rows: RowsInMemory | StreamRows, layout: CoefficientLayout, law: RowLaw, beta: Floats) -> Totals:
     """Deviance, Pearson's statistic and the rest, at fitted coefficients."""
 
-    def task(block: Block) -> Totals:
+    def task(block: RowBlock) -> Totals:
         parts = [_totals_of(law, linear_predictor(layout, part, beta), part) for part in layout.parts(block)]
         return sum(parts[1:], start=parts[0])
 
@@ -207,10 +227,10 @@ def totals(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -
         return rows.reduce(task)
 
 
-def deviance_of(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floats) -> float:
+def deviance_of(rows: RowsInMemory | StreamRows, layout: CoefficientLayout, law: RowLaw, beta: Floats) -> float:
     """The deviance alone, which costs a part of `totals`."""
 
-    def task(block: Block) -> float:
+    def task(block: RowBlock) -> float:
         etas = ((linear_predictor(layout, part, beta), part) for part in layout.parts(block))
         return sum(weighted_sum(law.family.deviances(law.link, eta, part.y), part.weights) for eta, part in etas)
 
@@ -218,7 +238,7 @@ def deviance_of(rows: Rows | StreamRows, layout: Layout, law: RowLaw, beta: Floa
         return max(float(rows.reduce(task)), 0.0)  # In this order, as what is not known stays so.
 
 
-def _totals_of(law: RowLaw, eta: Floats, part: Block) -> Totals:
+def _totals_of(law: RowLaw, eta: Floats, part: RowBlock) -> Totals:
     family, y, weights = law.family, part.y, part.weights
     with np.errstate(all="ignore"):
         value, deviance, mean, variance = family.figures(law.link, eta, y)
@@ -262,10 +282,10 @@ class ResponseSums:
         )
 
 
-def response_sums(rows: Rows | StreamRows, family: Family | None = None) -> ResponseSums:
+def response_sums(rows: RowsInMemory | StreamRows, family: Family | None = None) -> ResponseSums:
     """Those of all rows, in one pass; of labels (codes) and of vectors without what a family adds."""
 
-    def task(block: Block) -> ResponseSums:
+    def task(block: RowBlock) -> ResponseSums:
         y, weights = block.y, np.ones(block.rows) if block.weights is None else block.weights
         sums = ResponseSums(float(weights.sum()), weights @ y, float(np.abs(y).max(initial=0.0)))
         if family is None:
@@ -288,10 +308,10 @@ class Largest:
         return Largest(max(self.value, other.value))
 
 
-def largest_move(problem: Problem, direction: Floats) -> float:
+def largest_move(problem: RegressionProblem, direction: Floats) -> float:
     """The largest |x' direction| of any row with weight, over all linear predictors."""
 
-    def task(block: Block) -> Largest:
+    def task(block: RowBlock) -> Largest:
         largest = 0.0
         for part in problem.layout.parts(block):
             bare = replace(part, offset=None)

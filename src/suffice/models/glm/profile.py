@@ -15,7 +15,7 @@ from suffice.models.glm.cumulative import cumulative_problem
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.priors import ahead_of
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.rows import RegressionData, read_rows
 from suffice.solvers.irls import irls
 
@@ -48,17 +48,17 @@ def profile_intervals(options: FitOptions, fitted: GLMFitted, given: Inputs, rea
     return data.parameters.public(ends)
 
 
-def _problem_of(options: FitOptions, fitted: GLMFitted, data: RegressionData) -> Problem:
+def _problem_of(options: FitOptions, fitted: GLMFitted, data: RegressionData) -> RegressionProblem:
     """The problem of the fit, in units of its dispersion."""
     penalties, layout = options.penalties(data.design), data.design.layout
     if fitted.classes is not None and len(fitted.thresholds):
         gaussian = ahead_of(penalties, len(data.ahead)).gaussian
         return cumulative_problem(data.blocks, layout, options.link, len(fitted.classes), gaussian)
     phi = fitted.dispersion if fitted.free_dispersion else 1.0
-    return Problem(data.blocks, layout, fitted.row_law(), penalties.gaussian, phi)
+    return RegressionProblem(data.blocks, layout, fitted.row_law(), penalties.gaussian, phi)
 
 
-def _profile(problem: Problem, best: Floats, index: int, top: float) -> Callable[[float], float]:
+def _profile(problem: RegressionProblem, best: Floats, index: int, top: float) -> Callable[[float], float]:
     """The root of the drop of twice the objective, at a value of one coefficient."""
     others = np.setdiff1d(np.arange(len(best)), [index])
     last = [best[others]]

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
 from suffice.models.glm.design import Design
-from suffice.models.glm.family import Family
-from suffice.models.glm.input import Rows, StreamRows
-from suffice.models.glm.laws import RowLaw, StartLaw
-from suffice.models.glm.problem import Problem, ResponseSums, response_sums
+from suffice.models.glm.family import Family, RowLaw, StartLaw
+from suffice.models.glm.input import RowsInMemory, StreamRows
+from suffice.models.glm.problem import RegressionProblem, ResponseSums, response_sums
 from suffice.models.glm.sample import MANY_ROWS, spread_rows
 from suffice.models.glm.solve import dependent_columns, refuse_dependent, refuse_extremes, refuse_large
 from suffice.models.glm.squares import is_doubtful
@@ -36,7 +35,7 @@ class ColumnRank:
     notes: tuple[str, ...] = ()
 
 
-def checked_sums(rows: Rows | StreamRows, family: Family | None = None) -> ResponseSums:
+def checked_sums(rows: RowsInMemory | StreamRows, family: Family | None = None) -> ResponseSums:
     """What the response says by itself; an error for rows of which nothing can be learned.
 
     family: of a response of one column of numbers.
@@ -49,13 +48,13 @@ def checked_sums(rows: Rows | StreamRows, family: Family | None = None) -> Respo
     return sums
 
 
-def column_rank(problem: Problem, design: Design, law: RowLaw, mean: float, collinear: str) -> ColumnRank:
+def column_rank(problem: RegressionProblem, design: Design, law: RowLaw, mean: float, collinear: str) -> ColumnRank:
     """Columns that say the same, by X'WX with the weights of a start: an error unless they are to be dropped."""
     start, rows = np.zeros(problem.layout.size), problem.rows
     if problem.layout.body > MOST_COLUMNS or problem.size == 0:
         return ColumnRank()
     flat = replace(problem, law=StartLaw(law, mean))
-    if isinstance(rows, Rows) and rows.rows >= MANY_ROWS:
+    if isinstance(rows, RowsInMemory) and rows.rows >= MANY_ROWS:
         # Columns that differ on some rows differ on all.
         every = rows.rows // max(2_000, 3 * problem.size) or 1
         some = rows.block.chosen(spread_rows(rows.rows, every))

@@ -31,10 +31,9 @@ from suffice.models.glm.families import (
     NegativeBinomialFamily,
     PoissonFamily,
 )
-from suffice.models.glm.family import Family
+from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.links import Link
 from suffice.models.glm.natural_family import NaturalFamily
-from suffice.models.glm.response_family import ResponseFamily
 from suffice.models.glm.several_families import MultinomialFamily, MultivariateGaussianFamily, OrdinalFamily
 
 
@@ -74,7 +73,7 @@ def register_distribution(
     _DISTRIBUTIONS[distribution] = Declared(family, None, dispersion, size)
 
 
-def declared(given: Any) -> Declared:
+def declared(given: object) -> Declared:
     """What ``GLM(family=...)`` stands for: a name, a distribution or a family itself."""
     if isinstance(given, ResponseFamily):
         FAMILIES.setdefault(given.name, given)

@@ -67,7 +67,7 @@ class NamedVector(np.ndarray[Any, np.dtype[np.float64]]):
 
 
 @dataclass(frozen=True)
-class RegressionTable:
+class CoefficientTable:
     """The table of a fit: `head` is label and text, `columns` the headings, `rows` (name, numbers)."""
 
     head: tuple[tuple[str, str], ...]
@@ -186,7 +186,7 @@ def wald_intervals(centre: Floats, errors: Floats, level: float, df: float | Non
 
 def regression_table(
     fitted: GLMFitted, report: Report, level: float, df: float | None, options: Mapping[str, Any]
-) -> RegressionTable:
+) -> CoefficientTable:
     """The table of coefficients: estimate, standard error, statistic, p value, interval."""
     beta, errors = fitted.limits().T.ravel(), fitted.standard_errors().T.ravel()
     ends = wald_intervals(beta, errors, level, df)
@@ -200,7 +200,7 @@ def regression_table(
     rows = tuple((name, tuple(values)) for name, values in zip(names, figures.tolist(), strict=True))
     limits = (f"{50 * (1 - level):g}%", f"{50 * (1 + level):g}%")
     titles = ("coefficient", "std. error", "z" if df is None else "t", "p value", *limits)
-    return RegressionTable(tuple(_head(fitted, report, options)), titles, rows)
+    return CoefficientTable(tuple(_head(fitted, report, options)), titles, rows)
 
 
 def _head(fitted: GLMFitted, report: Report, options: Mapping[str, Any]) -> list[tuple[str, str]]:

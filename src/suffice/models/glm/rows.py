@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.domain import Domain, Variable
-from suffice.engines.linear_predictor import Block
+from suffice.engines.linear_predictor import RowBlock
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.glm import response as responses
-from suffice.models.glm.design import Design, Parameters, Table, threshold_names
+from suffice.models.glm.design import Design, DesignRows, NamedParameters, threshold_names
+from suffice.models.glm.family import Family, ResponseFamily
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.formula import INTERCEPT, as_frame, model_matrices
 from suffice.models.glm.input import (
     Coding,
-    Rows,
+    RowsInMemory,
     StreamRows,
     batch_table,
     check_roles,
@@ -51,12 +52,12 @@ class RegressionData:
 
     `ahead` names the parameters before the coefficients: the thresholds between ordered labels. Rows without weight are
     not among `blocks`: they say nothing, and at the coefficients of the others a link may not even allow them. `rows`
-    is the number of rows with them. `response` is the column of the response, where it has a name, and `reference` the
-    place of the label among the classes that has no coefficients.
+    is the number of rows with them. `response` is the column of the response, where it has a name, `formula` as a user
+    wrote it, and `reference` the number of the label among the classes that has no coefficients.
     """
 
     design: Design
-    blocks: Rows | StreamRows
+    blocks: RowsInMemory | StreamRows
     weight: float
     classes: tuple[Hashable, ...] | None = None
     constant: float = 0.0
@@ -66,16 +67,22 @@ class RegressionData:
     rows: int = 0
     response: str | None = None
     reference: int | None = None
+    formula: str | None = None
 
     @property
     def passes(self) -> int:
         """How often the rows were read."""
         return self.blocks.passes
 
+    def learned_names(self) -> dict[str, Any]:
+        """What a fitted value keeps of its rows: columns, labels and names."""
+        names = ("design", "weight", "classes", "reference", "specification", "formula", "response")
+        return {name: getattr(self, name) for name in names}
+
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> NamedParameters:
         """All parameters, by name."""
-        return Parameters(self.ahead, self.design)
+        return NamedParameters(self.ahead, self.design)
 
 
 def _design_for(options: FitOptions, design: Design) -> Design:
@@ -90,22 +97,23 @@ def _ahead(options: FitOptions, classes: tuple[Hashable, ...] | None) -> tuple[s
     return threshold_names(classes or ()) if options.family.response == "ordered" else ()
 
 
-def read_response(options: FitOptions, y: Any, trials: Any) -> Response:
-    """The response of rows in memory."""
-    kind = options.family.response
+def read_response(family: ResponseFamily, states: tuple[Hashable, ...] | None, y: Any, trials: Any) -> Response:
+    """The response of rows in memory; states: its labels, where they are known."""
+    kind = family.response
     if trials is not None and kind != "shares":
         raise OptionError("trials= belongs to the binomial family.")
     if kind == "shares":
-        return responses.read_shares(y, trials, options.states)
+        return responses.read_shares(y, trials, states)
     if kind == "labels":
-        return responses.read_labels(y, options.states)
+        return responses.read_labels(y, states)
     if kind == "ordered":
-        return responses.read_ordered(y, options.states)
+        return responses.read_ordered(y, states)
     if kind == "vectors":
         return responses.read_vectors(y)
+    assert isinstance(family, Family)
     read = responses.read_numbers(y)
-    options.one_family.check(read.y)
-    values, base = options.one_family.encoded(read.y)
+    family.check(read.y)
+    values, base = family.encoded(read.y)
     return Response(values, base=base)
 
 
@@ -119,7 +127,8 @@ def read_rows(given: Inputs, options: FitOptions) -> RegressionData:
         )
     side = str(formula).partition("~")[0].strip()
     name = side if side.isidentifier() else y if isinstance(y, str) else None
-    return with_reference(replace(_from_formula(given.data, given, options, coding, formula), response=name), options)
+    data = _from_formula(given.data, given, options, coding, formula)
+    return with_reference(replace(data, response=name, formula=str(formula)), options)
 
 
 def with_reference(data: RegressionData, options: FitOptions) -> RegressionData:
@@ -130,7 +139,9 @@ def with_reference(data: RegressionData, options: FitOptions) -> RegressionData:
     wanted = options.given["reference"]
     reference = Variable.discrete("y", data.classes).index(data.classes[-1] if wanted is None else wanted)
     order = [code for code in range(len(data.classes)) if code != reference] + [reference]
-    return replace(data, blocks=_recoded(data.blocks, np.argsort(order)), reference=reference)
+    codes = np.argsort(order).astype(np.float64)
+    blocks = data.blocks.mapped(lambda block: replace(block, y=codes[block.y.astype(np.intp)]))
+    return replace(data, blocks=blocks, reference=reference)
 
 
 def _read(given: Inputs, options: FitOptions, coding: Coding) -> RegressionData:
@@ -155,7 +166,7 @@ def _read(given: Inputs, options: FitOptions, coding: Coding) -> RegressionData:
     return _joined(design, table, y, given, options, source)
 
 
-def _is_name(value: Any, source: Source) -> bool:
+def _is_name(value: object, source: Source) -> bool:
     try:
         return bool(isinstance(value, Hashable) and value in source.columns)
     except (TypeError, ValueError):
@@ -163,14 +174,14 @@ def _is_name(value: Any, source: Source) -> bool:
 
 
 def _joined(
-    design: Design, table: Table, y: Any, given: Inputs, options: FitOptions, source: Source | None
+    design: Design, table: DesignRows, y: Any, given: Inputs, options: FitOptions, source: Source | None
 ) -> RegressionData:
     if y is None:
         raise DataError("There is no response: give y=, an array or the name of a column.")
     if isinstance(y, str):
         raise DataError(f"y is {y!r}, which is no column of the data; give its values or the name of a column.")
     trials = side_column(given["trials"], source, table.rows, "trials")
-    response = read_response(options, y, trials)
+    response = read_response(options.family, options.states, y, trials)
     if len(response.y) != table.rows:
         raise DataError(f"The response has {len(response.y)} rows and X has {table.rows}; give one response a row.")
     weights = checked_weights(side_column(given["sample_weight"], source, table.rows, "sample_weight"))
@@ -186,10 +197,10 @@ def _joined(
         constant = float(response.base.sum() if weights is None else weights @ response.base)
     design = _design_for(options, design)
     block = design.block(table, response.y, weights, offset)
-    ahead, rows = _ahead(options, response.classes), Rows(block, response.trials)
+    ahead, rows = _ahead(options, response.classes), RowsInMemory(block, response.trials)
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
-        rows = Rows(block.chosen(kept), None if response.trials is None else response.trials[kept])
+        rows = RowsInMemory(block.chosen(kept), None if response.trials is None else response.trials[kept])
     return RegressionData(
         design, rows, weight, response.classes, constant, offset is not None, ahead=ahead, rows=table.rows
     )
@@ -198,7 +209,7 @@ def _joined(
 def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, formula: str) -> RegressionData:
     """Model matrices by formulaic; it also brings the intercept, which is then not added again."""
     source = open_source(as_frame(X))
-    y, right = _label_column(source, formula, options)
+    y, right = _label_column(source, formula, options.family)
     left, frame, specification = model_matrices(formula if y is None else right, X)
     if isinstance(source, MemorySource) and len(frame) != source.rows:
         raise MissingValueError(
@@ -218,15 +229,15 @@ def _from_formula(X: Any, given: Inputs, options: FitOptions, coding: Coding, fo
             if isinstance(source, MemorySource) and _is_name(given["y"], source)
             else given["y"]
         )
-    data = _joined(Design(constant, tuple(kept)), Table(values), y, given, options, source)
+    data = _joined(Design(constant, tuple(kept)), DesignRows(values), y, given, options, source)
     return replace(data, specification=specification)
 
 
-def _label_column(source: Source, formula: str, options: FitOptions) -> tuple[Column | None, str]:
+def _label_column(source: Source, formula: str, family: ResponseFamily) -> tuple[Column | None, str]:
     """The column of labels on the left of a formula, of which formulaic would make indicators, and what is right."""
     left, _, right = formula.partition("~")
     name = left.strip().strip("`")
-    labels = options.family.response in ("shares", "labels", "ordered") and isinstance(source, MemorySource)
+    labels = family.labels and isinstance(source, MemorySource)
     if not (right and labels and name in source.columns):
         return None, formula
     return source.column(name), right  # type: ignore[attr-defined]
@@ -237,9 +248,9 @@ def _one_column(left: Any) -> Any:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
-def formula_response(formula: str, X: Any, options: FitOptions) -> Any:
+def formula_response(formula: str, X: Any, family: ResponseFamily) -> Any:
     """The response of rows as a formula names it; None where it names none."""
-    column, _ = _label_column(open_source(as_frame(X)), formula, options)
+    column, _ = _label_column(open_source(as_frame(X)), formula, family)
     if column is not None:
         return column
     left = model_matrices(formula, X)[0]
@@ -302,13 +313,13 @@ def _label_variable(source: Source, y: Hashable, options: FitOptions) -> Variabl
 
 def _maker(
     design: Design, given: Inputs, options: FitOptions, label: Variable | None, pair: bool
-) -> Callable[[Batch], Block]:
+) -> Callable[[Batch], RowBlock]:
     def column(batch: Batch, name: Hashable) -> Floats:
         values: Floats = batch.reals[batch.real.index(name)]
         check_finite(values, f"Column {name!r}", batch.start)
         return values
 
-    def make(batch: Batch) -> Block:
+    def make(batch: Batch) -> RowBlock:
         table = batch_table(batch, design)
         weights = batch.weights
         if pair:
@@ -336,37 +347,16 @@ def _maker(
     return make
 
 
-@dataclass(frozen=True)
-class _Constants:
-    weight: float
-    constant: float
-
-    def __add__(self, other: _Constants) -> _Constants:
-        return _Constants(self.weight + other.weight, self.constant + other.constant)
-
-
 def _stream_constants(stream: StreamRows, given: Inputs, pair: bool) -> tuple[float, float]:
     """Weight of all rows, and what trials add to the log-likelihood."""
 
-    def task(batch: Batch) -> _Constants:
+    def task(batch: Batch) -> Floats:
         weights = np.ones(batch.rows) if batch.weights is None else batch.weights
         if not pair:
-            return _Constants(float(weights.sum()), 0.0)
+            return np.array([weights.sum(), 0.0])
         successes, failures = (batch.reals[batch.real.index(name)] for name in given["y"])
         choices = responses.log_choices(successes, successes + failures)
-        return _Constants(float(weights.sum()), float(weights @ choices))
+        return np.array([weights.sum(), weights @ choices])
 
-    sums = stream.source.reduce(task, stream.domain)
-    return sums.weight, sums.constant
-
-
-def _recoded(blocks: Rows | StreamRows, order: NDArray[np.intp]) -> Rows | StreamRows:
-    """The rows with other codes of their labels: `order` (K,) holds the new code of each."""
-
-    def turned(block: Block) -> Block:
-        return replace(block, y=order.astype(np.float64)[block.y.astype(np.intp)])
-
-    if isinstance(blocks, Rows):
-        return replace(blocks, block=turned(blocks.block))
-    make = blocks.make
-    return replace(blocks, make=lambda batch: turned(make(batch)))
+    weight, constant = stream.source.reduce(task, stream.domain).tolist()
+    return weight, constant

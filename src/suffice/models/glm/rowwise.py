@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Inputs
-from suffice.models.glm.design import Table
+from suffice.models.glm.design import DesignRows
 from suffice.models.glm.family import Family
-from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.formula import matrix_of
 from suffice.models.glm.input import checked_weights, offset_of, open_rows, side_column, table_like
+from suffice.models.glm.pieces import parts_of
 from suffice.models.glm.response import numbers
 from suffice.models.glm.results import quantile
 from suffice.models.glm.rows import formula_response, read_response
@@ -28,7 +28,7 @@ _ROWS = 4_096
 
 
 def predict(
-    fitted: GLMFitted, table: Table, offset: Floats | None, kind: str, interval: float | None, df: float | None
+    fitted: GLMFitted, table: DesignRows, offset: Floats | None, kind: str, interval: float | None, df: float | None
 ) -> Any:
     """See `GLM.predict`."""
     if kind not in ("response", "link", "class"):
@@ -48,7 +48,7 @@ def predict(
     return np.column_stack((centre, ends))
 
 
-def eta_variances(fitted: GLMFitted, table: Table) -> Floats:
+def eta_variances(fitted: GLMFitted, table: DesignRows) -> Floats:
     """The variance of each row's linear predictor, x' V x (n,); infinite where the fit says nothing about it."""
     covariance, flat = fitted.covariance(), fitted.flat()
     variances = np.empty(table.rows)
@@ -64,7 +64,7 @@ def eta_variances(fitted: GLMFitted, table: Table) -> Floats:
 class Scored:
     """Rows with their response under the fitted law; `weights` count rows, `trials` are those of a share."""
 
-    table: Table
+    table: DesignRows
     eta: Floats
     y: Floats
     weights: Floats
@@ -72,21 +72,22 @@ class Scored:
     log_prob: Floats
 
 
-def new_rows(options: FitOptions, fitted: GLMFitted, given: Inputs) -> tuple[Table, Floats | None]:
+def new_rows(fitted: GLMFitted, given: Inputs, unknown: str) -> tuple[DesignRows, Floats | None]:
     """New rows as a table of the design, and their offset."""
     X, offset, exposure = given.data, given["offset"], given["exposure"]
     if fitted.specification is not None:
-        table = Table(matrix_of(fitted.specification, X, [str(name) for name in fitted.design.reals]))
+        table = DesignRows(matrix_of(fitted.specification, X, [str(name) for name in fitted.design.reals]))
     else:
-        table = table_like(X, fitted.design, options.given["unknown"], given["columns"])
+        table = table_like(X, fitted.design, unknown, given["columns"])
     source = open_rows(X) if isinstance(offset, str) or isinstance(exposure, str) else None
     added = side_column(offset, source, table.rows, "offset")
     return table, offset_of(added, side_column(exposure, source, table.rows, "exposure"), fitted.link)
 
 
-def scored(options: FitOptions, fitted: GLMFitted, given: Inputs) -> Scored:
+def scored(fitted: GLMFitted, given: Inputs, unknown: str) -> Scored:
     """Read rows and their response as the fit did."""
-    table, offset = new_rows(options, fitted, given)
+    table, offset = new_rows(fitted, given, unknown)
+    family = fitted.family_object
     X, y, source = given.data, given["y"], None
     if isinstance(y, str | tuple) or any(isinstance(given[side], str) for side in ("sample_weight", "trials")):
         source = open_rows(X)
@@ -95,28 +96,27 @@ def scored(options: FitOptions, fitted: GLMFitted, given: Inputs) -> Scored:
         elif isinstance(y, str):
             source.check_columns([y])
             y = source.column(y)  # type: ignore[attr-defined]
-    if y is None and options.given["formula"] is not None:
-        y = formula_response(options.given["formula"], X, options)
+    if y is None and fitted.formula is not None:
+        y = formula_response(fitted.formula, X, family)
     if y is None:
         raise DataError("There is no response: give y=.")
-    if fitted.classes is not None and options.states is None:
-        options = replace(options, states=_states(fitted, y))
-    response = read_response(options, y, side_column(given["trials"], source, table.rows, "trials"))
+    trials = side_column(given["trials"], source, table.rows, "trials")
+    response = read_response(family, _states(fitted, y), y, trials)
     if len(response.y) != table.rows:
         raise DataError(f"The response has {len(response.y)} rows and X has {table.rows}.")
     weights = checked_weights(side_column(given["sample_weight"], source, table.rows, "sample_weight"))
     weights = np.ones(table.rows) if weights is None else weights
-    eta = fitted.family_object.linear(fitted, table, offset)
-    terms = fitted.family_object.log_prob_of_rows(fitted, eta, response.y, response.trials)
+    eta = family.linear(fitted, table, offset)
+    terms = family.log_prob_of_rows(fitted, eta, response.y, response.trials)
     if response.base is not None:
         terms = terms + response.base
     return Scored(table, eta, response.y, weights, response.trials, terms)
 
 
-def scored_parts(options: FitOptions, fitted: GLMFitted, parts: Iterable[Inputs]) -> Iterator[Scored]:
-    """Rows with their response, piece by piece."""
-    for part in parts:
-        yield scored(options, fitted, part)
+def scored_parts(fitted: GLMFitted, X: Any, more: Mapping[str, Any], unknown: str) -> Iterator[Scored]:
+    """Rows with their response and what else was given about them, piece by piece where they are not in memory."""
+    for part in parts_of(X, fitted, more):
+        yield scored(fitted, part, unknown)
 
 
 def _states(fitted: GLMFitted, y: Any) -> tuple[Any, ...] | None:

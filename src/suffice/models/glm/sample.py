@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, linear_predictor, weighted_sum
+from suffice.engines.linear_predictor import RowBlock, linear_predictor, weighted_sum
 from suffice.errors import ConvergenceWarning, EstimateError, SufficeError
 from suffice.fitting.control import Control, Outcome, State
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.problem import RegressionProblem
 from suffice.solvers.gradient import lbfgs
 from suffice.solvers.information import Information
 from suffice.solvers.irls import ROUNDING, SHORT, Last, irls
@@ -65,7 +65,7 @@ def spread_rows(rows: int, every: int) -> NDArray[np.intp]:
     return firsts + np.random.default_rng(0).integers(0, every, len(firsts))
 
 
-def some_rows(problem: Problem) -> tuple[Problem | None, int, float]:
+def some_rows(problem: RegressionProblem) -> tuple[RegressionProblem | None, int, float]:
     """The same problem on one row of every so many, and what the weight of each is multiplied by to stand for all.
 
     None where rows are few or cheap.
@@ -73,7 +73,7 @@ def some_rows(problem: Problem) -> tuple[Problem | None, int, float]:
     layout = problem.layout
     if not problem.rows.in_memory or problem.rows.rows < MANY_ROWS or layout.sparse or layout.levels:
         return None, 1, 1.0
-    block: Block = problem.rows.block  # type: ignore[union-attr]
+    block: RowBlock = problem.rows.block  # type: ignore[union-attr]
     rich = min(block.rows // 16, AS_TWO_PASSES * block.rows // max(problem.size, 1))
     every = block.rows // max(LEAST_SAMPLE, ROWS_A_COEFFICIENT * problem.size, rich)
     if problem.outputs > 1 or problem.rooted or every < LEAST_STRIDE:
@@ -89,7 +89,7 @@ def some_rows(problem: Problem) -> tuple[Problem | None, int, float]:
     return problem.on(replace(some, weights=some.weights * stands)), every, stands
 
 
-def near_the_top(problem: Problem, start: Floats, control: Control) -> Near | None:
+def near_the_top(problem: RegressionProblem, start: Floats, control: Control) -> Near | None:
     """The fit of some rows, then L-BFGS on all; None where the rows are few or the way failed at its beginning."""
     sample, every, stands = some_rows(problem)
     if sample is None:
@@ -114,7 +114,7 @@ class _Some:
     margin: float
 
 
-def _fit_of_some(sample: Problem, start: Floats, every: int) -> tuple[_Some, bool]:
+def _fit_of_some(sample: RegressionProblem, start: Floats, every: int) -> tuple[_Some, bool]:
     """The fit of a sample, whose information is made once where that will do, and whether Ctrl-C ended it.
 
     No eigenvalue of the information of n rows in units of that of all is, for k coefficients, likely to be above
@@ -142,10 +142,10 @@ def _fit_of_some(sample: Problem, start: Floats, every: int) -> tuple[_Some, boo
     return _Some(last, origin, margin), few.outcome.stop_reason == "interrupted"
 
 
-def _lost(sample: Problem, before: Floats, now: Floats) -> float:
+def _lost(sample: RegressionProblem, before: Floats, now: Floats) -> float:
     """The factor by which the information about the linear predictors of all rows together falls between two points."""
 
-    def task(block: Block) -> Floats:
+    def task(block: RowBlock) -> Floats:
         sums = np.zeros(2)
         for part in sample.layout.parts(block):
             for number, beta in enumerate((now, before)):
@@ -157,7 +157,7 @@ def _lost(sample: Problem, before: Floats, now: Floats) -> float:
     return first / left if left > 0.0 else math.inf
 
 
-def _whitened_ascent(problem: Problem, some: _Some, control: Control) -> Near:
+def _whitened_ascent(problem: RegressionProblem, some: _Some, control: Control) -> Near:
     """L-BFGS in ``x = R beta``, ``R'R`` the information of some rows; the gap is then the Newton decrement."""
     from scipy.linalg import cholesky, solve_triangular
 
@@ -189,7 +189,7 @@ def _whitened_ascent(problem: Problem, some: _Some, control: Control) -> Near:
     return Near(replace(outcome, state=replace(state, parameters=beta)), last, some.origin)
 
 
-def later(problem: Problem, last: Last) -> Callable[[], Information]:
+def later(problem: RegressionProblem, last: Last) -> Callable[[], Information]:
     """What makes the information of all rows at coefficients whose gradient is known.
 
     It holds the rows. If they are no longer those of the fit, their gradient is another, and that is an error.

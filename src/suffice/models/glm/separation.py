@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, linear_predictor
-from suffice.models.glm.design import Design, Parameters
+from suffice.engines.linear_predictor import RowBlock, linear_predictor
+from suffice.models.glm.design import Design, NamedParameters
 from suffice.models.glm.directions import Separation as Separation
 from suffice.models.glm.directions import programme as programme
 from suffice.models.glm.directions import without_rounding as without_rounding
-from suffice.models.glm.input import Rows
-from suffice.models.glm.problem import Largest, Problem, largest_move
+from suffice.models.glm.input import RowsInMemory
+from suffice.models.glm.problem import Largest, RegressionProblem, largest_move
 from suffice.models.glm.solve import Result
 from suffice.solvers.information import Information
 
@@ -51,14 +51,14 @@ def sides(y: Floats, kind: str) -> tuple[Floats, Bools]:
     return -np.ones_like(y), y > 0.0
 
 
-def find_separation(problem: Problem, kind: str, result: Result) -> Separation:
+def find_separation(problem: RegressionProblem, kind: str, result: Result) -> Separation:
     """Look for a separating direction, once the last Newton step does not rule one out."""
     information = result.last.information
     step = newton_step(problem, result)
     if information.definite and share_of_slopes(problem, kind, result.beta, step) <= STILL:
         return Separation(True)
     if is_small(problem, problem.outputs):
-        assert isinstance(problem.rows, Rows)
+        assert isinstance(problem.rows, RowsInMemory)
         return _search(problem, kind, problem.rows.block)
     by_step = ray(problem, kind, step)
     # Both ways along each, as a flat direction has no sign; each scaled to move some row by 1.
@@ -66,13 +66,15 @@ def find_separation(problem: Problem, kind: str, result: Result) -> Separation:
     return next((one for one in (ray(problem, kind, other) for other in others) if one.exists is False), by_step)
 
 
-def newton_step(problem: Problem, result: Result) -> Floats:
+def newton_step(problem: RegressionProblem, result: Result) -> Floats:
     """The Newton step at a result (m k,), 0 for coefficients that are held."""
     step = problem.whole(result.last.information.solve(result.last.gradient))
     return step if problem.kept is None or problem.fixed is None else step - problem.fixed
 
 
-def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, origin: Floats | None = None) -> float:
+def share_of_slopes(
+    problem: RegressionProblem, kind: str, beta: Floats, step: Floats, origin: Floats | None = None
+) -> float:
     """The most that a Newton step s with information W changes a row's slope, as a share of it.
 
     Along a separating d every row that moves gains: the slope is ``g'd = sum |score_i| |x_i'd|``. As g = X'WX s, it is
@@ -86,7 +88,7 @@ def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, ori
         return 2.0 * largest_move(problem, step)
     layout, products, now = problem.layout, problem.products, problem.whole(beta)
 
-    def task(block: Block) -> Largest:
+    def task(block: RowBlock) -> Largest:
         largest = 0.0
         for part in layout.parts(block):
             move = np.abs(linear_predictor(layout, replace(part, offset=None), step, products))
@@ -105,7 +107,7 @@ def share_of_slopes(problem: Problem, kind: str, beta: Floats, step: Floats, ori
     return problem.rows.reduce(task).value
 
 
-def _search(problem: Problem, kind: str, block: Block) -> Separation:
+def _search(problem: RegressionProblem, kind: str, block: RowBlock) -> Separation:
     """By a linear programme."""
     matrix = np.concatenate([dense_rows(problem, part) for part in problem.layout.parts(block)])
     if problem.kept is not None:  # Columns that were left out have no direction.
@@ -123,7 +125,7 @@ def _search(problem: Problem, kind: str, block: Block) -> Separation:
     return replace(programmed, decided=whole)
 
 
-def dense_rows(problem: Problem, part: Block) -> Floats:
+def dense_rows(problem: RegressionProblem, part: RowBlock) -> Floats:
     """All columns of some rows in the engine's layout."""
     layout = problem.layout
     blocks = [np.ones((part.rows, 1))] if layout.constant else []
@@ -163,7 +165,7 @@ def _against_others(rows: Floats, labels: NDArray[np.intp], outputs: int) -> Flo
     return np.concatenate(constraints)
 
 
-def ray(problem: Problem, kind: str, step: Floats) -> Separation:
+def ray(problem: RegressionProblem, kind: str, step: Floats) -> Separation:
     """Whether a direction separates: near the supremum the last Newton step points along the ray.
 
     Rows that it moves by little are taken to stay in place, and the direction nearest to it that leaves them there must
@@ -182,10 +184,10 @@ def ray(problem: Problem, kind: str, step: Floats) -> Separation:
     return Separation(False, direction)
 
 
-def separates(problem: Problem, kind: str, direction: Floats) -> bool:
+def separates(problem: RegressionProblem, kind: str, direction: Floats) -> bool:
     """Whether a direction moves some row, and none the wrong way by more than rounding."""
 
-    def task(block: Block) -> Largest:
+    def task(block: RowBlock) -> Largest:
         worst = 0.0
         for part in problem.layout.parts(block):
             rows, fixed = _constraints(problem, kind, part)
@@ -200,22 +202,22 @@ def separates(problem: Problem, kind: str, direction: Floats) -> bool:
     return largest_move(problem, direction) > 0.0 and bool(problem.rows.reduce(task).value <= rounding)
 
 
-def moved_by(problem: Problem, direction: Floats) -> Floats:
+def moved_by(problem: RegressionProblem, direction: Floats) -> Floats:
     """How far a direction moves each linear predictor of rows in memory (n,) or (n, m), as a share of the largest."""
-    assert isinstance(problem.rows, Rows)
+    assert isinstance(problem.rows, RowsInMemory)
     shaped = direction if problem.outputs == 1 else problem.shaped(direction)
     parts = (replace(part, offset=None) for part in problem.layout.parts(problem.rows.block))
     along = np.concatenate([linear_predictor(problem.layout, part, shaped) for part in parts])
     return np.asarray(along / max(float(np.abs(along).max(initial=0.0)), 1e-300))
 
 
-def is_small(problem: Problem, constraints: int = 1) -> bool:
+def is_small(problem: RegressionProblem, constraints: int = 1) -> bool:
     """Whether a linear programme decides: rows in memory, each with so many constraints."""
     rows = problem.rows
-    return isinstance(rows, Rows) and rows.rows * problem.size * constraints <= MOST_NUMBERS
+    return isinstance(rows, RowsInMemory) and rows.rows * problem.size * constraints <= MOST_NUMBERS
 
 
-def _constraints(problem: Problem, kind: str, part: Block) -> tuple[Floats, Bools]:
+def _constraints(problem: RegressionProblem, kind: str, part: RowBlock) -> tuple[Floats, Bools]:
     """Rows (c, m k) that no separating direction lowers, of some rows with weight, and which of them stay in place."""
     matrix = dense_rows(problem, part)
     if problem.kept is not None:
@@ -240,11 +242,11 @@ class Root:
         return Root(np.asarray(np.linalg.qr(np.vstack((self.root, other.root)), mode="r")))
 
 
-def _stays(problem: Problem, kind: str, step: Floats) -> Callable[[Block], Root]:
+def _stays(problem: RegressionProblem, kind: str, step: Floats) -> Callable[[RowBlock], Root]:
     """The root of rows that a step leaves about in place, in units of the step and each as long as any."""
     size = np.abs(step)
 
-    def task(block: Block) -> Root:
+    def task(block: RowBlock) -> Root:
         total = Root(np.zeros((problem.width, problem.width)))
         for part in problem.layout.parts(block):
             rows, fixed = _constraints(problem, kind, part)
@@ -257,32 +259,21 @@ def _stays(problem: Problem, kind: str, step: Floats) -> Callable[[Block], Root]
     return task
 
 
-@dataclass(frozen=True, eq=False)
-class _Roots:
-    """For each column (k,), the sum of ``sqrt |x|`` and the number of rows where it is not 0."""
-
-    total: Floats
-    count: Floats
-
-    def __add__(self, other: _Roots) -> _Roots:
-        return _Roots(self.total + other.total, self.count + other.count)
-
-
-def column_sizes(problem: Problem) -> Floats:
+def column_sizes(problem: RegressionProblem) -> Floats:
     """The size of each column (k,) where it is not 0: a mean of which few outliers do not make much."""
 
-    def task(block: Block) -> _Roots:
-        sums = _Roots(np.zeros(problem.layout.size), np.zeros(problem.layout.size))
+    def task(block: RowBlock) -> Floats:
+        sums = np.zeros((2, problem.layout.size))
         for part in problem.layout.parts(block):
             rows = np.abs(dense_rows(problem, part))
-            sums = sums + _Roots(np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0).astype(np.float64))
+            sums += np.sqrt(rows).sum(axis=0), (rows > 0.0).sum(axis=0)
         return sums
 
-    sums = problem.rows.reduce(task)
-    return np.asarray((sums.total / np.maximum(sums.count, 1.0)) ** 2)
+    total, count = problem.rows.reduce(task)
+    return np.asarray((total / np.maximum(count, 1.0)) ** 2)
 
 
-def likely_rays(problem: Problem, information: Information, beta: Floats) -> Iterator[Floats]:
+def likely_rays(problem: RegressionProblem, information: Information, beta: Floats) -> Iterator[Floats]:
     """Directions along which a likelihood may be running where the last Newton step does not say.
 
     Both ways of least information and, where every row is decided, the coefficients themselves. Each moves the linear
@@ -302,7 +293,7 @@ def likely_rays(problem: Problem, information: Information, beta: Floats) -> Ite
             yield one / far
 
 
-def sentences(design: Design | Parameters, direction: Floats, classes: Sequence[object] = ()) -> tuple[str, ...]:
+def sentences(design: Design | NamedParameters, direction: Floats, classes: Sequence[object] = ()) -> tuple[str, ...]:
     """What runs to infinity, by name; direction (k,) or (k, m) in the order of the names, 0 for all that stays."""
     columns = direction.reshape(design.size, -1)
     words = []

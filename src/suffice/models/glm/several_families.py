@@ -13,9 +13,9 @@ from suffice.errors import OptionError
 from suffice.families.base import take_states
 from suffice.models.glm.coefficients import Coefficients
 from suffice.models.glm.cumulative import LINKS, log_between
-from suffice.models.glm.design import Table
+from suffice.models.glm.design import DesignRows
+from suffice.models.glm.family import ResponseFamily
 from suffice.models.glm.links import find_link
-from suffice.models.glm.response_family import ResponseFamily
 from suffice.models.glm.softmax import softmax
 
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ class MultinomialFamily(ResponseFamily):
     response = "labels"
     support = "labels"
 
-    def linear(self, fitted: Coefficients, table: Table, offset: Floats | None) -> Floats:
+    def linear(self, fitted: Coefficients, table: DesignRows, offset: Floats | None) -> Floats:
         """(n, classes), with 0 for the reference, last; labels that a direction rules out have -inf."""
         eta = fitted.design.eta(table, fitted.beta)
         if offset is not None:
@@ -95,7 +95,7 @@ class OrdinalFamily(ResponseFamily):
         if options["reference"] is not None:
             raise OptionError("Ordered labels have no reference class; give their order with states=[...].")
 
-    def linear(self, fitted: Coefficients, table: Table, offset: Floats | None) -> Floats:
+    def linear(self, fitted: Coefficients, table: DesignRows, offset: Floats | None) -> Floats:
         """Thresholds less eta (n, K - 1): the link of P(y <= k)."""
         held = len(fitted.thresholds)
         eta = fitted.design.eta(table, fitted.beta)
@@ -142,7 +142,7 @@ class MultivariateGaussianFamily(ResponseFamily):
         if options["covariance"] == "robust":
             raise OptionError("Robust errors are not offered for a response of vectors; fit its columns one by one")
 
-    def linear(self, fitted: Coefficients, table: Table, offset: Floats | None) -> Floats:
+    def linear(self, fitted: Coefficients, table: DesignRows, offset: Floats | None) -> Floats:
         """The means."""
         eta = fitted.design.eta(table, fitted.beta)
         return eta if offset is None else eta + offset[:, None]

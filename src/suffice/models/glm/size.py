@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, Layout, linear_predictor, weighted_sum
+from suffice.engines.linear_predictor import CoefficientLayout, RowBlock, linear_predictor, weighted_sum
 from suffice.models.glm.families import NegativeBinomialFamily
-from suffice.models.glm.input import Rows, StreamRows
+from suffice.models.glm.input import RowsInMemory, StreamRows
 from suffice.models.glm.links import Link
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ RUNNING_SIZE = "size -> inf: Poisson counts"
 
 
 def best_size(
-    rows: Rows | StreamRows, layout: Layout, link: Link, beta: Floats, family: NegativeBinomialFamily
+    rows: RowsInMemory | StreamRows, layout: CoefficientLayout, link: Link, beta: Floats, family: NegativeBinomialFamily
 ) -> NegativeBinomialFamily:
     """The size, from `VANISHING` to `POISSON`, of the largest likelihood at given means: Newton in its log."""
     before = math.inf
@@ -49,9 +49,9 @@ def at_rounding(move: float, before: float) -> bool:
 
 
 def _slopes(
-    rows: Rows | StreamRows, layout: Layout, link: Link, beta: Floats, family: NegativeBinomialFamily
+    rows: RowsInMemory | StreamRows, layout: CoefficientLayout, link: Link, beta: Floats, family: NegativeBinomialFamily
 ) -> tuple[float, float]:
-    def task(block: Block) -> Floats:
+    def task(block: RowBlock) -> Floats:
         sums = np.zeros(2)
         for part in layout.parts(block):
             mean = link.mean(linear_predictor(layout, part, beta))

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, root_task
+from suffice.engines.linear_predictor import RowBlock, root_task
 from suffice.errors import EstimateError, OptionError, listing
 from suffice.fitting.control import Control, Outcome
 from suffice.models.glm.design import Design
 from suffice.models.glm.family import Family
-from suffice.models.glm.problem import Problem, ResponseSums, largest_move
+from suffice.models.glm.problem import RegressionProblem, ResponseSums, largest_move
 from suffice.models.glm.sample import later, near_the_top
 from suffice.solvers.coordinate_descent import proximal_newton
 from suffice.solvers.information import LEAST_ROOT, Information, LaterInformation
@@ -64,7 +64,7 @@ class Search:
     to go ahead.
     """
 
-    problem: Problem
+    problem: RegressionProblem
     start: Floats
     control: Control
     laplace: LaplacePenalty | None = None
@@ -87,7 +87,7 @@ def solver_names() -> tuple[str, ...]:
     return ("auto", *dict.fromkeys((*SOLVERS, *registered())))
 
 
-def choose(solver: str, problem: Problem, laplace: LaplacePenalty | None) -> str:
+def choose(solver: str, problem: RegressionProblem, laplace: LaplacePenalty | None) -> str:
     """The solver that "auto" stands for, or the one asked for if it can do the work."""
     large = problem.layout.body * problem.outputs > MOST_DENSE
     if solver == "auto":
@@ -136,7 +136,7 @@ class ScaledProblem:
     Slopes are then in standard deviations, and the curvature is about 1 in each coordinate.
     """
 
-    problem: Problem
+    problem: RegressionProblem
     centre: Floats
     scale: Floats
 
@@ -201,7 +201,7 @@ def _lbfgs(search: Search) -> Result:
 def _sgd(search: Search) -> Result:
     """Stochastic ascent over rows in memory."""
     problem, scaled = search.problem, ScaledProblem.of(search)
-    block: Block = problem.rows.block  # type: ignore[union-attr]
+    block: RowBlock = problem.rows.block  # type: ignore[union-attr]
     (whole,) = problem.layout.parts(block, block.rows)
 
     def partial(x: Floats, chosen: NDArray[np.intp]) -> Floats:
@@ -299,7 +299,7 @@ def refuse_spread(what: str, value: float) -> float:
     return value
 
 
-def refuse_extremes(problem: Problem, design: Design, information: Information) -> None:
+def refuse_extremes(problem: RegressionProblem, design: Design, information: Information) -> None:
     """An error for columns whose squares are no numbers of double precision: infinite, or 0 though a row is not."""
     own = information.diagonal()
     places = np.flatnonzero(~np.isfinite(own) | (own < np.finfo(np.float64).tiny))
@@ -313,7 +313,9 @@ def refuse_extremes(problem: Problem, design: Design, information: Information) 
         )
 
 
-def dependent_columns(problem: Problem, design: Design, beta: Floats, information: Information) -> tuple[int, ...]:
+def dependent_columns(
+    problem: RegressionProblem, design: Design, beta: Floats, information: Information
+) -> tuple[int, ...]:
     """Coefficients whose column is a combination of earlier ones, as places in the engine's layout.
 
     A triangular root of X'WX, columns scaled to length 1, has a zero on the diagonal for each of them.

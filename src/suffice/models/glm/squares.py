@@ -21,8 +21,9 @@ from suffice.families.regression import EXACT_COLUMNS, bordered
 from suffice.families.regression_check import shares_by_pairs
 from suffice.fitting.control import Outcome, State
 from suffice.fitting.report import Certificate
+from suffice.models.glm.certificate import in_units
 from suffice.models.glm.family import Family
-from suffice.models.glm.problem import Problem, ResponseSums
+from suffice.models.glm.problem import RegressionProblem, ResponseSums
 from suffice.models.glm.solve import Result, refuse_response
 from suffice.solvers.information import Information
 from suffice.solvers.irls import Last
@@ -107,18 +108,18 @@ class Squares:
         perfect = self.perfect and dispersion is None
         lengths = np.diagonal(self.products[0, 0])
         unit = (float(lengths[-1]) if perfect else left) / self.weight if dispersion is None else dispersion
-        scale = np.sqrt(lengths[:-1] * unit)
-        gap = float(np.divide(np.abs(slopes), scale, where=scale > 0.0, out=0.0 * scale).max())
+        slope, variance = slopes / (unit or 1.0), lengths[:-1] / (unit or 1.0)
+        slope = np.where((variance > 0.0) & (unit > 0.0), slope, 0.0)
         if perfect:
-            return Certificate(gap, exists=False, directions=(NO_DISPERSION,))
+            return in_units(slope, variance, exists=False, directions=(NO_DISPERSION,))
         share = float(shares_by_pairs(self.products, beta[None])[0])
         if not share < 1.0:
-            return Certificate(gap, exists=True)
-        bound = -0.5 * math.log1p(-share) if dispersion is None else 0.5 * share * left / dispersion / self.weight
-        return Certificate(gap, bound, True, True, True)
+            return in_units(slope, variance, exists=True)
+        left_over = -0.5 * math.log1p(-share) if dispersion is None else 0.5 * share * left / dispersion / self.weight
+        return in_units(slope, variance, left_over, bound=True, exists=True)
 
 
-def read_squares(problem: Problem) -> Squares | None:
+def read_squares(problem: RegressionProblem) -> Squares | None:
     """The products of a problem; None where they would not be exact, or columns are sparse."""
     layout = problem.layout
     if layout.sparse or layout.levels or not 0 < layout.dense < EXACT_COLUMNS or not problem.size:

@@ -14,13 +14,13 @@ from suffice.models.glm.family import Family
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.labels import SoftmaxRegression
-from suffice.models.glm.online import OnePass
+from suffice.models.glm.online import OnlineRegression
 from suffice.models.glm.ordered import OrderedRegression
 from suffice.models.glm.predictor_judge import OnePredictor
 from suffice.models.glm.registry import FAMILIES
-from suffice.models.glm.regression import Regression
+from suffice.models.glm.regression import GLMProblem
 from suffice.models.glm.rows import RegressionData, read_rows
-from suffice.models.glm.vectors import JointMode, LeastSquares, WishartRegression
+from suffice.models.glm.vectors import JointMode, VectorLeastSquares, WishartRegression
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +38,13 @@ class GLMTask:
         """A design and a response."""
         return read_rows(given, self.options)
 
-    def problem(self, data: RegressionData, start: GLMFitted | None) -> Regression:
+    def problem(self, data: RegressionData, start: GLMFitted | None) -> GLMProblem:
         """The coefficients of these rows, from the start of the options or from that of a fitted value."""
         return regression_of(self.options.with_start(None if start is None else start.values), data)
 
-    def one_pass(self, data: RegressionData, known: GLMFitted | None) -> OnePass:
+    def one_pass(self, data: RegressionData, known: GLMFitted | None) -> OnlineRegression:
         """One pass of stochastic ascent over these rows."""
-        return OnePass(self.options, data, regression_of, known)
+        return OnlineRegression(self.options, data, regression_of, known)
 
     def check_one_pass(self) -> None:
         """Refuse families that one pass does not take."""
@@ -52,7 +52,7 @@ class GLMTask:
             raise OptionError("partial_fit takes one linear predictor; use fit, with solver='sgd' for a softmax.")
 
 
-def regression_of(options: FitOptions, data: RegressionData) -> Regression:
+def regression_of(options: FitOptions, data: RegressionData) -> GLMProblem:
     """The regression that a kind of response asks for, and with it its prior."""
     response, prior = options.family.response, options.given["prior"]
     if response == "labels":
@@ -61,7 +61,7 @@ def regression_of(options: FitOptions, data: RegressionData) -> Regression:
         return OrderedRegression(options, data, regression_of)
     if response == "vectors":
         if prior is None:
-            return LeastSquares(options, data, regression_of)
+            return VectorLeastSquares(options, data, regression_of)
         kind = WishartRegression if isinstance(prior, NormalWishart) else JointMode
         return kind(options, data, regression_of)
     if options.penalties(data.design).conjugate is not None:

@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.linear_predictor import Block, linear_predictor, weighted
+from suffice.engines.linear_predictor import RowBlock, linear_predictor, weighted
 from suffice.errors import EstimateError, OptionError
 from suffice.families.normal_wishart import NormalWishart
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate, allowed
-from suffice.models.glm.certificate import FAR
+from suffice.models.glm.certificate import FAR, in_units
 from suffice.models.glm.design import Design
 from suffice.models.glm.families import GaussianFamily
+from suffice.models.glm.family import RowLaw
 from suffice.models.glm.fit_options import FitOptions
 from suffice.models.glm.fitted import GLMFitted, kept_places, public_blocks
-from suffice.models.glm.input import Rows
-from suffice.models.glm.laws import RowLaw
+from suffice.models.glm.input import RowsInMemory
 from suffice.models.glm.links import Identity
-from suffice.models.glm.problem import Problem
+from suffice.models.glm.problem import RegressionProblem
 from suffice.models.glm.rank import checked_sums, column_rank
-from suffice.models.glm.regression import Factory, Regression
+from suffice.models.glm.regression import Factory, GLMProblem
 from suffice.models.glm.rows import RegressionData
 from suffice.models.glm.solve import refuse_response
 from suffice.solvers.information import Information
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 ROUNDS = 500
 
 
-class VectorRegression(Regression):
+class VectorRegression(GLMProblem):
     """A Gaussian response of several columns: coefficients (k, m), and the covariance (m, m) of the residuals."""
 
     #: How the coefficients are found.
@@ -48,7 +48,7 @@ class VectorRegression(Regression):
     def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
         """Refuse rows that are not in memory."""
         super().__init__(options, data, factory)
-        if not isinstance(data.blocks, Rows):
+        if not isinstance(data.blocks, RowsInMemory):
             raise EstimateError("A vector of responses needs rows in memory.")
         self.rows = data.blocks
         self.outputs = self.rows.block.y.shape[1]
@@ -83,18 +83,15 @@ class VectorRegression(Regression):
         dropped = more.get("dropped", ())
         free = len(kept_places(dropped, *beta.shape))
         fitted = GLMFitted(
-            design=data.design,
+            **data.learned_names(),
             family=self.options.family.name,
             link=self.options.link.name,
             beta=data.design.public(beta),
             information=information,
             residual_covariance=covariance,
             deviance=float(np.trace(covariance)) * data.weight,
-            weight=data.weight,
             df_resid=data.weight * m - free,
             n_params=free + m * (m + 1) // 2,
-            specification=data.specification,
-            response=data.response,
             **{**more, "dropped": dropped},
         )
         outcome = Outcome(State(beta.ravel(), 0.0, 0.0), True, self.stop_reason, ())
@@ -105,7 +102,7 @@ class VectorRegression(Regression):
     notes: tuple[str, ...] = ()
 
 
-class LeastSquares(VectorRegression):
+class VectorLeastSquares(VectorRegression):
     """``Theta = (X'X)^-1 X'Y`` and ``Sigma = R'R / N``: least squares for each column of Y, with one X'X."""
 
     def solve(self, control: Control) -> Found[GLMFitted]:
@@ -118,11 +115,11 @@ class LeastSquares(VectorRegression):
         _refuse_singular(covariance)
         return self.found_at(whole, covariance, information, dropped=dropped)
 
-    def _problems(self) -> tuple[list[Problem], tuple[int, ...]]:
+    def _problems(self) -> tuple[list[RegressionProblem], tuple[int, ...]]:
         """One problem for each response, without columns that say the same as others."""
         block, design, law = self.rows.block, self.data.design, RowLaw(GaussianFamily(), Identity())
         columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
-        problem = Problem(columns[0], design.layout, law)
+        problem = RegressionProblem(columns[0], design.layout, law)
         rank = column_rank(problem, design, law, self.sums.mean, self.options.given["collinear"])
         self.notes = rank.notes
         problem = replace(problem, rooted=rank.rooted)
@@ -157,7 +154,7 @@ class PriorOnVectors(VectorRegression):
     def __init__(self, options: FitOptions, data: RegressionData, factory: Factory) -> None:
         """One pass for each response."""
         super().__init__(options, data, factory)
-        self.products = Products(self.rows, data.design)
+        self.products = VectorProducts(self.rows, data.design)
 
     def residual_squares(self, fitted: GLMFitted) -> Floats:
         """From the products."""
@@ -209,9 +206,9 @@ class WishartRegression(PriorOnVectors):
         slope = self.products.slopes(beta) - strength[:, None] * (beta - mean)
         axes = np.linalg.eigh(covariance)
         turned = slope @ axes.eigenvectors / np.sqrt(axes.eigenvalues)
-        gap = float((np.abs(turned) / np.sqrt(together.diagonal())[:, None]).max(initial=0.0))
         left = sum(0.5 * float(one @ together.solve(one)) for one in turned.T)
-        certificate = Certificate(gap, max(0.0, left) / self.data.weight, True, True, True)
+        variance, left = np.broadcast_to(together.diagonal()[:, None], turned.shape), max(0.0, left) / self.data.weight
+        certificate = in_units(turned, variance, left, bound=True, exists=True)
         return certificate, rounding_of_vectors(beta, together, covariance), 0.0
 
 
@@ -274,9 +271,8 @@ class JointMode(PriorOnVectors):
         dense = self._information(covariance)
         pulled = self.products.slopes(beta) @ np.linalg.inv(covariance)
         slope = (pulled - np.stack([penalty.slope(column) for column in beta.T], axis=1)).T.ravel()
-        gap = float((np.abs(slope) / np.sqrt(np.diagonal(dense))).max(initial=0.0))
         left = 0.5 * float(slope @ np.linalg.solve(dense, slope))
-        certificate = Certificate(gap, max(0.0, left) / self.data.weight, False, True, True)
+        certificate = in_units(slope, np.diagonal(dense), max(0.0, left) / self.data.weight, exists=True)
         rounding = rounding_of_vectors(beta, self.products.information, covariance)
         return certificate, rounding, sum(penalty.value(column) for column in beta.T)
 
@@ -289,17 +285,17 @@ def _refuse_singular(covariance: Floats) -> None:
         )
 
 
-class Products:
+class VectorProducts:
     """X'X, X'Y and Y'Y of the rows, offsets taken off; sums of squares of residuals follow from them."""
 
-    def __init__(self, rows: Rows, design: Design) -> None:
+    def __init__(self, rows: RowsInMemory, design: Design) -> None:
         """One pass for each response."""
         block, law = rows.block, RowLaw(GaussianFamily(), Identity())
         self.outputs = block.y.shape[1]
         zero = np.zeros(design.layout.size)
         self.layout = design.layout
         self.columns = [rows_of(block, np.ascontiguousarray(one)) for one in block.y.T]
-        curvatures = [Problem(one, design.layout, law).curvature(zero) for one in self.columns]
+        curvatures = [RegressionProblem(one, design.layout, law).curvature(zero) for one in self.columns]
         self.information: Information = curvatures[0][2]
         self.cross = np.stack([gradient for _, gradient, _ in curvatures], axis=1)
         self.squares, self.weight = _squares(block)
@@ -308,7 +304,7 @@ class Products:
         """X'(Y - X beta) (k, m), from the rows themselves: differences of products would lose digits."""
         law = RowLaw(GaussianFamily(), Identity())
         gradients = [
-            Problem(one, self.layout, law).objective(np.ascontiguousarray(column))[1]
+            RegressionProblem(one, self.layout, law).objective(np.ascontiguousarray(column))[1]
             for one, column in zip(self.columns, beta.T, strict=True)
         ]
         return np.stack(gradients, axis=1)
@@ -329,13 +325,13 @@ class Products:
         return together.solve(right + share * pull)
 
 
-def _squares(block: Block) -> tuple[Floats, float]:
+def _squares(block: RowBlock) -> tuple[Floats, float]:
     y = block.y if block.offset is None else block.y - block.offset[:, None]
     weight = float(block.rows) if block.weights is None else float(block.weights.sum())
     return weighted(y, block.weights).T @ y, weight
 
 
-def _least_squares(problems: Sequence[Problem]) -> tuple[Floats, Information]:
+def _least_squares(problems: Sequence[RegressionProblem]) -> tuple[Floats, Information]:
     """Coefficients (k, m) of a problem for each response, which share X, and X'X."""
     beta = np.zeros((problems[0].size, len(problems)))
     information = Information(np.zeros((0, 0)))
@@ -354,12 +350,13 @@ def _of_least_squares(slopes: Floats, information: Information, squares: Floats,
     """
     axes = np.linalg.eigh(squares / weight)
     turned = slopes @ axes.eigenvectors / np.sqrt(axes.eigenvalues)
-    gap = float((np.abs(turned) / np.sqrt(information.diagonal())[:, None]).max(initial=0.0))
+    variance = np.broadcast_to(information.diagonal()[:, None], turned.shape)
     solved = np.stack([information.solve(one) for one in turned.T], axis=1)
     shares = np.linalg.eigvalsh(turned.T @ solved) / weight
     if not shares.max(initial=0.0) < 1.0:
-        return Certificate(gap, exists=True)
-    return Certificate(gap, max(0.0, -0.5 * float(np.log1p(-np.maximum(shares, 0.0)).sum())), True, True, True)
+        return in_units(turned, variance, exists=True)
+    left = max(0.0, -0.5 * float(np.log1p(-np.maximum(shares, 0.0)).sum()))
+    return in_units(turned, variance, left, bound=True, exists=True)
 
 
 def rounding_of_vectors(beta: Floats, information: Information, covariance: Floats) -> float:
@@ -368,12 +365,12 @@ def rounding_of_vectors(beta: Floats, information: Information, covariance: Floa
     return max(ROUNDING * math.sqrt(information.magnitude(one) / least) for one in beta.T)
 
 
-def rows_of(block: Block, y: Floats) -> Rows:
+def rows_of(block: RowBlock, y: Floats) -> RowsInMemory:
     """The same rows with another response."""
-    return Rows(replace(block, y=y))
+    return RowsInMemory(replace(block, y=y))
 
 
-def _residual_products(block: Block, design: Design, beta: Floats) -> Floats:
+def _residual_products(block: RowBlock, design: Design, beta: Floats) -> Floats:
     total = np.zeros((beta.shape[1], beta.shape[1]))
     for part in design.layout.parts(block):
         left = part.y - linear_predictor(design.layout, part, beta)

@@ -18,7 +18,7 @@ from suffice.models.bayesian.nodes.contract import Columns
 from suffice.statistics import CompleteRows, Counts, Statistic, Summary
 
 if TYPE_CHECKING:
-    from suffice.models.glm.design import Design, Table
+    from suffice.models.glm.design import Design, DesignRows
 
 Floats = NDArray[np.float64]
 
@@ -79,12 +79,12 @@ def places_of(domain: Domain, design: Design) -> tuple[NDArray[np.intp] | None, 
 
 def table_of(
     names: Sequence[Hashable], places: Sequence[NDArray[np.intp] | None], columns: Columns, n: int
-) -> tuple[Table, NDArray[np.bool_]]:
+) -> tuple[DesignRows, NDArray[np.bool_]]:
     """Rows of the parents for the design, and which of them have a state that the rows of the fit never had.
 
     Such a state counts as the first level of its factor.
     """
-    from suffice.models.glm.design import Table
+    from suffice.models.glm.design import DesignRows
 
     reals, codes, strange = [], [], np.zeros(n, dtype=np.bool_)
     for name, levels in zip(names, places, strict=True):
@@ -95,4 +95,4 @@ def table_of(
         strange |= level < 0
         codes.append(np.maximum(level, 0))
     matrix = np.stack(reals, axis=1) if reals else np.empty((n, 0))
-    return Table(np.ascontiguousarray(matrix), tuple(codes)), strange
+    return DesignRows(np.ascontiguousarray(matrix), tuple(codes)), strange
