@@ -22,7 +22,6 @@ from suffice.kernels.chain_batches import TILE, filled_up
 from suffice.kernels.label_scores import Matrix as Matrix
 from suffice.kernels.label_scores import Packing as Packing
 from suffice.kernels.label_scores import label_pairs as label_pairs
-from suffice.kernels.label_scores import ranges
 from suffice.kernels.label_steps import SequenceSteps as SequenceSteps
 from suffice.kernels.threads import run
 
@@ -208,15 +207,3 @@ class ScoredSteps:
             shape = (most, self.width)
             self._buffers[worker] = (np.empty(shape), np.empty(shape), np.empty(most))
         return self._buffers[worker]
-
-
-def part_of(design: Matrix, offsets: Ints, chosen: Ints) -> tuple[Matrix, Ints, Ints]:
-    """The design of some sequences, their offsets, and the places of their steps among all."""
-    lengths = np.diff(offsets)[chosen]
-    places = ranges(offsets[:-1][chosen], lengths)
-    counts = design.indptr[places + 1] - design.indptr[places]
-    entries = ranges(design.indptr[places], counts)
-    values = design.values[entries] if len(design.values) else design.values
-    indptr = np.concatenate(([0], np.cumsum(counts)))
-    part = Matrix(indptr, design.indices[entries], values, design.columns)
-    return part, np.concatenate(([0], np.cumsum(lengths))), places

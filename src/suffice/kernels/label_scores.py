@@ -46,6 +46,31 @@ class Matrix:
         """The row of each entry."""
         return np.repeat(np.arange(self.rows), np.diff(self.indptr))
 
+    @property
+    def filled(self) -> Floats:
+        """The value of each entry, ones where none are kept."""
+        return self.values if len(self.values) else np.ones(len(self.indices))
+
+    def to_scipy(self) -> Any:
+        """The same as a sparse array of SciPy."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.filled, self.indices, self.indptr), shape=(self.rows, self.columns))
+
+    def __getitem__(self, rows: slice | Ints) -> Matrix:
+        """Some rows, in the order asked."""
+        places = np.arange(self.rows)[rows]
+        counts = self.indptr[places + 1] - self.indptr[places]
+        return self._of_entries(ranges(self.indptr[places], counts), counts)
+
+    def entries_where(self, kept: NDArray[np.bool_]) -> Matrix:
+        """The same rows, with some of the entries."""
+        return self._of_entries(kept, np.bincount(self.row_of_entry[kept], minlength=self.rows))
+
+    def _of_entries(self, entries: NDArray[Any], counts: Ints) -> Matrix:
+        values = self.values[entries] if len(self.values) else self.values
+        return Matrix(np.concatenate(([0], np.cumsum(counts))), self.indices[entries], values, self.columns)
+
     @cached_property
     def arrays(self) -> tuple[Any, Any, Any]:
         """The three arrays as compiled loops take them; indices without a sign are not checked for being negative."""

@@ -141,7 +141,7 @@ def test_a_validation_set_does_not_end_the_fit_while_it_measures() -> None:
     assert free.report_.iterations > 60 > len(answers)
     values = []
     for weights in (np.zeros(5), *answers):
-        objective = free._task()._watch((X[2:], y[2:]), free.fitted_.structure)
+        objective = free._task().watch((X[2:], y[2:]), free.fitted_.structure)
         values.append(objective(weights))
     best = [np.zeros(5), *answers][int(np.argmax(values))]
     np.testing.assert_array_equal(watched.weights_, best)

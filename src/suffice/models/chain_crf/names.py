@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, MissingValueError
-from suffice.models.conditional_field.checks import LARGEST, too_large
+from suffice.models.conditional_field.labels import LARGEST, too_large
 
 Ints = NDArray[np.int64]
 #: A sequence and a step of it.

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.label_scores import SequenceSteps
-from suffice.models.chain_crf.features import Sequences
+from suffice.models.chain_crf.features import DesignedSequences
 from suffice.models.chain_crf.objective import EVALUATIONS
-from suffice.models.chain_crf.structure import Structure
-from suffice.models.conditional_field.priors import Penalties
+from suffice.models.chain_crf.structure import ChainStructure
+from suffice.models.conditional_field.priors import WeightPenalties
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,10 +31,10 @@ SMALLEST = 0.1
 class Residuals:
     """Observed less expected features of some sequences, by step and label, through the compiled loops."""
 
-    def __init__(self, structure: Structure, sequences: Sequences, codes: Ints) -> None:
+    def __init__(self, structure: ChainStructure, sequences: DesignedSequences, codes: Ints) -> None:
         """Codes (steps,) of the labels given."""
         self.structure, self.codes, self.offsets = structure, codes, sequences.offsets
-        self.steps = SequenceSteps(sequences.design, structure.packing, sequences.offsets)
+        self.steps = SequenceSteps(sequences.values.matrix, structure.packing, sequences.offsets)
         # Masks would be looked through at each update, places are not.
         self._free, ends = np.flatnonzero(structure.free), np.flatnonzero(structure.ends)
         self._ends = ends if structure.boundaries else ends[:0]
@@ -42,9 +42,11 @@ class Residuals:
         self._logs = structure.transitions(nothing), structure.end_weights(nothing)
 
     @classmethod
-    def where_they_pay(cls, structure: Structure, sequences: Sequences, codes: Ints) -> Residuals | None:
+    def where_they_pay(cls, structure: ChainStructure, sequences: DesignedSequences, codes: Ints) -> Residuals | None:
         """None where NumPy does, or where transitions depend on features."""
-        fine = not len(structure.conditioned) and SequenceSteps.pay(sequences.design, structure.size, EVALUATIONS)
+        fine = not len(structure.conditioned) and SequenceSteps.pay(
+            sequences.values.matrix, structure.size, EVALUATIONS
+        )
         return cls(structure, sequences, codes) if fine else None
 
     def differences(
@@ -171,7 +173,7 @@ class SparseEpoch:
         self._begin()
 
 
-def uniform_pull(penalties: Penalties) -> float | None:
+def uniform_pull(penalties: WeightPenalties) -> float | None:
     """The precision of a Gaussian prior that pulls all weights to 0 alike, 0 without a prior; None for other priors."""
     gaussian = penalties.gaussian
     if penalties.laplace is not None:

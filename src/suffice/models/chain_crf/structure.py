@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.label_scores import Packing, label_pairs
 from suffice.errors import DataError, OptionError, listing
-from suffice.models.chain_crf.features import FeatureSpace, Sequences
+from suffice.models.chain_crf.features import DesignedSequences, FeatureSpace
 from suffice.models.conditional_field.labels import counted, label_codes, label_key
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
+class ChainStructure:
     """The weights of a chain.
 
     `free` (K, K): transitions that have a weight. `allowed` (K, K) and `ends` (2, K): which transitions, and which
@@ -117,7 +117,7 @@ class Structure:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ChainOptions:
     """What the user says about the weights; None in the first two: all for arrays, those seen for named features."""
 
     all_states: bool | None = None
@@ -128,28 +128,28 @@ class Wanted:
 
 
 def structure_of(
-    sequences: Sequences,
+    sequences: DesignedSequences,
     codes: Ints,
     labels: tuple[Any, ...],
-    wanted: Wanted,
-    earlier: Structure | None = None,
+    wanted: ChainOptions,
+    earlier: ChainStructure | None = None,
     *,
     columns: Mask | None = None,
-) -> Structure:
+) -> ChainStructure:
     """The structure for sequences and codes (steps,) of their labels; with an earlier one, its pairs as well.
 
     columns (width,): those that may have weights, all unless given.
     """
-    size, numeric = len(labels), sequences.space.kind == "columns"
+    size, numeric = len(labels), sequences.values.space.kind == "columns"
     allowed, ends = constraints_of(wanted.constraints, labels)
     check_paths(codes, sequences.offsets, allowed, ends, labels)
     every = numeric if wanted.all_states is None else wanted.all_states
-    open_columns = np.ones(sequences.space.width, np.bool_) if columns is None else columns
+    open_columns = np.ones(sequences.values.space.width, np.bool_) if columns is None else columns
     packing = _all_pairs(open_columns, size) if every else _seen_pairs(sequences, codes, size, earlier)
     every = numeric if wanted.all_transitions is None else wanted.all_transitions
     free = allowed if every else allowed & _seen_transitions(codes, sequences.offsets, size, earlier)
-    conditioned = _conditioned(wanted.conditioned, sequences.space, open_columns)
-    return Structure(sequences.space, labels, packing, free, allowed, ends, wanted.boundaries, conditioned)
+    conditioned = _conditioned(wanted.conditioned, sequences.values.space, open_columns)
+    return ChainStructure(sequences.values.space, labels, packing, free, allowed, ends, wanted.boundaries, conditioned)
 
 
 def _all_pairs(columns: Mask, size: int) -> Packing:
@@ -157,12 +157,12 @@ def _all_pairs(columns: Mask, size: int) -> Packing:
     return Packing(pointers, np.tile(np.arange(size, dtype=np.int32), int(columns.sum())), size)
 
 
-def _seen_pairs(sequences: Sequences, codes: Ints, size: int, earlier: Structure | None) -> Packing:
+def _seen_pairs(sequences: DesignedSequences, codes: Ints, size: int, earlier: ChainStructure | None) -> Packing:
     """Pairs of a feature and the label of a step that has it, entries of value 0 included."""
-    design = sequences.design
+    design = sequences.values.matrix
     keys = label_pairs(design, codes, size)
     if earlier is not None:
-        places = _moved(earlier, sequences.space)
+        places = _moved(earlier, sequences.values.space)
         old = places[earlier.packing.features] * size + earlier.packing.labels
         keys = np.union1d(keys, old[places[earlier.packing.features] >= 0])
     features, labels = np.divmod(keys, size)
@@ -170,7 +170,7 @@ def _seen_pairs(sequences: Sequences, codes: Ints, size: int, earlier: Structure
     return Packing(pointers.astype(np.int64), labels.astype(np.int32), size)
 
 
-def _moved(earlier: Structure, space: FeatureSpace) -> Ints:
+def _moved(earlier: ChainStructure, space: FeatureSpace) -> Ints:
     """Where the columns of an earlier structure are now; -1 where they are no more."""
     if space.kind != "named":
         return np.arange(earlier.space.width)
@@ -178,7 +178,7 @@ def _moved(earlier: Structure, space: FeatureSpace) -> Ints:
     return np.array(found + [space.width - 1] * earlier.space.bias, np.int64)
 
 
-def _seen_transitions(codes: Ints, offsets: Ints, size: int, earlier: Structure | None) -> Mask:
+def _seen_transitions(codes: Ints, offsets: Ints, size: int, earlier: ChainStructure | None) -> Mask:
     seen = np.zeros((size, size), np.bool_)
     inner = np.ones(len(codes), np.bool_)
     inner[offsets[:-1]] = False
@@ -291,7 +291,7 @@ def check_paths(codes: Ints, offsets: Ints, allowed: Mask, ends: Mask, labels: t
             )
 
 
-def check_lengths(structure: Structure, offsets: Ints) -> None:
+def check_lengths(structure: ChainStructure, offsets: Ints) -> None:
     """Refuse sequences so short, or of such a length, that the constraints leave them no path of labels at all."""
     allowed, ends = structure.allowed, structure.ends
     if allowed.all() and ends.all():
@@ -317,7 +317,7 @@ def check_lengths(structure: Structure, offsets: Ints) -> None:
         )
 
 
-def transfer(weights: Floats, earlier: Structure, now: Structure) -> Floats:
+def transfer(weights: Floats, earlier: ChainStructure, now: ChainStructure) -> Floats:
     """Weights of an earlier structure in the places of a new one; what is new is 0."""
     places = _moved(earlier, now.space)
     code = label_codes(now.labels)
@@ -350,7 +350,7 @@ def transfer(weights: Floats, earlier: Structure, now: Structure) -> Floats:
 
 
 def _transfer_conditioned(
-    found: Floats, weights: Floats, earlier: Structure, now: Structure, places: Ints, labels: Ints
+    found: Floats, weights: Floats, earlier: ChainStructure, now: ChainStructure, places: Ints, labels: Ints
 ) -> None:
     """The part of `transfer` that concerns transitions that depend on features."""
     if not len(earlier.conditioned) or not len(now.conditioned) or (labels < 0).any():

@@ -10,7 +10,7 @@ from suffice.checks import whole_number
 from suffice.models.conditional_field.labels import code_of
 
 if TYPE_CHECKING:
-    from suffice.models.chain_crf.fitted import ChainFitted
+    from suffice.models.chain_crf.fitted import ChainCRFFitted
 
 
 class StateWeight(NamedTuple):
@@ -29,7 +29,7 @@ class TransitionWeight(NamedTuple):
     weight: float
 
 
-def top_features(fitted: ChainFitted, n: int = 20, *, label: Any = None, lowest: bool = False) -> list[StateWeight]:
+def top_features(fitted: ChainCRFFitted, n: int = 20, *, label: Any = None, lowest: bool = False) -> list[StateWeight]:
     """The n largest (or lowest) state weights, of one label or of all."""
     n = whole_number(n, "n", 0)
     structure, weights = fitted.structure, fitted.structure.states(fitted.weights)
@@ -43,7 +43,7 @@ def top_features(fitted: ChainFitted, n: int = 20, *, label: Any = None, lowest:
     ]
 
 
-def top_transitions(fitted: ChainFitted, n: int = 20, *, lowest: bool = False) -> list[TransitionWeight]:
+def top_transitions(fitted: ChainCRFFitted, n: int = 20, *, lowest: bool = False) -> list[TransitionWeight]:
     """The n largest (or lowest) transition weights."""
     n = whole_number(n, "n", 0)
     structure = fitted.structure

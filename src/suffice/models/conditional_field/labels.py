@@ -10,13 +10,19 @@ from numpy.typing import NDArray
 
 from suffice.checks import weights_of
 from suffice.errors import DataError, MissingValueError, UnknownStateError, listing
-from suffice.models.conditional_field.checks import LARGEST
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 #: What messages call the things that have labels, and the places of their labels.
 Words = tuple[str, str]
 SEQUENCES: Words = ("sequence", "step")
+#: Numbers beyond this overflow when they are squared and summed.
+LARGEST = 1e100
+
+
+def too_large(what: str, value: float) -> str:
+    """The message about a number that is too large."""
+    return f"{what} is {value:g}; sums of numbers beyond {LARGEST:g} overflow. Divide the feature by its largest value."
 
 
 def read_labels(
@@ -145,3 +151,9 @@ def sequence_weights(sample_weight: Any, count: int, *, words: Words = SEQUENCES
     if sample_weight is not None and not weights.sum() > 0.0:
         raise DataError(f"sample_weight is 0 for every {words[0]}; nothing is left.")
     return weights
+
+
+def label_shares(codes: Ints, offsets: Ints, weights: Floats, size: int) -> Floats:
+    """The share of each label (size,) among codes (steps,) of sequences of some weights (n,)."""
+    counts = np.bincount(codes, np.repeat(weights, np.diff(offsets)), size)
+    return np.asarray(counts / counts.sum())

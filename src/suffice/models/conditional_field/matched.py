@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,19 +33,16 @@ class FeatureTotals:
     total: int
     shares: Floats | None = None
 
-    def with_shares(self, codes: Ints, offsets: Ints, weights: Floats, size: int) -> FeatureTotals:
-        """With the shares (size,) of the labels among codes (steps,) of sequences of some weights (n,)."""
-        counts = np.bincount(codes, np.repeat(weights, np.diff(offsets)), size)
-        return replace(self, shares=counts / counts.sum())
-
     @classmethod
-    def of(cls, observed: Floats, likelihood_slope: Floats, slope: Floats, *, prior: bool) -> FeatureTotals:
+    def of(
+        cls, observed: Floats, likelihood_slope: Floats, slope: Floats, shares: Floats, *, prior: bool
+    ) -> FeatureTotals:
         """Observed sums (k,), and the slopes (k,) of the log-likelihood and of the whole objective."""
         far = largest_and_even(slope, MOST // 2)
         large = largest_and_even(observed, MOST // 2)
         places = np.union1d(far, large).astype(np.int64)
         pull = (slope - likelihood_slope)[places] if prior else None
-        return cls(places, observed[places], (observed - likelihood_slope)[places], pull, len(observed))
+        return cls(places, observed[places], (observed - likelihood_slope)[places], pull, len(observed), shares)
 
     def matched(self, names: Callable[[], list[tuple[Any, ...]]], weight: float, about: str) -> MatchedStatistics:
         """Per sequence or example, of which there are `weight`."""

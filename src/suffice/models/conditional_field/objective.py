@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.conditional_field.priors import Penalties
+from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.solvers.gradient import pseudo_gradient
 
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ class FieldObjective(ABC, Generic[S]):
 
     structure: S
     features: Floats
-    penalties: Penalties
+    penalties: WeightPenalties
     weight: float
 
     @property

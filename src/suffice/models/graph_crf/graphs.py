@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, MissingValueError, listing
-from suffice.models.conditional_field.checks import LARGEST, too_large
-from suffice.models.conditional_field.labels import counted
+from suffice.models.conditional_field.labels import LARGEST, counted, too_large
 from suffice.models.graph_crf.example import GraphExample, members_and_features
 
 Floats = NDArray[np.float64]
@@ -110,7 +109,7 @@ def read_graphs(X: Any, names: Sequence[str], widths: Mapping[str, tuple[int, in
     them already.
     """
     examples = listed_examples(X)
-    reader = _Reader(tuple(names), dict(widths or {}))
+    reader = _ExampleReader(tuple(names), dict(widths or {}))
     for number, example in enumerate(examples):
         reader.take(number, example)
     return reader.joined()
@@ -140,7 +139,7 @@ def listed_examples(X: Any) -> list[GraphExample]:
     return found
 
 
-class _Reader:
+class _ExampleReader:
     """Takes examples one after the other and checks them."""
 
     def __init__(self, names: tuple[str, ...], widths: dict[str, tuple[int, int]]) -> None:

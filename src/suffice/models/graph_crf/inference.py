@@ -1,4 +1,4 @@
-"""Beliefs about the labels of many graphs: log Z of each, and the law of every clique.
+"""GraphBeliefs about the labels of many graphs: log Z of each, and the law of every clique.
 
 Nodes that stand alone are softmax laws, paths go through forward-backward together, graphs of one shape share a
 junction tree and run through it side by side, and loopy belief propagation takes all graphs that are too wide.
@@ -18,8 +18,8 @@ from suffice.engines.loopy import LoopyBeliefs
 from suffice.engines.tree_batches import TreeBatch
 from suffice.engines.workers import worker_count
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.routes import Group, Routes, Steps, steps_of
-from suffice.models.graph_crf.structure import Structure
+from suffice.models.graph_crf.routes import PathSteps, Routes, ShapeGroup, steps_of
+from suffice.models.graph_crf.structure import GraphStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,7 +33,7 @@ _NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Beliefs:
+class GraphBeliefs:
     """log_partition (n,) of each example and, for each template, the laws of its cliques (c, cells).
 
     converged: whether the messages of loopy propagation stood still, where there were any.
@@ -44,12 +44,12 @@ class Beliefs:
     converged: bool = True
 
 
-class Inference:
+class GraphInference:
     """Solves the graphs of some examples for any scores; what depends on shapes alone is made once."""
 
     def __init__(
         self,
-        structure: Structure,
+        structure: GraphStructure,
         graphs: Graphs,
         routes: Routes,
         *,
@@ -63,12 +63,12 @@ class Inference:
         self._lone = nodes_of(graphs, routes.alone)
         counts = np.diff(graphs.offsets)[routes.alone]
         self._lone_starts = np.cumsum(counts) - counts
-        self.steps: Steps | None = steps_of(graphs, routes.paths) if routes.paths else None
+        self.steps: PathSteps | None = steps_of(graphs, routes.paths) if routes.paths else None
         self.trees = [TreeGroup(structure, graphs, group) for group in routes.trees]
         self._loopy = _Loopy(structure, graphs, routes.wide, passes) if len(routes.wide) else None
 
-    def solve(self, scores: Sequence[Floats]) -> Beliefs:
-        """Beliefs for scores (c, cells) of each template."""
+    def solve(self, scores: Sequence[Floats]) -> GraphBeliefs:
+        """GraphBeliefs for scores (c, cells) of each template."""
         unary = unary_scores(self.structure, self.graphs, scores)
         log_z = np.zeros(len(self.graphs))
         tables = [np.empty_like(table) for table in scores]
@@ -82,7 +82,7 @@ class Inference:
         for number, template in enumerate(self.structure.templates):
             if number and template.size == 1:
                 tables[number] = tables[0][self.graphs.places(number)[:, 0]]
-        return Beliefs(log_z, tables, converged)
+        return GraphBeliefs(log_z, tables, converged)
 
     def chains(self, unary: Floats, scores: Sequence[Floats]) -> Chains | None:
         """All paths, as the engine of chains takes them."""
@@ -121,7 +121,7 @@ class Inference:
 class TreeGroup:
     """Examples of one shape on their junction tree, side by side."""
 
-    def __init__(self, structure: Structure, graphs: Graphs, group: Group) -> None:
+    def __init__(self, structure: GraphStructure, graphs: Graphs, group: ShapeGroup) -> None:
         """See the class."""
         plan = group.plan
         if plan is None:
@@ -189,7 +189,7 @@ class TreeGroup:
 class _Loopy:
     """All wide examples as one large graph in as many pieces."""
 
-    def __init__(self, structure: Structure, graphs: Graphs, examples: Ints, passes: int) -> None:
+    def __init__(self, structure: GraphStructure, graphs: Graphs, examples: Ints, passes: int) -> None:
         self.union = Union(structure, graphs, examples)
         cards = [structure.size] * self.union.count
         self.beliefs = LoopyBeliefs(cards, self.union.scopes, tolerance=STILL, most_passes=passes)
@@ -206,7 +206,7 @@ class _Loopy:
 class Union:
     """Some examples as one graph: sites are their nodes, one factor for each node and each larger clique."""
 
-    def __init__(self, structure: Structure, graphs: Graphs, examples: Ints) -> None:
+    def __init__(self, structure: GraphStructure, graphs: Graphs, examples: Ints) -> None:
         """See the class."""
         self.structure, self.examples = structure, examples
         self.nodes = nodes_of(graphs, examples)
@@ -271,7 +271,7 @@ class Union:
             np.add.at(log_z, self.owner[members[:, 0]], (belief * potential).sum(axis=1) + _entropy(belief))
 
 
-def unary_scores(structure: Structure, graphs: Graphs, scores: Sequence[Floats]) -> Floats:
+def unary_scores(structure: GraphStructure, graphs: Graphs, scores: Sequence[Floats]) -> Floats:
     """The scores of all cliques of one node, added up by node (nodes, K)."""
     found = scores[0]
     for number, template in enumerate(structure.templates):

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from suffice.checks import choice, whole_number
 from suffice.errors import SizeError
 from suffice.models.conditional_field.objective import FieldObjective
-from suffice.models.conditional_field.priors import Penalties
+from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.inference import EVALUATIONS, Inference, nodes_of
+from suffice.models.graph_crf.inference import EVALUATIONS, GraphInference, nodes_of
 from suffice.models.graph_crf.pseudo import PseudoLikelihood
 from suffice.models.graph_crf.routes import Routes, everything, routes_of
-from suffice.models.graph_crf.structure import Structure
+from suffice.models.graph_crf.structure import GraphStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,7 +52,7 @@ class Engine:
         """The method for examples that are too wide."""
         return "pseudo-likelihood" if self.method in ("auto", "exact") else self.method
 
-    def routes(self, structure: Structure, graphs: Graphs, *, asking: bool = False) -> Routes:
+    def routes(self, structure: GraphStructure, graphs: Graphs, *, asking: bool = False) -> Routes:
         """The engine for each example of a fit or, when asking, of a question."""
         if self.method == "loopy" or (self.method == "pseudo-likelihood" and not asking):
             return everything(graphs)
@@ -69,11 +69,17 @@ def _others(number: int) -> str:
     return " needs" if not number else f" and {number:,} other{'s' * (number > 1)} need"
 
 
-class GraphObjective(FieldObjective[Structure]):
+class GraphObjective(FieldObjective[GraphStructure]):
     """The penalised log-likelihood of labelled graphs; equal examples are worked on once."""
 
     def __init__(
-        self, structure: Structure, graphs: Graphs, codes: Ints, shares: Floats, penalties: Penalties, engine: Engine
+        self,
+        structure: GraphStructure,
+        graphs: Graphs,
+        codes: Ints,
+        shares: Floats,
+        penalties: WeightPenalties,
+        engine: Engine,
     ) -> None:
         """Codes (nodes,) of the labels; shares (n,): how often each example counts."""
         self.structure, self.penalties, self.engine = structure, penalties, engine
@@ -84,7 +90,7 @@ class GraphObjective(FieldObjective[Structure]):
         narrow = np.ones(len(graphs), np.bool_)
         if engine.wide != "loopy":
             narrow[self.routes.wide] = False
-        self._exact: tuple[Inference, Floats] | None = None
+        self._exact: tuple[GraphInference, Floats] | None = None
         self._pseudo: tuple[Graphs, PseudoLikelihood] | None = None
         #: Wide examples with the codes of their labels and their shares, where they are not left to loopy messages.
         self.apart: tuple[Graphs, Ints, Floats] | None = None
@@ -102,7 +108,7 @@ class GraphObjective(FieldObjective[Structure]):
         self.features = structure.observed(graphs, codes, shares)
         firsts, label = graphs.distinct()
         once = graphs.chosen(firsts)
-        inference = Inference(
+        inference = GraphInference(
             structure, once, engine.routes(structure, once), threads=engine.threads, calls=EVALUATIONS
         )
         self._exact = inference, np.bincount(label, shares, len(firsts)).astype(np.float64)
@@ -156,7 +162,7 @@ class GraphObjective(FieldObjective[Structure]):
         return total, gradient
 
 
-def expected_features(structure: Structure, graphs: Graphs, tables: list[Floats], shares: Floats) -> Floats:
+def expected_features(structure: GraphStructure, graphs: Graphs, tables: list[Floats], shares: Floats) -> Floats:
     """The expected features (k,) of the laws of cliques (c, cells), weighted by example (n,) and summed."""
     weighted = [
         table * shares[part.owner][:, None] if (shares != 1.0).any() else table

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.structure import Structure
+from suffice.models.graph_crf.structure import GraphStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 class PseudoLikelihood:
     """The pseudo-log-likelihood of labelled graphs, as a function of scores."""
 
-    def __init__(self, structure: Structure, graphs: Graphs, codes: Ints, shares: Floats) -> None:
+    def __init__(self, structure: GraphStructure, graphs: Graphs, codes: Ints, shares: Floats) -> None:
         """Codes (nodes,) of the labels; shares (n,): how often each example counts."""
         self.codes, self.share = codes, shares[graphs.parts[0].owner]
         labels = np.arange(structure.size)

@@ -15,9 +15,9 @@ from suffice.engines.tempering import Lengths, Replicas, fresh_means
 from suffice.fitting.report import FEW, MIXED, MonteCarlo, distrust
 from suffice.models.conditional_field.marginals import Marginals
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.inference import Inference, Union, unary_scores
+from suffice.models.graph_crf.inference import GraphInference, Union, unary_scores
 from suffice.models.graph_crf.objective import GraphObjective
-from suffice.models.graph_crf.structure import Structure
+from suffice.models.graph_crf.structure import GraphStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,7 +34,9 @@ ANSWERS = Lengths(burn_in=100, draws=400, seconds=20.0)
 class GibbsLabels:
     """Chains of Gibbs sampling over the labels of some examples, side by side."""
 
-    def __init__(self, structure: Structure, graphs: Graphs, examples: Ints, *, threads: int | None = None) -> None:
+    def __init__(
+        self, structure: GraphStructure, graphs: Graphs, examples: Ints, *, threads: int | None = None
+    ) -> None:
         """See the class."""
         self.union = Union(structure, graphs, examples)
         self.sampler = GibbsSampler([structure.size] * self.union.count, self.union.scopes, threads=threads)
@@ -149,7 +151,7 @@ class SampledMarginals(Marginals):
 
 
 def sampled_nodes(
-    structure: Structure,
+    structure: GraphStructure,
     graphs: Graphs,
     scores: Sequence[Floats],
     wide: Ints,
@@ -183,7 +185,7 @@ def sampled_nodes(
     return found, tempered
 
 
-def exact_draws(inference: Inference, scores: Sequence[Floats], count: int, rng: np.random.Generator) -> Ints:
+def exact_draws(inference: GraphInference, scores: Sequence[Floats], count: int, rng: np.random.Generator) -> Ints:
     """Independent draws (count, nodes); examples too wide are left at -1."""
     graphs, size = inference.graphs, inference.structure.size
     unary = unary_scores(inference.structure, graphs, scores)

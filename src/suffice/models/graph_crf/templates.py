@@ -59,6 +59,13 @@ class Template:
         """Shape of the table of a clique."""
         return (self.labels,) * self.size
 
+    @property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """The least and the most that each of the P rows may count (P,), over all labels."""
+        if self.matrix is None:
+            return np.zeros(self.rows), np.ones(self.rows)
+        return self.matrix.min(axis=0), self.matrix.max(axis=0)
+
     def scores(self, weights: Floats, features: Floats) -> Floats:
         """Scores (cliques, cells) of weights (P, F) and features (cliques, F)."""
         found = features @ weights.T
