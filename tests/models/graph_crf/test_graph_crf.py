@@ -164,7 +164,7 @@ def test_map_with_a_full_gaussian_prior_equals_a_generic_optimiser(solver: Any) 
     assert model.converged_
     assert certificate.bound
     assert (certificate.value_gap or 0.0) < 1e-12
-    assert certificate.moment_gap == pytest.approx(np.abs(function(model.weights_)[1]).max(), abs=1e-8)
+    assert certificate.slope == pytest.approx(np.abs(function(model.weights_)[1]).max(), abs=1e-8)
 
 
 def test_the_value_gap_bounds_what_is_left() -> None:

@@ -77,6 +77,10 @@ class SequenceBlock:
         """The features (k,) of one path of labels (steps,), weighted and summed over sequences."""
         return self._joined(self.steps.observed(codes, self.shares))
 
+    def variance(self, weights: Floats, codes: Ints) -> Floats:
+        """A bound of the variance of the sum of every feature (k,) from below: see `conditional_variance`."""
+        return self._joined(self.steps.conditional_variance(self.parts(weights), codes, self.shares))
+
     def best_codes(self, weights: Floats) -> Ints:
         """The best path of labels (steps,) of all sequences."""
         threads, calls = self.steps.threads, self.steps.calls
@@ -93,6 +97,7 @@ class ChainObjective(FieldObjective[ChainStructure]):
 
     structure: ChainStructure
     block: SequenceBlock
+    codes: Ints
     features: Floats
     penalties: WeightPenalties
     weight: float
@@ -102,6 +107,10 @@ class ChainObjective(FieldObjective[ChainStructure]):
         log_partition, expected = self.block.expected(weights)
         total = float(self.features @ weights) - float(self.block.shares @ log_partition)
         return total, self.features - expected
+
+    def variance(self, weights: Floats) -> Floats:
+        """A bound of the variance of the sum of every feature (k,) from below."""
+        return self.block.variance(weights, self.codes)
 
 
 def make_objective(
@@ -115,4 +124,4 @@ def make_objective(
 ) -> ChainObjective:
     """The objective for sequences, codes (steps,) of their labels and shares (n,) of the sequences."""
     block = SequenceBlock(structure, sequences, shares, threads=threads)
-    return ChainObjective(structure, block, block.observed(codes), penalties, float(shares.sum()))
+    return ChainObjective(structure, block, codes, block.observed(codes), penalties, float(shares.sum()))

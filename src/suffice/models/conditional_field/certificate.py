@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.contract import Judgement
-from suffice.fitting.report import Certificate, MonteCarlo
-from suffice.models.conditional_field.curvature import decrement
+from suffice.fitting.report import STANDARD_ERRORS, Certificate, MonteCarlo, in_standard_errors
+from suffice.models.conditional_field.curvature import ROUNDING, decrement
 from suffice.models.conditional_field.existence import NO_MAXIMUM, FieldExistence
 from suffice.models.conditional_field.matched import FeatureTotals
 from suffice.models.conditional_field.objective import FieldObjective, relative_gap, slopes
@@ -48,13 +48,15 @@ def certify(
         slope = chains[0]
         likelihood = slope + penalties.smooth(x)[1]
     certificate = Certificate(
-        moment_gap=float(np.abs(slope).max(initial=0.0)),
+        moment_gap=_moment_gap(objective, x, slope),
         value_gap=None if rise is None else rise / objective.weight,
         bound=bound is not None,
         exact=objective.exact,
         # Likelihoods and pseudo-likelihoods are at most 1: with a prior there is a maximum.
         exists=True if bound is not None or (penalties.any and objective.at_most_one) else None,
-        scale="counts, summed over examples",
+        scale=STANDARD_ERRORS,
+        slope=float(np.abs(slope).max(initial=0.0)),
+        slope_unit="nats per unit of a weight",
         engine=objective.engine_in_words,
         monte_carlo=None if chains is None else chains[1],
     )
@@ -71,6 +73,18 @@ def certify(
         verdict=NO_MAXIMUM if separated else "",
         notes=(NO_MAXIMUM,) if separated else (),
     )
+
+
+def _moment_gap(objective: FieldObjective[Any], x: Floats, slope: Floats) -> float:
+    """The largest gap of observed and expected sums of features, in standard errors, or more than that.
+
+    The variance is a bound from below (see `FieldObjective.variance`), with the curvature of a Gaussian prior; so the
+    gap is at least as large as it is in standard errors.
+    """
+    variance, gaussian, observed = objective.variance(x), objective.penalties.gaussian, objective.observed()
+    if gaussian is not None:
+        variance = variance + gaussian.diagonal()
+    return in_standard_errors(slope, variance, ROUNDING * np.maximum(np.abs(observed), np.abs(observed - slope)))
 
 
 def _distance(

@@ -84,6 +84,7 @@ class GraphObjective(FieldObjective[GraphStructure]):
         """Codes (nodes,) of the labels; shares (n,): how often each example counts."""
         self.structure, self.penalties, self.engine = structure, penalties, engine
         self.weight = float(shares.sum())
+        self._given = graphs, codes, shares
         self.features = np.zeros(structure.length)
         self.converged = True
         self.routes = engine.routes(structure, graphs)
@@ -138,6 +139,12 @@ class GraphObjective(FieldObjective[GraphStructure]):
         if self.apart is None:
             return self.features
         return self.features + self.structure.observed(*self.apart)
+
+    def variance(self, weights: Floats) -> Floats:
+        """A bound of the variance of the sum of every feature (k,) from below."""
+        graphs, codes, shares = self._given
+        pseudo = PseudoLikelihood(self.structure, graphs, codes, shares)
+        return pseudo.variances(self.structure, graphs, self.structure.scores(weights, graphs))
 
     def narrow(self, weights: Floats) -> tuple[float, Floats]:
         """Log-likelihood and gradient of all examples but those `apart`."""
