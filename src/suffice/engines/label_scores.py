@@ -91,7 +91,7 @@ class ScoredSteps:
         self._buffers: dict[int, tuple[Floats, Floats, Floats]] = {}
 
     def chains(self, weights: ChainWeights) -> Iterator[tuple[Chains, tuple[int, int]]]:
-        """The law of the labels, piece by piece, each with the range of its steps."""
+        """The distribution of the labels, piece by piece, each with the range of its steps."""
         for piece in self.pieces:
             steps = self._steps(piece)
             potentials = np.empty((steps[1] - steps[0], self.packing.size))
@@ -107,14 +107,14 @@ class ScoredSteps:
         conditioned = np.zeros((len(slots), *weights.conditioned.shape))
 
         def task(item: tuple[int, list[tuple[int, int]]], worker: int) -> None:
-            place, pieces = item
+            slot, pieces = item
             for piece in pieces:
-                found, joint = self._piece(piece, weights, shares, states[place], worker)
-                log_partition[slice(*piece)] = found[0]
-                transitions[place] += found[1][:size, :size]
-                ends[place] += found[2][:, :size]
+                sums, joint = self._piece(piece, weights, shares, states[slot], worker)
+                log_partition[slice(*piece)] = sums[0]
+                transitions[slot] += sums[1][:size, :size]
+                ends[slot] += sums[2][:, :size]
                 if joint is not None:
-                    conditioned[place] += joint
+                    conditioned[slot] += joint
 
         run(task, enumerate(slots), min(self.threads, len(slots)))
         sums = (np.add.reduce(part, axis=0) for part in (states, transitions, ends, conditioned))
@@ -128,18 +128,18 @@ class ScoredSteps:
         potentials, rows, shift = (buffer[: steps[1] - steps[0]] for buffer in self._buffer(worker))
         share = shares[slice(*piece)]
         chains = self._chains(piece, weights, potentials, shift)
-        found = chains.expectations(share, pairs=self.conditions is not None, out=rows, threads=1, calls=self.calls)
+        posterior = chains.expectations(share, pairs=self.conditions is not None, out=rows, threads=1, calls=self.calls)
         by_step = None if (share == 1.0).all() else np.repeat(share, np.diff(chains.offsets))
         if by_step is not None:
             rows *= by_step[:, None]
         kernels.add_features(self.design, self.packing, rows, steps, states, use=self.use)
         ends = np.stack((rows[chains.offsets[:-1]].sum(axis=0), rows[chains.offsets[1:] - 1].sum(axis=0)))
         joint = None
-        if found.pairs is not None:
-            flat = found.pairs.reshape(len(rows), -1)
+        if posterior.pairs is not None:
+            flat = posterior.pairs.reshape(len(rows), -1)
             joint = self.conditions[slice(*steps)].T @ (flat if by_step is None else flat * by_step[:, None])
             joint = joint.reshape(-1, self.width, self.width)[:, : self.packing.size, : self.packing.size]
-        return (found.log_partition, found.transition_sums, ends), joint
+        return (posterior.log_partition, posterior.transition_sums, ends), joint
 
     def observed(self, codes: Ints, shares: Floats) -> ExpectedFeatures:
         """The features of one path of labels (steps,) through all sequences; its log partition is 0."""
@@ -147,20 +147,20 @@ class ScoredSteps:
         states = kernels.count_labels(self.design, self.packing, codes, by_step)
         inner = np.ones(len(codes), np.bool_)
         inner[self.offsets[:-1]] = False
-        at = np.flatnonzero(inner)
-        cells = codes[at - 1] * size + codes[at]
-        transitions = np.bincount(cells, by_step[at], minlength=size * size).reshape(size, size)
+        after = np.flatnonzero(inner)
+        cells = codes[after - 1] * size + codes[after]
+        transitions = np.bincount(cells, by_step[after], minlength=size * size).reshape(size, size)
         ends = np.stack(
-            [np.bincount(codes[place], shares, minlength=size) for place in (self.offsets[:-1], self.offsets[1:] - 1)]
+            [np.bincount(codes[edge], shares, minlength=size) for edge in (self.offsets[:-1], self.offsets[1:] - 1)]
         )
         conditioned = np.zeros((0, size, size))
         if self.conditions is not None:
             from scipy.sparse import csr_matrix
 
-            paths = csr_matrix((by_step[at], (at, cells)), shape=(len(codes), size * size))
+            paths = csr_matrix((by_step[after], (after, cells)), shape=(len(codes), size * size))
             conditioned = (self.conditions.T @ paths).toarray().reshape(-1, size, size)
-        found = (part.astype(np.float64) for part in (states, transitions, ends, conditioned))
-        return ExpectedFeatures(np.zeros(len(self.offsets) - 1), *found)
+        sums = (part.astype(np.float64) for part in (states, transitions, ends, conditioned))
+        return ExpectedFeatures(np.zeros(len(self.offsets) - 1), *sums)
 
     def conditional_variance(self, weights: ChainWeights, codes: Ints, shares: Floats) -> ExpectedFeatures:
         """Half the sum over steps of the variance of every feature where the label of that step alone is open.

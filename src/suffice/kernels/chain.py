@@ -90,18 +90,18 @@ def expectations(
     joint = np.zeros((len(potentials) if pairs else 0, size, size))
     rows = np.empty(potentials.shape) if out is None else out
     if compiled(offsets, size, calls):
-        found = np.empty(len(offsets) - 1)
-        sequences = _Sequences(potentials, transitions, ends, offsets, found, rows, joint.reshape(-1))
+        masses = np.empty(len(offsets) - 1)
+        sequences = _Sequences(potentials, transitions, ends, offsets, masses, rows, joint.reshape(-1))
         parts = np.zeros((len(sequences.pieces), size, size))
 
-        def task(piece: _Piece, place: int) -> None:
-            parts[place] = sequences.solve(piece, weights)
+        def task(piece: _Piece, number: int) -> None:
+            parts[number] = sequences.solve(piece, weights)
 
         _spread(task, sequences.pieces, threads)
         sums = np.add.reduce(parts, axis=0)
     else:
-        found, sums = _plain(potentials, transitions, ends, offsets, weights, rows, joint)
-    return found, rows, sums * transitions[0] if shared else sums, joint
+        masses, sums = _plain(potentials, transitions, ends, offsets, weights, rows, joint)
+    return masses, rows, sums * transitions[0] if shared else sums, joint
 
 
 def _plain(
@@ -154,12 +154,12 @@ class _Batching:
         spread = np.where(idle, 0, lengths[members])
         if len(members):
             costs = lengths[others] * (size * size + 8 * size)
-            found = [_Piece(*span, batched=True) for span in spans(spread[:, 0] * WIDTH * filled_up(size), CACHED)]
-            found += [_Piece(*span, batched=False) for span in spans(costs, PIECE)]
+            ranges = [_Piece(*span, batched=True) for span in spans(spread[:, 0] * WIDTH * filled_up(size), CACHED)]
+            ranges += [_Piece(*span, batched=False) for span in spans(costs, PIECE)]
         else:
-            found = [_Piece(*piece, batched=False) for piece in pieces(offsets, size)]
+            ranges = [_Piece(*piece, batched=False) for piece in pieces(offsets, size)]
         starts = np.where(idle, 0, offsets[members]).astype(np.uint64)
-        return cls(members, others, frozen(starts), frozen(spread.astype(np.uint64)), found)
+        return cls(members, others, frozen(starts), frozen(spread.astype(np.uint64)), ranges)
 
 
 @lru_cache(maxsize=64)

@@ -112,9 +112,9 @@ class Packing:
 
     def dense(self, weights: Floats) -> Floats:
         """Packed weights (p,) as a matrix (features, K), zero where there is none."""
-        found = np.zeros((len(self.pointers) - 1, self.size))
-        found[self.features, self.labels] = weights
-        return found
+        matrix = np.zeros((len(self.pointers) - 1, self.size))
+        matrix[self.features, self.labels] = weights
+        return matrix
 
     def places(self, features: Ints, labels: Ints) -> Ints:
         """Where the weights of pairs are, by halving the labels of each feature; -1 for pairs that have none."""
@@ -196,7 +196,7 @@ def count_labels(design: Matrix, packing: Packing, codes: Ints, weights: Floats)
     if cells <= TABLE * max(len(design.indices), 1):
         table = np.full(cells, -1, np.int32)
         table[packing.features * size + packing.labels] = np.arange(len(packing.labels), dtype=np.int32)
-    found = np.zeros(len(packing.labels))
+    sums = np.zeros(len(packing.labels))
     for rows, columns, values in design.entries((0, design.rows)):
         labels = codes[rows]
         if table is None:
@@ -205,8 +205,8 @@ def count_labels(design: Matrix, packing: Packing, codes: Ints, weights: Floats)
             places = table[columns * size + labels]
         there = places >= 0
         share = weights[rows[there]] if values is None else weights[rows[there]] * values[there]
-        found += np.bincount(places[there], share, minlength=len(found))
-    return found
+        sums += np.bincount(places[there], share, minlength=len(sums))
+    return sums
 
 
 def label_pairs(design: Matrix, codes: Ints, size: int) -> Ints:

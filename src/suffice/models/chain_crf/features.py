@@ -41,7 +41,7 @@ class FeatureSpace:
     @cached_property
     def places(self) -> dict[str, int]:
         """Column by name."""
-        return {name: place for place, name in enumerate(self.names)}
+        return {name: column for column, name in enumerate(self.names)}
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -248,14 +248,14 @@ def _named(sequences: list[Any], space: FeatureSpace | None, hashing: int | None
         hashing = space.width - space.bias
     if hashing is not None:
         table = np.fromiter((zlib.crc32(name.encode()) % hashing for name in names), np.int32, len(names))
-        found = FeatureSpace("hashed", int(hashing))
+        columns_of = FeatureSpace("hashed", int(hashing))
     else:
         places = {} if space is None else dict(space.places)
         if space is None or grow:
             table = np.fromiter((places.setdefault(name, len(places)) for name in names), np.int32, len(names))
         else:
             table = np.fromiter((places.get(name, -1) for name in names), np.int32, len(names))
-        found = FeatureSpace("named", len(places), tuple(places))
+        columns_of = FeatureSpace("named", len(places), tuple(places))
     same = np.array_equal(table, np.arange(len(table)))
     columns = codes if same else table[codes]
     if len(table) and table.min() < 0:
@@ -264,4 +264,4 @@ def _named(sequences: list[Any], space: FeatureSpace | None, hashing: int | None
         counts = np.bincount(steps[known], minlength=len(counts))
         columns, values = columns[known], values[known] if len(values) else values
     indptr = np.concatenate(([0], np.cumsum(counts)))
-    return Design(Matrix(indptr, columns, values, found.width), found), offsets
+    return Design(Matrix(indptr, columns, values, columns_of.width), columns_of), offsets

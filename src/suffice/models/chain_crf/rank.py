@@ -1,7 +1,7 @@
 """The number of parameters of a chain: see `suffice.models.conditional_field.rank`.
 
-Where every path of labels is possible, the vectors of the span are those of signed laws of the labels. The law of a
-step t may move by any p (K,) that adds up to 0, and a pair of steps by any matrix Z whose rows and columns do:
+Where every path of labels is possible, the vectors of the span are those of signed distributions of the labels. That of
+a step t may move by any p (K,) that adds up to 0, and a pair of steps by any matrix Z whose rows and columns do:
 
 - p at step t moves ``(f, j)`` by ``x_tf p_j``, and ``(i, j)`` by ``p_j / K`` where a step comes before and by
   ``p_i / K`` where one comes after;
@@ -31,8 +31,8 @@ def chain_rank(block: SequenceBlock, sequences: DesignedSequences) -> FeatureRan
     structure = block.structure
     if structure.size == 1:
         return FeatureRank(0)
-    found = _rank(block, sequences)
-    return FeatureRank(_bound(structure, sequences), exact=False) if found is None else FeatureRank(found)
+    rank = _rank(block, sequences)
+    return FeatureRank(_bound(structure, sequences), exact=False) if rank is None else FeatureRank(rank)
 
 
 def bounded_rank(structure: ChainStructure) -> FeatureRank:
@@ -51,7 +51,7 @@ def _rank(block: SequenceBlock, sequences: DesignedSequences) -> int | None:
     size = structure.size
     if len(structure.packing.labels) == len(features) * size and structure.free.all():
         return (size - 1) * numerical_rank(columns) + (size - 1) ** 2 * numerical_rank(pairs)
-    return _rank_by_laws(structure, features, columns, pairs) if structure.length <= MOST else None
+    return _rank_by_distributions(structure, features, columns, pairs) if structure.length <= MOST else None
 
 
 def _columns(structure: ChainStructure, sequences: DesignedSequences, features: Ints) -> tuple[Floats, Floats]:
@@ -76,33 +76,33 @@ def _columns(structure: ChainStructure, sequences: DesignedSequences, features: 
     return columns, sketched(sparse.hstack([into, ones], format="csr"))
 
 
-def _rank_by_laws(structure: ChainStructure, features: Ints, columns: Floats, pairs: Floats) -> int:
-    """The rank of the features under random signed laws: see the module."""
+def _rank_by_distributions(structure: ChainStructure, features: Ints, columns: Floats, pairs: Floats) -> int:
+    """The rank of the features under random signed distributions: see the module."""
     size, g = structure.size, len(structure.conditioned)
     rng = np.random.default_rng(0)
-    found = np.empty((structure.length + SPARE, structure.length))
+    rows = np.empty((structure.length + SPARE, structure.length))
     every = np.zeros((len(structure.packing.pointers) - 1, size))
-    for row in range(len(found)):
-        law = rng.standard_normal((len(columns), size))
-        moved = columns.T @ (law - law.mean(axis=1, keepdims=True))
+    for row in range(len(rows)):
+        signed = rng.standard_normal((len(columns), size))
+        moved = columns.T @ (signed - signed.mean(axis=1, keepdims=True))
         both = rng.standard_normal((len(pairs), size, size))
         both = both - both.mean(axis=1, keepdims=True)
         both = np.tensordot(pairs, both - both.mean(axis=2, keepdims=True), axes=(0, 0))
         every[features] = moved[: len(features)]
         into, onward, sides = np.split(moved[len(features) :], [g, 2 * g])
-        found[row] = structure.joined(
+        rows[row] = structure.joined(
             every[structure.packing.features, structure.packing.labels],
             both[g] + (sides[2][None, :] + sides[3][:, None]) / size,
             sides[:2],
             both[:g] + (into[:, None, :] + onward[:, :, None]) / size,
         )
-    return numerical_rank(found)
+    return numerical_rank(rows)
 
 
 def _rank_by_paths(block: SequenceBlock, sequences: DesignedSequences) -> int | None:
     """The rank of the features of random paths, where constraints leave some out."""
     structure = block.structure
-    chains = [found for found, _ in block.steps.chains(block.parts(np.zeros(structure.length)))]
+    chains = [part for part, _ in block.steps.chains(block.parts(np.zeros(structure.length)))]
 
     def draw(rng: np.random.Generator) -> Floats:
         shares = rng.standard_normal(len(sequences))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from suffice.engines.chain_gibbs import gibbs
 from suffice.models.chain_crf.features import DesignedSequences
 from suffice.models.chain_crf.objective import EVALUATIONS, SequenceBlock
-from suffice.models.chain_crf.sparse_updates import Residuals, SparseEpoch, uniform_pull
+from suffice.models.chain_crf.sparse_updates import Residuals, SparseEpoch, uniform_precision
 from suffice.models.chain_crf.structure import ChainStructure
 from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan, copied
@@ -100,12 +100,14 @@ class ChainStochastic(Stochastic[SequencePart]):
 
     def epoch(self, memory: dict[str, Any]) -> dict[str, Any]:
         """Go once through the sequences; returns the new memory."""
-        pull = uniform_pull(self.penalties) if self._residuals is not None and self.plan.method != "adam" else None
-        if self._residuals is None or pull is None:
+        precision = (
+            uniform_precision(self.penalties) if self._residuals is not None and self.plan.method != "adam" else None
+        )
+        if self._residuals is None or precision is None:
             return super().epoch(memory)
         kept = copied(memory)
         schedule = None if self.plan.method == "perceptron" else self.schedule
-        pull /= self.unit * len(self.weights)
-        epoch = SparseEpoch(self._residuals, kept, averaged=self.averaged, pull=pull)
+        precision /= self.unit * len(self.weights)
+        epoch = SparseEpoch(self._residuals, kept, averaged=self.averaged, precision=precision)
         epoch.run(self.batches(), self._shares, schedule, self.update)
         return kept

@@ -100,8 +100,8 @@ class FieldObjective(ABC, Generic[S]):
     def smooth(self, weights: Floats) -> tuple[float, Floats]:
         """Value and slope (k,) of the log-likelihood less the Gaussian penalty."""
         total, slope = self.evaluate(weights)
-        taken, pull = self.penalties.smooth(weights)
-        return total - taken, slope - pull
+        taken, prior_gradient = self.penalties.smooth(weights)
+        return total - taken, slope - prior_gradient
 
 
 def relative_gap(x: Floats, slopes: Floats) -> float:

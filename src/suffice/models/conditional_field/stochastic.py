@@ -159,9 +159,9 @@ class Stochastic(ABC, Generic[P]):
             kept = self.epoch(state.memory)
             x = kept["mean"] if self.averaged else kept["raw"]
             value, distance = gap(x)
-            found = State(x.copy(), value, distance, iteration=state.iteration + 1, memory=kept)
-            ended[:] = [found]
-            return found
+            after = State(x.copy(), value, distance, iteration=state.iteration + 1, memory=kept)
+            ended[:] = [after]
+            return after
 
         memory = self.memory_at(start, 0)
         value, distance = gap(start)
@@ -188,12 +188,12 @@ class Stochastic(ABC, Generic[P]):
         walk: what `going_on` said after the last of these updates.
         """
         zeros = np.zeros_like(start)
-        found = {"raw": start.copy(), "mean": start.copy(), "first": zeros, "second": zeros.copy(), "updates": updates}
-        found |= {name: value.copy() for name, value in (walk or {}).items()}
+        memory = {"raw": start.copy(), "mean": start.copy(), "first": zeros, "second": zeros.copy(), "updates": updates}
+        memory |= {name: value.copy() for name, value in (walk or {}).items()}
         if self.plan.expectations == "gibbs" and self.plan.method != "perceptron":
             kind = np.uint8 if self.size <= 256 else np.int64
-            found["chains"] = np.tile(self.codes.astype(kind), (self.plan.samples, 1))
-        return found
+            memory["chains"] = np.tile(self.codes.astype(kind), (self.plan.samples, 1))
+        return memory
 
     def going_on(self, memory: Mapping[str, Any]) -> dict[str, Floats]:
         """What a later call needs beside the weights returned to take the steps that one long run would take."""
@@ -253,7 +253,7 @@ def _schedule(step: Any, decay: float) -> Callable[[int], float]:
         if not sizes or not all(0.0 < value <= LARGEST for value in sizes):
             raise OptionError(f"step_size is {step!r}; expected positive numbers of at most {LARGEST:g}.")
         return lambda t: sizes[min(t, len(sizes) - 1)]
-    found = step_sizes(step, decay)
+    sizes_by_decay = step_sizes(step, decay)
     if not callable(step):
         positive(step, "step_size", LARGEST)
-    return found
+    return sizes_by_decay

@@ -274,9 +274,11 @@ class FieldProblem:
         )
         if self.solver == "perceptron":  # It has no objective, and so no end.
             outcome = replace(outcome, converged=False)
-        return self.found(outcome, task.rank(data, self.objective, bounded=False))
+        return self.solution(outcome, task.rank(data, self.objective, bounded=False))
 
-    def found(self, outcome: Outcome, rank: FeatureRank, updates: int = 0, walk: Any = None) -> Found[FieldFitted[Any]]:
+    def solution(
+        self, outcome: Outcome, rank: FeatureRank, updates: int = 0, walk: Any = None
+    ) -> Found[FieldFitted[Any]]:
         """What was found, with its rank."""
         task, data = self.task, self.data
         return Found(
@@ -336,7 +338,7 @@ class OneFieldPass(FieldProblem):
         value, gap = measured(self.objective, weights)
         outcome = Outcome(State(weights, value, gap, iteration=1), False, "one pass", (value,))
         rank = task.rank(data, self.objective, bounded=True)
-        return self.found(outcome, rank, int(after["updates"]), run.going_on(after))
+        return self.solution(outcome, rank, int(after["updates"]), run.going_on(after))
 
     def existence(self, fitted: FieldFitted[Any]) -> None:
         """One pass is no maximum."""

@@ -99,15 +99,15 @@ class GraphDecoder(FieldDecoder[Graphs]):
 def beliefs_of(
     structure: GraphStructure, graphs: Graphs, weights: Floats, engine: Engine, rng: np.random.Generator
 ) -> tuple[GraphBeliefs, Ints, SampledNodes | None]:
-    """GraphBeliefs about each graph, which examples (w,) were too wide for exact ones, and what chains say of them."""
+    """Beliefs about each graph, which examples (w,) were too wide for exact ones, and what chains say of them."""
     inference = GraphInference(structure, graphs, engine.routes(structure, graphs, asking=True), threads=engine.threads)
     scores = structure.scores(weights, graphs)
-    found = inference.solve(scores)
+    beliefs = inference.solve(scores)
     wide = inference.routes.wide
     sampled = None
     if engine.method == "gibbs" and len(wide):
-        sampled, _ = sampled_nodes(structure, graphs, scores, wide, found.tables[0], rng, engine.threads)
-    return found, wide, sampled
+        sampled, _ = sampled_nodes(structure, graphs, scores, wide, beliefs.tables[0], rng, engine.threads)
+    return beliefs, wide, sampled
 
 
 def best_codes(
@@ -141,21 +141,21 @@ def _annealed(
     start = np.argmax(inference.solve(scores).tables[0][nodes], axis=1)
     sampler = GibbsLabels(structure, graphs, wide)
     unary = unary_scores(structure, graphs, scores)
-    found = sampler.annealed(sampler.union.flat(unary, scores), start.astype(np.int64), rng)
+    candidates = sampler.annealed(sampler.union.flat(unary, scores), start.astype(np.int64), rng)
     inside = [table[np.isin(whole.owner, wide)] for table, whole in zip(scores, graphs.parts, strict=True)]
-    values = np.stack([label_scores(structure, part, inside, codes) for codes in found])
+    values = np.stack([label_scores(structure, part, inside, codes) for codes in candidates])
     best = np.argmax(values, axis=0)
-    return np.asarray(found[best[part.parts[0].owner], np.arange(len(nodes))], np.int64)
+    return np.asarray(candidates[best[part.parts[0].owner], np.arange(len(nodes))], np.int64)
 
 
 def label_scores(structure: GraphStructure, graphs: Graphs, scores: list[Floats], codes: Ints) -> Floats:
     """The score of labels (nodes,) in each example (n,)."""
-    found = np.zeros(len(graphs))
+    totals = np.zeros(len(graphs))
     for number, part in enumerate(graphs.parts):
         if len(part.members):
             cells = structure.cells(number, graphs.places(number), codes)
-            np.add.at(found, part.owner, scores[number][np.arange(len(cells)), cells])
-    return found
+            np.add.at(totals, part.owner, scores[number][np.arange(len(cells)), cells])
+    return totals
 
 
 def drawn_codes(
@@ -169,7 +169,7 @@ def drawn_codes(
     if not len(wide) or not count:
         return codes, None
     unary = unary_scores(structure, graphs, scores)
-    said, tempered = sampled_nodes(structure, graphs, scores, wide, np.empty(unary.shape), rng, engine.threads)
+    sampled, tempered = sampled_nodes(structure, graphs, scores, wide, np.empty(unary.shape), rng, engine.threads)
     plain = np.array([example for example in wide.tolist() if example not in tempered], np.int64)
     if len(plain):
         sampler = GibbsLabels(structure, graphs, plain, threads=engine.threads)
@@ -181,4 +181,4 @@ def drawn_codes(
         one.sampler.load(logs)
         replicas = climbed(one.sampler, logs, one.sampler.start(count, rng), BURN_IN, rng, apart)[1]
         codes[:, nodes_of(graphs, np.array([example]))] = replicas.states.T
-    return codes, said
+    return codes, sampled

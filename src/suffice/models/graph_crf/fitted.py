@@ -54,13 +54,13 @@ class GraphCRFFitted(FieldFitted[GraphStructure]):
 
     def tabulated(self) -> dict[str, Any]:
         """The forms of the templates, with functions as the numbers they gave."""
-        found = {}
+        forms = {}
         for template in self.structure.templates[1:]:
             form = self.forms[template.name]
             if callable(form) and template.matrix is not None:
                 form = template.matrix.reshape(*template.shape, template.rows)
-            found[template.name] = form
-        return found
+            forms[template.name] = form
+        return forms
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""

@@ -56,13 +56,13 @@ class Engine:
         """The engine for each example of a fit or, when asking, of a question."""
         if self.method == "loopy" or (self.method == "pseudo-likelihood" and not asking):
             return everything(graphs)
-        found = routes_of(structure, graphs, self.most_cells)
-        if self.method == "exact" and len(found.wide):
+        routes = routes_of(structure, graphs, self.most_cells)
+        if self.method == "exact" and len(routes.wide):
             raise SizeError(
-                f"Example {int(found.wide[0])}{_others(len(found.wide) - 1)} a junction tree of more than "
+                f"Example {int(routes.wide[0])}{_others(len(routes.wide) - 1)} a junction tree of more than "
                 f"{self.most_cells:,} cells. Raise max_cells, or use inference='auto'."
             )
-        return found
+        return routes
 
 
 def _others(number: int) -> str:
@@ -122,7 +122,7 @@ class GraphObjective(FieldObjective[GraphStructure]):
     @property
     def engine_in_words(self) -> str:
         """How expectations were computed that are not exact."""
-        return "" if self.exact else self.routes.said(WORDS[self.engine.wide])
+        return "" if self.exact else self.routes.in_words(WORDS[self.engine.wide])
 
     @property
     def exact(self) -> bool:
@@ -152,10 +152,10 @@ class GraphObjective(FieldObjective[GraphStructure]):
         gradient = self.features.copy()
         if self._exact is not None:
             inference, shares = self._exact
-            found = inference.solve(self.structure.scores(weights, inference.graphs))
-            self.converged = found.converged
-            total -= float(shares @ found.log_partition)
-            gradient -= expected_features(self.structure, inference.graphs, found.tables, shares)
+            beliefs = inference.solve(self.structure.scores(weights, inference.graphs))
+            self.converged = beliefs.converged
+            total -= float(shares @ beliefs.log_partition)
+            gradient -= expected_features(self.structure, inference.graphs, beliefs.tables, shares)
         return total, gradient
 
     def evaluate(self, weights: Floats) -> tuple[float, Floats]:
@@ -170,7 +170,7 @@ class GraphObjective(FieldObjective[GraphStructure]):
 
 
 def expected_features(structure: GraphStructure, graphs: Graphs, tables: list[Floats], shares: Floats) -> Floats:
-    """The expected features (k,) of the laws of cliques (c, cells), weighted by example (n,) and summed."""
+    """The expected features (k,) of the distributions of cliques (c, cells), weighted by example (n,) and summed."""
     weighted = [
         table * shares[part.owner][:, None] if (shares != 1.0).any() else table
         for table, part in zip(tables, graphs.parts, strict=True)

@@ -1,7 +1,7 @@
 """Pseudo-likelihood: the sum over nodes of log p(label | labels of all others), for graphs too wide for exact work.
 
 It is concave in the weights, as the likelihood is, and its maximum tends to the same weights (Besag 1975). Each node is
-a softmax law whose scores are those of its cliques with all other members at their labels.
+a softmax distribution whose scores are those of its cliques with all other members at their labels.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ def graph_rank(structure: GraphStructure, graphs: Graphs | None) -> FeatureRank:
     """The number of parameters that examples tell apart; without them, a bound of it."""
     if structure.size == 1:
         return FeatureRank(0)
-    found = None if graphs is None else _rank(structure, graphs)
-    if found is not None:
-        return FeatureRank(found)
+    rank = None if graphs is None else _rank(structure, graphs)
+    if rank is not None:
+        return FeatureRank(rank)
     bound = sum(template.features * _kinds(template) for template in structure.templates)
     return FeatureRank(bound, exact=False)
 

@@ -38,7 +38,7 @@ class Routes:
     trees: tuple[ShapeGroup, ...]
     wide: Ints
 
-    def said(self, wide: str) -> str:
+    def in_words(self, wide: str) -> str:
         """What a report says about it; wide: how those too wide are worked on."""
         words = []
         for number, what in (
@@ -66,7 +66,7 @@ def groups_of(structure: GraphStructure, graphs: Graphs) -> list[ShapeGroup]:
     by_key: dict[tuple[Any, ...], list[int]] = {}
     for example in range(len(graphs)):
         by_key.setdefault(graphs.shape_key(example), []).append(example)
-    found = []
+    groups = []
     for examples in by_key.values():
         first = examples[0]
         scopes: list[Scope] = []
@@ -76,9 +76,9 @@ def groups_of(structure: GraphStructure, graphs: Graphs) -> list[ShapeGroup]:
                 continue
             members = part.members[part.offsets[first] : part.offsets[first + 1]].tolist()
             scopes += map(tuple, members)
-            cliques += [(number, place) for place in range(len(members))]
-        found.append(ShapeGroup(np.array(examples, np.int64), tuple(scopes), tuple(cliques)))
-    return found
+            cliques += [(number, clique) for clique in range(len(members))]
+        groups.append(ShapeGroup(np.array(examples, np.int64), tuple(scopes), tuple(cliques)))
+    return groups
 
 
 def routes_of(structure: GraphStructure, graphs: Graphs, most_cells: int) -> Routes:
@@ -141,14 +141,14 @@ def steps_of(graphs: Graphs, groups: tuple[ShapeGroup, ...]) -> PathSteps:
         firsts.append(np.tile(paths.first, len(examples)))
         owners.append(np.repeat(examples, int(paths.first.sum())))
         inner = np.flatnonzero(~paths.first)
-        template, place = np.array([group.cliques[number] for number in paths.link[inner]], np.int64).reshape(-1, 2).T
+        template, clique = np.array([group.cliques[number] for number in paths.link[inner]], np.int64).reshape(-1, 2).T
         for number in np.unique(template).tolist():
             mine = template == number
             offsets = graphs.parts[number].offsets[examples]
             links.setdefault(number, []).append(
                 (
                     (begins[:, None] + inner[mine]).ravel(),
-                    (offsets[:, None] + place[mine]).ravel(),
+                    (offsets[:, None] + clique[mine]).ravel(),
                     np.tile(paths.turned[inner[mine]], len(examples)),
                 )
             )

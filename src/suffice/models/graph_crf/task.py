@@ -159,7 +159,7 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs]):
 
     def plan_in_words(self, data: GraphData, objective: GraphObjective) -> str:
         """Which engine takes how many graphs."""
-        return objective.routes.said(WORDS[objective.engine.wide])
+        return objective.routes.in_words(WORDS[objective.engine.wide])
 
     def notes(self, objective: GraphObjective) -> tuple[str, ...]:
         """What a receipt says about an objective that is not the likelihood itself."""
