@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -140,7 +140,7 @@ class ChainCRF(ConditionalField):
         """Weights (feature, label, label) of the features in `conditioned_transitions`."""
         return self.fitted_.structure.conditioned_weights(self.fitted_.weights)
 
-    def top_features(self, n: int = 20, *, label: Any = None, lowest: bool = False) -> list[StateWeight]:
+    def top_features(self, n: int = 20, *, label: Hashable = None, lowest: bool = False) -> list[StateWeight]:
         """The n largest (or lowest) state weights, of one label or of all: a table of feature, label and weight."""
         return top_features(self.fitted_, n, label=label, lowest=lowest)
 
@@ -150,7 +150,7 @@ class ChainCRF(ConditionalField):
 
     # -- predictions -------------------------------------------------------------------------------------------------
 
-    def predict_k_best(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
+    def predict_k_best(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k most probable paths of each sequence (or all there are) with their log-probabilities, best first."""
         return self._decoder().best_lists(X, k)
 

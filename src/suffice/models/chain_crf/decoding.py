@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class ChainDecoder(FieldDecoder[DesignedSequences]):
         super().__init__(structure.labels)
         self.structure, self.weights, self.threads = structure, weights, threads
 
-    def read(self, X: Any) -> DesignedSequences:
+    def read(self, X: Iterable[Any]) -> DesignedSequences:
         """Sequences with the features of the fit; others are left out."""
         sequences = read_sequences(X, space=self.structure.space)
         check_lengths(self.structure, sequences.offsets)
@@ -38,7 +38,7 @@ class ChainDecoder(FieldDecoder[DesignedSequences]):
         """The best path of each sequence (Viterbi)."""
         return np.concatenate([chains.best_paths(threads=self.threads)[0][0] for chains, _ in self._chains(sequences)])
 
-    def best_lists(self, X: Any, most: int) -> list[list[tuple[list[Any], float]]]:
+    def best_lists(self, X: Iterable[Any], most: int) -> list[list[tuple[list[Any], float]]]:
         """The `most` best paths of each sequence with their log-probabilities."""
         most = whole_number(most, "k")
         lists: list[list[tuple[list[Any], float]]] = []

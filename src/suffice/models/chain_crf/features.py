@@ -105,7 +105,12 @@ DesignedSequences = Sequences[Design]
 
 
 def read_sequences(
-    X: Any, *, space: FeatureSpace | None = None, hashing: int | None = None, bias: bool = False, grow: bool = False
+    X: Iterable[Any],
+    *,
+    space: FeatureSpace | None = None,
+    hashing: int | None = None,
+    bias: bool = False,
+    grow: bool = False,
 ) -> DesignedSequences:
     """Read sequences of steps.
 
@@ -130,7 +135,7 @@ def read_sequences(
     return Sequences(design, offsets)
 
 
-def listed_sequences(X: Any) -> list[Any]:
+def listed_sequences(X: Iterable[Any]) -> list[Any]:
     """The sequences in a list, none of them empty."""
     if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
         raise DataError(

@@ -93,7 +93,7 @@ class _Index:
         for name in sorted(names) if isinstance(step, set | frozenset) else names:
             self.add(self.names[name])
 
-    def enter(self, key: Any, value: Any, where: Where) -> None:
+    def enter(self, key: object, value: Any, where: Where) -> None:
         """One feature of a dict."""
         if isinstance(value, bool | np.bool_ | int | float | np.integer | np.floating):
             self.add(self.names[key], _number(key, value, where))
@@ -127,7 +127,7 @@ class _Index:
             names[code] = f"{name}:{text}"
         return names
 
-    def _plain(self, key: Any, code: int, counts: Any, sequences: list[Any]) -> str:
+    def _plain(self, key: object, code: int, counts: Any, sequences: list[Any]) -> str:
         """A name as plain text, or an error that says where it stands."""
         if isinstance(key, str):
             return str(key)
@@ -155,7 +155,7 @@ def _text(given: Any, where: Where) -> str:
         raise DataError(f"{_step(where)}: the feature {given!r} is no text in UTF-8.") from None
 
 
-def _number(key: Any, value: Any, where: Where) -> float:
+def _number(key: object, value: Any, where: Where) -> float:
     """The value of a feature that is a number."""
     try:
         amount = float(value)

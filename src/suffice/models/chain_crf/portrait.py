@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ def _largest(fitted: ChainCRFFitted) -> Any:
     return matrix_grid("Largest weights", names, ["weight"], [one.weight for one in top], "signed")
 
 
-def _heaviest(fitted: ChainCRFFitted, n: int, label: Any) -> list[Weight]:
+def _heaviest(fitted: ChainCRFFitted, n: int, label: Hashable) -> list[Weight]:
     """The n weights that are largest in size, those of one label or of all."""
     both = {*top_features(fitted, n, label=label), *top_features(fitted, n, label=label, lowest=True)}
     heaviest = sorted(both, key=lambda one: (-abs(one.weight), str(one.feature), str(one.label)))[:n]

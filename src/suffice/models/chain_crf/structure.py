@@ -6,7 +6,7 @@ first and last labels where asked for, and those of transitions that depend on f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -264,7 +264,7 @@ def _chunk_rules(scheme: str, labels: tuple[Any, ...]) -> tuple[Mask, Mask]:
     return allowed, np.stack((first, last))
 
 
-def _chunk_parts(label: Any) -> tuple[str, str]:
+def _chunk_parts(label: Hashable) -> tuple[str, str]:
     """Prefix and type of a chunk label; ``O`` has no type."""
     if not isinstance(label, str) or (label != "O" and label.partition("-")[0] not in {"B", "I", "E", "S", "L", "U"}):
         raise OptionError(f"The label {label!r} is no chunk label; expected 'O', 'B-type', 'I-type' and so on.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from suffice.models.chain_crf.objective import ChainObjective, make_objective
 from suffice.models.chain_crf.rank import bounded_rank, chain_rank
 from suffice.models.chain_crf.stochastic import ChainStochastic
 from suffice.models.chain_crf.structure import ChainOptions, ChainStructure, check_paths, structure_of, transfer
+from suffice.models.conditional_field.fitted import FieldFitted
 from suffice.models.conditional_field.labels import label_codes, label_key, read_labels
 from suffice.models.conditional_field.learning import STOCHASTIC, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
@@ -31,24 +32,24 @@ ChainData = FieldData[DesignedSequences]
 
 
 @dataclass(frozen=True, eq=False)
-class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences]):
+class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainStructure]):
     """What a `ChainCRF` declares."""
 
     without_checkpoint = STOCHASTIC
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def listed(self, X: Any) -> list[Any]:
+    def listed(self, X: Iterable[Any]) -> list[Any]:
         """The sequences in a list, none of them empty."""
         return listed_sequences(X)
 
-    def coded(self, listed: list[Any], known: ChainCRFFitted | None) -> DesignedSequences:
+    def coded(self, listed: list[Any], known: FieldFitted[ChainStructure] | None) -> DesignedSequences:
         """Sequences; features that a fitted value has not seen enter it."""
         space = None if known is None else known.structure.space
         hashing, bias = self.options["hashing"], self.options["bias"]
         return read_sequences(listed, space=space, hashing=hashing, bias=bias, grow=True)
 
-    def compared(self, X: Any, y: Any, structure: ChainStructure) -> tuple[DesignedSequences, Ints]:
+    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: ChainStructure) -> tuple[DesignedSequences, Ints]:
         """Sequences and the codes of their labels, which a structure must know."""
         sequences = read_sequences(X, space=structure.space)
         codes, _ = read_labels(y, sequences.offsets, structure.labels)
@@ -62,7 +63,7 @@ class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences]):
         codes: Ints,
         labels: tuple[Any, ...],
         weights: Floats,
-        known: ChainCRFFitted | None,
+        known: FieldFitted[ChainStructure] | None,
     ) -> ChainData:
         """The data; labels that a fitted value has not seen enter it after its own."""
         before = None if known is None else known.structure
@@ -128,7 +129,9 @@ class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences]):
         """The paths given, to be told from all others."""
         return SeparablePaths(objective.block, data.examples, data.codes)
 
-    def fitted(self, data: ChainData, weights: Floats, rank: FeatureRank, updates: int, walk: Any) -> ChainCRFFitted:
+    def fitted(
+        self, data: ChainData, weights: Floats, rank: FeatureRank, updates: int, walk: Mapping[str, Floats]
+    ) -> ChainCRFFitted:
         """The fitted value."""
         return ChainCRFFitted(data.structure, weights, rank, updates, walk)
 

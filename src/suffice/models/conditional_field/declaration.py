@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -39,7 +39,7 @@ class ConditionalField(Estimator):
     """A conditional random field: p(labels | what is known) with weights that are learned."""
 
     @abstractmethod
-    def _task(self) -> FieldTask[Any, Any]:
+    def _task(self) -> FieldTask[Any, Any, Any]:
         """What the options declare."""
 
     @abstractmethod
@@ -48,7 +48,14 @@ class ConditionalField(Estimator):
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation: tuple[Any, Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        validation: tuple[Any, Any] | None = None,
+    ) -> Self:
         """Learn the weights.
 
         Args:
@@ -64,7 +71,7 @@ class ConditionalField(Estimator):
         given = Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation})
         return self._adopt(run(self._task(), given, self._control(), start=None if earlier is None else earlier.fitted))
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Iterable[Any], y: Iterable[Any], sample_weight: ArrayLike | None = None) -> Self:
         """Go through these examples once, in their order, with steps of `step_size`: stochastic ascent.
 
         The prior counts with one over the number of examples of this call for each. The first call begins at zero. With
@@ -144,7 +151,7 @@ class ConditionalField(Estimator):
 
     # -- predictions -------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> list[list[Any]]:
+    def predict(self, X: Iterable[Any]) -> list[list[Any]]:
         """The most probable labels of each example: of sequences by Viterbi.
 
         Of graphs too wide for exact inference those of the highest score that loopy belief propagation and annealing
@@ -152,7 +159,7 @@ class ConditionalField(Estimator):
         """
         return self._decoder().predict(X)
 
-    def predict_marginals(self, X: Any) -> list[Marginals]:
+    def predict_marginals(self, X: Iterable[Any]) -> list[Marginals]:
         """The probability of every label at every step or node, given the whole example: an array (steps, label) each.
 
         Rows are read by number or by label: ``marginals[0][2]["B-NP"]``. Those of Gibbs sampling (`inference="gibbs"`,
@@ -161,30 +168,30 @@ class ConditionalField(Estimator):
         """
         return self._decoder().predict_marginals(X)
 
-    def sample_labels(self, X: Any, n: int = 1, *, random_state: Any = None) -> list[list[list[Any]]]:
+    def sample_labels(self, X: Iterable[Any], n: int = 1, *, random_state: Any = None) -> list[list[list[Any]]]:
         """For each example n draws of its labels from p(labels | example)."""
         return self._decoder().sample_labels(X, n, generator(random_state))
 
     # -- how good ----------------------------------------------------------------------------------------------------
 
-    def score_samples(self, X: Any, y: Any) -> Floats:
+    def score_samples(self, X: Iterable[Any], y: Iterable[Any]) -> Floats:
         """Log p(labels | example) of each example (n,), natural logarithm."""
         return self._decoder().score_samples(X, y)
 
-    def evaluate(self, X: Any, y: Any) -> Evaluation:
+    def evaluate(self, X: Iterable[Any], y: Iterable[Any]) -> Evaluation:
         """The share of labels predicted right, precision, recall and F1 of each label and, for chunk labels, of chunks.
 
         Labels that the fit has not seen count as missed.
         """
         return self._decoder().evaluate(X, y)
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: ArrayLike | None = None) -> float:
         """Mean log-likelihood of an example (weighted), natural logarithm; `accuracy` counts labels instead."""
         decoder = self._decoder()
         logs = decoder.score_samples(X, y)
         return float(np.average(logs, weights=sequence_weights(sample_weight, len(logs), words=decoder.words)))
 
-    def accuracy(self, X: Any, y: Any) -> float:
+    def accuracy(self, X: Iterable[Any], y: Iterable[Any]) -> float:
         """The share of labels that are predicted right."""
         return self.evaluate(X, y).accuracy
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -44,7 +45,7 @@ class FieldDecoder(ABC, Generic[E]):
     # -- what a shape says -------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def read(self, X: Any) -> E:
+    def read(self, X: Iterable[Any]) -> E:
         """The examples that a user gives."""
 
     @abstractmethod
@@ -63,22 +64,22 @@ class FieldDecoder(ABC, Generic[E]):
     def log_likelihoods(self, examples: E, codes: Ints) -> Floats:
         """Log p(labels | example) of each example (n,), for codes (steps,)."""
 
-    def given_labels(self, y: Any, examples: E) -> Any:
+    def given_labels(self, y: Iterable[Any], examples: E) -> Any:
         """The labels that a user gives, as one list for each example."""
         return y
 
     # -- what follows ------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> list[list[Any]]:
+    def predict(self, X: Iterable[Any]) -> list[list[Any]]:
         """The most probable labels of each example."""
         examples = self.read(X)
         return self.named(self.best_codes(examples), examples.offsets)
 
-    def predict_marginals(self, X: Any) -> list[Marginals]:
+    def predict_marginals(self, X: Iterable[Any]) -> list[Marginals]:
         """Probabilities of all labels (steps, K) of each example."""
         return self.marginals(self.read(X))
 
-    def sample_labels(self, X: Any, n: int, rng: np.random.Generator) -> list[list[list[Any]]]:
+    def sample_labels(self, X: Iterable[Any], n: int, rng: np.random.Generator) -> list[list[list[Any]]]:
         """For each example n draws of its labels."""
         examples = self.read(X)
         draws = [
@@ -86,13 +87,13 @@ class FieldDecoder(ABC, Generic[E]):
         ]
         return [[draw[number] for draw in draws] for number in range(len(examples))]
 
-    def score_samples(self, X: Any, y: Any) -> Floats:
+    def score_samples(self, X: Iterable[Any], y: Iterable[Any]) -> Floats:
         """Log p(labels | example) of each example (n,), natural logarithm."""
         examples = self.read(X)
         codes, _ = read_labels(self.given_labels(y, examples), examples.offsets, self.labels, words=self.words)
         return self.log_likelihoods(examples, codes)
 
-    def evaluate(self, X: Any, y: Any) -> Evaluation:
+    def evaluate(self, X: Iterable[Any], y: Iterable[Any]) -> Evaluation:
         """Precision, recall and F1 of each label; labels that the fit has not seen count as missed."""
         examples = self.read(X)
         truth = listed_labels(self.given_labels(y, examples), examples.offsets, words=self.words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -54,7 +54,7 @@ class FieldFitted(ABC, Generic[S]):
     def decoder(self) -> FieldDecoder[Any]:
         """The weights, asked about examples as a user gives them."""
 
-    def score_samples(self, X: Any, y: Any) -> Floats:
+    def score_samples(self, X: Iterable[Any], y: Iterable[Any]) -> Floats:
         """Log p(labels | example) of each example (n,), natural logarithm."""
         return self.decoder().score_samples(X, y)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from suffice.checks import weights_of
 from suffice.errors import DataError, MissingValueError, UnknownStateError, listing
@@ -26,7 +26,7 @@ def too_large(what: str, value: float) -> str:
 
 
 def read_labels(
-    y: Any, offsets: Ints, known: tuple[Any, ...] | None, *, words: Words = SEQUENCES
+    y: Iterable[Any], offsets: Ints, known: tuple[Any, ...] | None, *, words: Words = SEQUENCES
 ) -> tuple[Ints, tuple[Any, ...]]:
     """Codes (steps,) of the labels, and the labels.
 
@@ -57,7 +57,7 @@ def check_labels(given: Any) -> tuple[Any, ...]:
     return labels
 
 
-def listed_labels(y: Any, offsets: Ints, *, words: Words = SEQUENCES) -> list[list[Any]]:
+def listed_labels(y: Iterable[Any], offsets: Ints, *, words: Words = SEQUENCES) -> list[list[Any]]:
     """The labels of each sequence, as many as it has steps."""
     one, step = words
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
@@ -90,7 +90,7 @@ def _plain(sequence: Any) -> list[Any]:
     return sequence.tolist() if hasattr(sequence, "tolist") else list(sequence)
 
 
-def label_key(label: Any) -> Any:
+def label_key(label: Hashable) -> Any:
     """What tells labels apart: True and 1 are two labels, 1 and 1.0 are one."""
     if isinstance(label, str):
         return str(label)
@@ -106,7 +106,7 @@ def label_codes(labels: Iterable[Any]) -> dict[Any, int]:
     return {label_key(label): code for code, label in enumerate(labels)}
 
 
-def code_of(label: Any, labels: tuple[Any, ...]) -> int:
+def code_of(label: Hashable, labels: tuple[Any, ...]) -> int:
     """The code of one label of a model."""
     code = label_codes(labels).get(label_key(label))
     if code is None:
@@ -147,7 +147,7 @@ def _refuse(flat: list[Any], keys: list[Any], index: dict[Any, int], where: _Pos
     )
 
 
-def sequence_weights(sample_weight: Any, count: int, *, words: Words = SEQUENCES) -> Floats:
+def sequence_weights(sample_weight: ArrayLike | None, count: int, *, words: Words = SEQUENCES) -> Floats:
     """One weight for each sequence (n,), finite, not negative and not all 0; ones where none are given."""
     weights = weights_of(sample_weight, count, words[0], LARGEST)
     if sample_weight is not None and not weights.sum() > 0.0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class Marginals(np.ndarray):
             part.labels = self.labels if rows or _same_columns(self, key) else ()
         return part
 
-    def of(self, label: Any) -> Any:
+    def of(self, label: Hashable) -> Any:
         """The probability of a label, along the last axis."""
         if not self.labels:
             raise KeyError(f"{label!r}: this array has no labels; it was computed, or holds a part of the columns.")
@@ -80,7 +81,7 @@ class Marginals(np.ndarray):
         return [(label, np.asarray(self)[..., column][()]) for column, label in enumerate(self.labels)]
 
 
-def _is_place(key: Any) -> bool:
+def _is_place(key: object) -> bool:
     """Whether arrays take this as (a part of) an index."""
     return key is None or key is Ellipsis or isinstance(key, int | np.integer | slice | np.ndarray | list)
 

@@ -37,7 +37,7 @@ from suffice.models.conditional_field.labels import (
     sequence_weights,
 )
 from suffice.models.conditional_field.learning import STOCHASTIC, Climb, chosen_solver, climbed, method_in_words
-from suffice.models.conditional_field.objective import FieldObjective, measured
+from suffice.models.conditional_field.objective import FieldObjective, S, measured
 from suffice.models.conditional_field.priors import WeightPenalties, read_prior
 from suffice.models.conditional_field.rank import FeatureRank
 from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan
@@ -77,7 +77,7 @@ class FieldData(Generic[E]):
 
 
 @dataclass(frozen=True, eq=False)
-class FieldTask(ABC, Generic[Field, E]):
+class FieldTask(ABC, Generic[Field, E, S]):
     """What a conditional random field declares, by its options."""
 
     options: Mapping[str, Any]
@@ -89,20 +89,26 @@ class FieldTask(ABC, Generic[Field, E]):
     # -- what a shape says -------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def listed(self, X: Any) -> list[Any]:
+    def listed(self, X: Iterable[Any]) -> list[Any]:
         """The examples that a user gives, in a list."""
 
     @abstractmethod
-    def coded(self, listed: list[Any], known: Any) -> E:
+    def coded(self, listed: list[Any], known: FieldFitted[S] | None) -> E:
         """The examples of a list, with the features of a fitted value, where one is known."""
 
     @abstractmethod
-    def compared(self, X: Any, y: Any, structure: Any) -> tuple[E, Ints]:
+    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: S) -> tuple[E, Ints]:
         """Examples and codes of their labels that a structure must know."""
 
     @abstractmethod
     def structured(
-        self, examples: E, named: Any, codes: Ints, labels: tuple[Any, ...], weights: Floats, known: Any
+        self,
+        examples: E,
+        named: Any,
+        codes: Ints,
+        labels: tuple[Any, ...],
+        weights: Floats,
+        known: FieldFitted[S] | None,
     ) -> FieldData[E]:
         """The data of labelled examples: named labels, their codes (steps,), and weights (n,) of the examples."""
 
@@ -115,7 +121,7 @@ class FieldTask(ABC, Generic[Field, E]):
         """The gradient from a few examples; online: examples in their order, each call for itself."""
 
     @abstractmethod
-    def moved(self, vector: Floats, before: Any, structure: Any) -> Floats:
+    def moved(self, vector: Floats, before: S, structure: S) -> Floats:
         """Weights, or a vector beside them, of one structure in another one."""
 
     @abstractmethod
@@ -128,7 +134,7 @@ class FieldTask(ABC, Generic[Field, E]):
 
     @abstractmethod
     def fitted(
-        self, data: FieldData[E], weights: Floats, rank: FeatureRank, updates: int, walk: Any
+        self, data: FieldData[E], weights: Floats, rank: FeatureRank, updates: int, walk: Mapping[str, Floats]
     ) -> FieldFitted[Any]:
         """The fitted value."""
 
@@ -140,11 +146,11 @@ class FieldTask(ABC, Generic[Field, E]):
     def arrays(self, examples: E) -> list[NDArray[Any]]:
         """What tells examples from others."""
 
-    def given_labels(self, y: Any, examples: E) -> Any:
+    def given_labels(self, y: Iterable[Any], examples: E) -> Any:
         """The labels that a user gives, as one list for each example."""
         return listed_labels(y, examples.offsets, words=self.words)
 
-    def declared(self, known: Any) -> tuple[Any, ...] | None:
+    def declared(self, known: FieldFitted[S] | None) -> tuple[Any, ...] | None:
         """The labels there may be; None: those seen."""
         return None if self.options["labels"] is None else check_labels(self.options["labels"])
 
@@ -162,7 +168,7 @@ class FieldTask(ABC, Generic[Field, E]):
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def read(self, given: Inputs, known: Any, purpose: Purpose) -> FieldData[E]:
+    def read(self, given: Inputs, known: FieldFitted[S] | None, purpose: Purpose) -> FieldData[E]:
         """Examples and labels; with those of a fitted value that is known, where they join it."""
         listed = self.listed(given.data)
         examples = self.coded(listed, known)
@@ -180,7 +186,7 @@ class FieldTask(ABC, Generic[Field, E]):
             return data
         return replace(data, watch=self.watch(given["validation"], data.structure))
 
-    def watch(self, validation: Any, structure: Any) -> Watch:
+    def watch(self, validation: tuple[Any, Any] | list[Any], structure: S) -> Watch:
         """The mean log-likelihood of a validation set, or what takes its place, as a function of the weights."""
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise OptionError(f"validation is a pair (X, y) of {self.words[0]}s and their labels.")
@@ -200,7 +206,7 @@ class FieldTask(ABC, Generic[Field, E]):
             return None
         return partial(self.stochastic(data, objective, solver).run, gap=partial(measured, objective))
 
-    def penalties(self, structure: Any) -> WeightPenalties:
+    def penalties(self, structure: S) -> WeightPenalties:
         """What the prior takes off."""
         return read_prior(self.options["prior"], structure.length)
 
@@ -241,7 +247,7 @@ class FieldTask(ABC, Generic[Field, E]):
 class FieldProblem:
     """Labelled examples meet weights."""
 
-    task: FieldTask[Any, Any]
+    task: FieldTask[Any, Any, Any]
     data: FieldData[Any]
     objective: FieldObjective[Any]
     start: Floats
@@ -277,7 +283,7 @@ class FieldProblem:
         return self.solution(outcome, task.rank(data, self.objective, bounded=False))
 
     def solution(
-        self, outcome: Outcome, rank: FeatureRank, updates: int = 0, walk: Any = None
+        self, outcome: Outcome, rank: FeatureRank, updates: int = 0, walk: Mapping[str, Floats] | None = None
     ) -> Found[FieldFitted[Any]]:
         """What was found, with its rank."""
         task, data = self.task, self.data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -141,7 +141,7 @@ class GraphCRF(ConditionalField):
         """
         return float(self.log_partitions([example])[0])
 
-    def log_partitions(self, X: Any) -> Floats:
+    def log_partitions(self, X: Iterable[Any]) -> Floats:
         """Log Z of each example (n,)."""
         decoder = self._decoder()
         return decoder.log_partitions(decoder.read(X))

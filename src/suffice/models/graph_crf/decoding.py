@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,12 @@ class GraphDecoder(FieldDecoder[Graphs]):
         super().__init__(structure.labels)
         self.structure, self.weights, self.engine, self.random_state = structure, weights, engine, random_state
 
-    def read(self, X: Any) -> Graphs:
+    def read(self, X: Iterable[Any]) -> Graphs:
         """Examples with the features of the fit."""
         structure = self.structure
         return read_graphs(X, [template.name for template in structure.templates[2:]], structure.widths)
 
-    def given_labels(self, y: Any, examples: Graphs) -> Any:
+    def given_labels(self, y: Iterable[Any], examples: Graphs) -> Any:
         """Labels of each example, those of pictures laid out row by row."""
         return flat_labels(y, examples)
 

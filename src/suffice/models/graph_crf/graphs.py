@@ -102,7 +102,7 @@ class Graphs:
         }
 
 
-def read_graphs(X: Any, names: Sequence[str], widths: Mapping[str, tuple[int, int]] | None = None) -> Graphs:
+def read_graphs(X: Iterable[Any], names: Sequence[str], widths: Mapping[str, tuple[int, int]] | None = None) -> Graphs:
     """Check examples and join their arrays.
 
     names: the templates beyond nodes and edges; widths: members and features of each template, where a model knows
@@ -115,7 +115,7 @@ def read_graphs(X: Any, names: Sequence[str], widths: Mapping[str, tuple[int, in
     return reader.joined()
 
 
-def listed_examples(X: Any) -> list[GraphExample]:
+def listed_examples(X: Iterable[Any]) -> list[GraphExample]:
     """The examples of a list; tuples (nodes, edges, edge features) and mappings are taken too."""
     if isinstance(X, GraphExample):
         raise DataError("X is one GraphExample; expected a list of them, such as [example].")
@@ -273,7 +273,7 @@ def _refuse_repeated(where: str, name: str, keys: Ints, members: Ints) -> None:
         )
 
 
-def flat_labels(y: Any, graphs: Graphs) -> Any:
+def flat_labels(y: Iterable[Any], graphs: Graphs) -> Any:
     """Labels with those of pictures, arrays of several axes, laid out row by row; a lone node may have a lone label."""
     if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
         raise DataError(f"y is a {type(y).__name__}; expected the labels of each example in a list.")

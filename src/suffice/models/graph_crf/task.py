@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from suffice.engines.workers import worker_count
 from suffice.errors import OptionError, listing
 from suffice.families.base import generator
 from suffice.models.conditional_field.certificate import SlopeByChains
+from suffice.models.conditional_field.fitted import FieldFitted
 from suffice.models.conditional_field.labels import counted, read_labels
 from suffice.models.conditional_field.learning import STOCHASTIC, Climb, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
@@ -39,7 +40,7 @@ EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")
 
 
 @dataclass(frozen=True, eq=False)
-class GraphCRFTask(FieldTask[GraphObjective, Graphs]):
+class GraphCRFTask(FieldTask[GraphObjective, Graphs, GraphStructure]):
     """What a `GraphCRF` declares."""
 
     words = EXAMPLES
@@ -51,26 +52,26 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs]):
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def listed(self, X: Any) -> list[GraphExample]:
+    def listed(self, X: Iterable[Any]) -> list[GraphExample]:
         """The examples in a list."""
         return listed_examples(X)
 
-    def coded(self, listed: list[GraphExample], known: GraphCRFFitted | None) -> Graphs:
+    def coded(self, listed: list[GraphExample], known: FieldFitted[GraphStructure] | None) -> Graphs:
         """Graphs; those that join a fitted value have its features."""
         return read_graphs(
             listed, list(self.options["templates"] or {}), None if known is None else known.structure.widths
         )
 
-    def given_labels(self, y: Any, examples: Graphs) -> Any:
+    def given_labels(self, y: Iterable[Any], examples: Graphs) -> Any:
         """Labels of each example, those of pictures laid out row by row."""
         return flat_labels(y, examples)
 
-    def declared(self, known: GraphCRFFitted | None) -> tuple[Any, ...] | None:
+    def declared(self, known: FieldFitted[GraphStructure] | None) -> tuple[Any, ...] | None:
         """Those of a fitted value that is known; else the labels that the options name, or None."""
         declared = super().declared(known)
         return declared if known is None else known.structure.labels
 
-    def compared(self, X: Any, y: Any, structure: GraphStructure) -> tuple[Graphs, Ints]:
+    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: GraphStructure) -> tuple[Graphs, Ints]:
         """Graphs and the codes of their labels, which a structure must know."""
         graphs = read_graphs(X, [template.name for template in structure.templates[2:]], structure.widths)
         return graphs, read_labels(flat_labels(y, graphs), graphs.offsets, structure.labels, words=EXAMPLES)[0]
@@ -82,7 +83,7 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs]):
         codes: Ints,
         labels: tuple[Any, ...],
         weights: Floats,
-        known: GraphCRFFitted | None,
+        known: FieldFitted[GraphStructure] | None,
     ) -> GraphData:
         """The data; graphs that join a fitted value have its structure."""
         if known is not None:
@@ -152,7 +153,9 @@ class GraphCRFTask(FieldTask[GraphObjective, Graphs]):
         slope, _, chains = slope_by_chains(objective, weights)
         return slope, chains
 
-    def fitted(self, data: GraphData, weights: Floats, rank: FeatureRank, updates: int, walk: Any) -> GraphCRFFitted:
+    def fitted(
+        self, data: GraphData, weights: Floats, rank: FeatureRank, updates: int, walk: Mapping[str, Floats]
+    ) -> GraphCRFFitted:
         """The fitted value."""
         forms = {EDGES: self.options["edge_weights"], **(self.options["templates"] or {})}
         return GraphCRFFitted(data.structure, weights, rank, updates, walk, forms=forms)
