@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from suffice.engines.chain import chains_from_logs
-from suffice.engines.label_scores import ChainWeights, Matrix, Packing, ScoredSteps, part_of
+from suffice.engines.label_scores import ChainWeights, Matrix, Packing, ScoredSteps
 from suffice.kernels import chain as kernels
 from suffice.kernels.chain_batches import batches
 from suffice.kernels.choice import force
+from suffice.sources.sequences import Sequences
 
 
 def problem(seed: int, size: int, plain: bool, lengths: Any = None) -> tuple[Any, Any, Any, Any]:
@@ -162,7 +163,9 @@ def test_sums_side_by_side_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPa
 
 def test_a_part_of_the_sequences_is_cut_out() -> None:
     design, _, offsets, (_, dense, _) = problem(6, 3, False)
-    part, places, steps = part_of(design, offsets, np.array([4, 1]))
+    sequences = Sequences(design, offsets)
+    chosen, (steps, places) = sequences.chosen([4, 1]), sequences.steps_of([4, 1])
+    part = chosen.values
     expected = np.concatenate([dense[offsets[4] : offsets[5]], dense[offsets[1] : offsets[2]]])
     found = np.zeros_like(expected)
     for row in range(part.rows):
@@ -170,4 +173,4 @@ def test_a_part_of_the_sequences_is_cut_out() -> None:
         found[row, part.indices[span]] = part.values[span]
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(dense[steps], expected)
-    assert places.tolist() == [0, offsets[5] - offsets[4], len(expected)]
+    assert places.tolist() == chosen.offsets.tolist() == [0, offsets[5] - offsets[4], len(expected)]

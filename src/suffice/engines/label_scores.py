@@ -7,7 +7,7 @@ the steps. Pieces and the order of their sums depend on the sequences alone, not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +22,6 @@ from suffice.kernels.chain_batches import TILE, filled_up
 from suffice.kernels.label_scores import Matrix as Matrix
 from suffice.kernels.label_scores import Packing as Packing
 from suffice.kernels.label_scores import label_pairs as label_pairs
-from suffice.kernels.label_scores import ranges
 from suffice.kernels.label_steps import SequenceSteps as SequenceSteps
 from suffice.kernels.threads import run
 
@@ -89,7 +88,7 @@ class ScoredSteps:
         self._buffers: dict[int, tuple[Floats, Floats, Floats]] = {}
 
     def chains(self, weights: ChainWeights) -> Iterator[tuple[Chains, tuple[int, int]]]:
-        """The law of the labels, piece by piece, each with the range of its steps."""
+        """The distribution of the labels, piece by piece, each with the range of its steps."""
         for piece in self.pieces:
             steps = self._steps(piece)
             potentials = np.empty((steps[1] - steps[0], self.packing.size))
@@ -105,14 +104,14 @@ class ScoredSteps:
         conditioned = np.zeros((len(slots), *weights.conditioned.shape))
 
         def task(item: tuple[int, list[tuple[int, int]]], worker: int) -> None:
-            place, pieces = item
+            slot, pieces = item
             for piece in pieces:
-                found, joint = self._piece(piece, weights, shares, states[place], worker)
-                log_partition[slice(*piece)] = found[0]
-                transitions[place] += found[1][:size, :size]
-                ends[place] += found[2][:, :size]
+                sums, joint = self._piece(piece, weights, shares, states[slot], worker)
+                log_partition[slice(*piece)] = sums[0]
+                transitions[slot] += sums[1][:size, :size]
+                ends[slot] += sums[2][:, :size]
                 if joint is not None:
-                    conditioned[place] += joint
+                    conditioned[slot] += joint
 
         run(task, enumerate(slots), min(self.threads, len(slots)))
         sums = (np.add.reduce(part, axis=0) for part in (states, transitions, ends, conditioned))
@@ -126,18 +125,18 @@ class ScoredSteps:
         potentials, rows, shift = (buffer[: steps[1] - steps[0]] for buffer in self._buffer(worker))
         share = shares[slice(*piece)]
         chains = self._chains(piece, weights, potentials, shift)
-        found = chains.expectations(share, pairs=self.conditions is not None, out=rows, threads=1, calls=self.calls)
+        posterior = chains.expectations(share, pairs=self.conditions is not None, out=rows, threads=1, calls=self.calls)
         by_step = None if (share == 1.0).all() else np.repeat(share, np.diff(chains.offsets))
         if by_step is not None:
             rows *= by_step[:, None]
         kernels.add_features(self.design, self.packing, rows, steps, states, use=self.use)
         ends = np.stack((rows[chains.offsets[:-1]].sum(axis=0), rows[chains.offsets[1:] - 1].sum(axis=0)))
         joint = None
-        if found.pairs is not None:
-            flat = found.pairs.reshape(len(rows), -1)
+        if posterior.pairs is not None:
+            flat = posterior.pairs.reshape(len(rows), -1)
             joint = self.conditions[slice(*steps)].T @ (flat if by_step is None else flat * by_step[:, None])
             joint = joint.reshape(-1, self.width, self.width)[:, : self.packing.size, : self.packing.size]
-        return (found.log_partition, found.transition_sums, ends), joint
+        return (posterior.log_partition, posterior.transition_sums, ends), joint
 
     def observed(self, codes: Ints, shares: Floats) -> ExpectedFeatures:
         """The features of one path of labels (steps,) through all sequences; its log partition is 0."""
@@ -145,20 +144,71 @@ class ScoredSteps:
         states = kernels.count_labels(self.design, self.packing, codes, by_step)
         inner = np.ones(len(codes), np.bool_)
         inner[self.offsets[:-1]] = False
-        at = np.flatnonzero(inner)
-        cells = codes[at - 1] * size + codes[at]
-        transitions = np.bincount(cells, by_step[at], minlength=size * size).reshape(size, size)
+        after = np.flatnonzero(inner)
+        cells = codes[after - 1] * size + codes[after]
+        transitions = np.bincount(cells, by_step[after], minlength=size * size).reshape(size, size)
         ends = np.stack(
-            [np.bincount(codes[place], shares, minlength=size) for place in (self.offsets[:-1], self.offsets[1:] - 1)]
+            [np.bincount(codes[edge], shares, minlength=size) for edge in (self.offsets[:-1], self.offsets[1:] - 1)]
         )
         conditioned = np.zeros((0, size, size))
         if self.conditions is not None:
             from scipy.sparse import csr_matrix
 
-            paths = csr_matrix((by_step[at], (at, cells)), shape=(len(codes), size * size))
+            paths = csr_matrix((by_step[after], (after, cells)), shape=(len(codes), size * size))
             conditioned = (self.conditions.T @ paths).toarray().reshape(-1, size, size)
-        found = (part.astype(np.float64) for part in (states, transitions, ends, conditioned))
-        return ExpectedFeatures(np.zeros(len(self.offsets) - 1), *found)
+        sums = (part.astype(np.float64) for part in (states, transitions, ends, conditioned))
+        return ExpectedFeatures(np.zeros(len(self.offsets) - 1), *sums)
+
+    def conditional_variance(self, weights: ChainWeights, codes: Ints, shares: Floats) -> ExpectedFeatures:
+        """Half the sum over steps of the variance of every feature where the label of that step alone is open.
+
+        All other labels are those given, codes (steps,). Let every second step be open: given the others these are
+        independent, so that the variance is the sum of their terms, which by the law of total variance is at most that
+        of all labels, in the mean over labels. Half the sum over all steps is the mean of the two choices. A sequence
+        of one step counts in full.
+        """
+        size = self.packing.size
+        states, ends = np.zeros(len(self.packing.labels)), np.zeros((2, size))
+        transitions, conditioned = np.zeros((size, size)), np.zeros(weights.conditioned.shape)
+        squared = replace(self.design, values=self.design.values**2)
+        for piece in self.pieces:
+            steps = self._steps(piece)
+            lengths = np.diff(self.offsets[piece[0] : piece[1] + 1])
+            # The labels on both sides of each step; K outside of the sequence.
+            left, right = np.roll(codes[slice(*steps)], 1), np.roll(codes[slice(*steps)], -1)
+            left[np.cumsum(lengths) - lengths] = right[np.cumsum(lengths) - 1] = size
+            shares_open = self._open_probabilities(weights, steps, left, right)
+            weight = np.repeat(shares[slice(*piece)] * np.where(lengths > 1, 0.5, 1.0), lengths)
+            spread = np.zeros((len(left), self.width))
+            spread[:, :size] = weight[:, None] * shares_open * (1.0 - shares_open)
+            kernels.add_features(squared, self.packing, spread, steps, states, use=self.use)
+            moves = _OpenMoves(left, right, shares_open, spread[:, :size], weight)
+            here, at_ends = moves.variance()
+            transitions += here
+            ends += at_ends
+            if self.conditions is not None:
+                columns = self.conditions[slice(*steps)].toarray().T
+                conditioned += np.array([moves.variance(column)[0] for column in columns])
+        return ExpectedFeatures(np.zeros(len(self.offsets) - 1), states, transitions, ends, conditioned)
+
+    def _open_probabilities(self, weights: ChainWeights, steps: tuple[int, int], left: Ints, right: Ints) -> Floats:
+        """Probabilities (steps, K) of the label of each step of a range, given the labels beside it, K for none."""
+        size = self.packing.size
+        logs = np.empty((len(left), self.width))
+        kernels.scores(self.design, self.packing, weights.states, steps, logs, use=self.use)
+        logs = logs[:, :size]
+        logs += np.vstack([weights.transitions, weights.ends[:1]])[left]
+        logs += np.vstack([weights.transitions.T, weights.ends[1:]])[right]
+        if self.conditions is not None:
+            own = weights.conditioned.reshape(len(weights.conditioned), -1)
+            moves = (self.conditions[slice(*steps)] @ own).reshape(-1, size, size)
+            after, before = np.flatnonzero(left < size), np.flatnonzero(right < size)
+            logs[after] += moves[after, left[after]]
+            logs[before] += moves[before + 1, :, right[before]]
+        logs -= logs.max(axis=1, keepdims=True)
+        np.exp(logs, out=logs)
+        logs /= logs.sum(axis=1, keepdims=True)
+        return logs
 
     def _chains(self, piece: tuple[int, int], weights: ChainWeights, potentials: Floats, shift: Floats) -> Chains:
         """The chains of one piece; potentials (steps, width) may be wider than there are labels."""
@@ -207,13 +257,42 @@ class ScoredSteps:
         return self._buffers[worker]
 
 
-def part_of(design: Matrix, offsets: Ints, chosen: Ints) -> tuple[Matrix, Ints, Ints]:
-    """The design of some sequences, their offsets, and the places of their steps among all."""
-    lengths = np.diff(offsets)[chosen]
-    places = ranges(offsets[:-1][chosen], lengths)
-    counts = design.indptr[places + 1] - design.indptr[places]
-    entries = ranges(design.indptr[places], counts)
-    values = design.values[entries] if len(design.values) else design.values
-    indptr = np.concatenate(([0], np.cumsum(counts)))
-    part = Matrix(indptr, design.indices[entries], values, design.columns)
-    return part, np.concatenate(([0], np.cumsum(lengths))), places
+@dataclass(frozen=True, eq=False)
+class _OpenMoves:
+    """Transitions where one label at a time is open, between those on its left and on its right (steps,), K for none.
+
+    probabilities (steps, K) are those of the open labels, spread (steps, K) their variances, weighted.
+    """
+
+    left: Ints
+    right: Ints
+    probabilities: Floats
+    spread: Floats
+    weight: Floats
+
+    def variance(self, column: Floats | None = None) -> tuple[Floats, Floats]:
+        """Sums over steps of the variances of transitions (K, K), times a feature (steps,), and of ends (2, K).
+
+        A transition (i, j) has the open label as j where i is on its left, and as i where j is on its right; where both
+        happen the two are not independent, and twice their covariance enters. The feature is that of where it leads.
+        """
+        size = self.spread.shape[1]
+        into = onward = np.ones(len(self.left))
+        if column is not None:
+            into, onward = column, np.append(column[1:], 0.0)
+        after = _by_label(self.left, self.spread, into**2)
+        before = _by_label(self.right, self.spread, onward**2)
+        inner = np.flatnonzero((self.left < size) & (self.right < size))
+        left, right = self.left[inner], self.right[inner]
+        p, q = self.probabilities[inner, left], self.probabilities[inner, right]
+        both = 2.0 * (self.weight * into * onward)[inner] * (np.where(left == right, p, 0.0) - p * q)
+        cross = np.bincount(left * size + right, both, size * size).reshape(size, size)
+        return after[:size] + before[:size].T + cross, np.stack([after[size], before[size]])
+
+
+def _by_label(labels: Ints, rows: Floats, weight: Floats) -> Floats:
+    """Rows (r, K), weighted (r,), summed by label (r,), of which K stands for none: (K + 1, K)."""
+    from scipy.sparse import csr_array
+
+    places = labels, np.arange(len(labels))
+    return np.asarray(csr_array((weight, places), shape=(rows.shape[1] + 1, len(labels))) @ rows)

@@ -9,6 +9,7 @@ offsets alone, so that sums do not depend on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from suffice.array_types import Floats, Ints, Span
 from suffice.kernels import chain_numpy
 from suffice.kernels.arrays import frozen
-from suffice.kernels.chain_batches import LEAST, BatchLayout, Recursion, batches, spans
+from suffice.kernels.chain_batches import EVEN, LEAST, BatchLayout, Recursion, batches, filled_up, spans
 from suffice.kernels.choice import use_compiled
 from suffice.kernels.threads import run, scratch
 
@@ -26,6 +27,8 @@ PIECE = 4_000_000
 MOST_PIECES = 256
 #: Numbers of potentials of the batches that are worked on at once: they stay in the cache.
 CACHED = 1 << 16
+#: Most offsets of sequences whose pieces are kept.
+MOST_KNOWN = 4096
 
 
 def pieces(offsets: Ints, size: int, limit: int | None = None) -> list[Span]:
@@ -116,6 +119,34 @@ def _plain(
     return out, sums
 
 
+def _known_pieces(offsets: Ints, size: int, *, batched: bool) -> tuple[Ints, ...]:
+    """Those of few sequences are kept: a fit asks for the same ones again and again."""
+    if len(offsets) > MOST_KNOWN:
+        return _chosen_pieces(offsets, size, batched)
+    return _kept_pieces(np.ascontiguousarray(offsets, np.int64).tobytes(), size, batched)
+
+
+@lru_cache(maxsize=64)
+def _kept_pieces(offsets: bytes, size: int, batched: bool) -> tuple[Ints, ...]:
+    return _chosen_pieces(np.frombuffer(offsets, np.int64), size, batched)
+
+
+def _chosen_pieces(offsets: Ints, size: int, batched: bool) -> tuple[Ints, ...]:
+    """Members (batches, width) of batches of about equal work, those of width 1 alone; by the offsets alone."""
+    lengths = np.diff(offsets)
+    some = [members for members in batches(lengths, size) if len(members)] if batched else []
+    if not some:
+        return tuple(np.arange(first, last)[:, None] for first, last in pieces(offsets, size))
+    chosen: list[Ints] = []
+    for members in some:
+        costs = lengths[members[:, 0]] * members.shape[1] * filled_up(size, EVEN)
+        chosen += [members[first:last] for first, last in spans(costs, CACHED)]
+    others = np.setdiff1d(np.arange(len(lengths)), np.concatenate([members.ravel() for members in some]))
+    # One call for many of them: each call costs as much as some hundred steps.
+    costs = lengths[others] * (size * size + 8 * size)
+    return (*chosen, *(others[first:last, None] for first, last in spans(costs, PIECE)))
+
+
 class _Sequences:
     """All sequences of one call of the compiled loops: some of them side by side, the others one by one.
 
@@ -136,23 +167,10 @@ class _Sequences:
         self._size, self._offsets, self._lengths = potentials.shape[1], offsets, np.diff(offsets)
         self._potentials, self._rows = potentials.reshape(-1), rows.reshape(-1)
         self._out, self._pairs = out, pairs
-        some = batches(self._lengths, self._size) if len(transitions) == 1 and not len(pairs) else []
+        self.pieces = _known_pieces(offsets, self._size, batched=len(transitions) == 1 and not len(pairs))
         self._alone = Recursion(transitions, ends, batched=False)
-        self._beside = Recursion(transitions, ends, batched=True) if any(map(len, some)) else self._alone
-        self.pieces = self._pieces([members for members in some if len(members)])
-
-    def _pieces(self, some: list[Ints]) -> list[Ints]:
-        """Members (batches, width) of batches of about equal work, those of width 1 alone; by the offsets alone."""
-        if not some:
-            return [np.arange(first, last)[:, None] for first, last in pieces(self._offsets, self._size)]
-        chosen: list[Ints] = []
-        for members in some:
-            costs = self._lengths[members[:, 0]] * members.shape[1] * self._beside.size
-            chosen += [members[first:last] for first, last in spans(costs, CACHED)]
-        others = np.setdiff1d(np.arange(len(self._lengths)), np.concatenate([members.ravel() for members in some]))
-        # One call for many of them: each call costs as much as some hundred steps.
-        costs = self._lengths[others] * (self._size * self._size + 8 * self._size)
-        return chosen + [others[first:last, None] for first, last in spans(costs, PIECE)]
+        beside = any(members.shape[1] > 1 for members in self.pieces)
+        self._beside = Recursion(transitions, ends, batched=True) if beside else self._alone
 
     def solve(self, members: Ints, weights: Floats | None) -> Floats | None:
         """Log Z and forward rows; where there are weights (n,), posteriors, and the sums of joint ones (K, K)."""

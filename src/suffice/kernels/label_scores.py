@@ -45,6 +45,31 @@ class Matrix:
         """The row of each entry."""
         return np.repeat(np.arange(self.rows), np.diff(self.indptr))
 
+    @property
+    def filled(self) -> Floats:
+        """The value of each entry, ones where none are kept."""
+        return self.values if len(self.values) else np.ones(len(self.indices))
+
+    def to_scipy(self) -> Any:
+        """The same as a sparse array of SciPy."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.filled, self.indices, self.indptr), shape=(self.rows, self.columns))
+
+    def __getitem__(self, rows: slice | Ints) -> Matrix:
+        """Some rows, in the order asked."""
+        places = np.arange(self.rows)[rows]
+        counts = self.indptr[places + 1] - self.indptr[places]
+        return self._of_entries(ranges(self.indptr[places], counts), counts)
+
+    def entries_where(self, kept: NDArray[np.bool_]) -> Matrix:
+        """The same rows, with some of the entries."""
+        return self._of_entries(kept, np.bincount(self.row_of_entry[kept], minlength=self.rows))
+
+    def _of_entries(self, entries: NDArray[Any], counts: Ints) -> Matrix:
+        values = self.values[entries] if len(self.values) else self.values
+        return Matrix(np.concatenate(([0], np.cumsum(counts))), self.indices[entries], values, self.columns)
+
     @cached_property
     def arrays(self) -> tuple[Any, Any, Any]:
         """The three arrays as compiled loops take them; indices without a sign are not checked for being negative."""
@@ -86,9 +111,9 @@ class Packing:
 
     def dense(self, weights: Floats) -> Floats:
         """Packed weights (p,) as a matrix (features, K), zero where there is none."""
-        found = np.zeros((len(self.pointers) - 1, self.size))
-        found[self.features, self.labels] = weights
-        return found
+        matrix = np.zeros((len(self.pointers) - 1, self.size))
+        matrix[self.features, self.labels] = weights
+        return matrix
 
     def places(self, features: Ints, labels: Ints) -> Ints:
         """Where the weights of pairs are, by halving the labels of each feature; -1 for pairs that have none."""
@@ -170,7 +195,7 @@ def count_labels(design: Matrix, packing: Packing, codes: Ints, weights: Floats)
     if cells <= TABLE * max(len(design.indices), 1):
         table = np.full(cells, -1, np.int32)
         table[packing.features * size + packing.labels] = np.arange(len(packing.labels), dtype=np.int32)
-    found = np.zeros(len(packing.labels))
+    sums = np.zeros(len(packing.labels))
     for rows, columns, values in design.entries((0, design.rows)):
         labels = codes[rows]
         if table is None:
@@ -179,8 +204,8 @@ def count_labels(design: Matrix, packing: Packing, codes: Ints, weights: Floats)
             places = table[columns * size + labels]
         there = places >= 0
         share = weights[rows[there]] if values is None else weights[rows[there]] * values[there]
-        found += np.bincount(places[there], share, minlength=len(found))
-    return found
+        sums += np.bincount(places[there], share, minlength=len(sums))
+    return sums
 
 
 def label_pairs(design: Matrix, codes: Ints, size: int) -> Ints:

@@ -15,11 +15,11 @@ from suffice.models.hidden_markov.emissions.distributions import MixtureDistribu
 from suffice.sources.sequences import open_sequences
 
 
-class MixtureDistribution(MixtureDistribution):
+class Mixture(MixtureDistribution):
     """``sum_m weights[m] f_m(x)``: the distribution of a step that comes from one of several distributions.
 
-    Unfitted, also as the emission of a hidden Markov model: ``MixtureDistribution(Normal(), 3)``, three components in each state.
-    Given: ``MixtureDistribution([Normal(0, 1), Normal(5, 2)], weights=[0.3, 0.7])``.
+    Unfitted, also as the emission of a hidden Markov model: ``Mixture(Normal(), 3)``, three components in each state.
+    Given: ``Mixture([Normal(0, 1), Normal(5, 2)], weights=[0.3, 0.7])``.
 
     Args:
         components: an unfitted distribution, or a list of given ones.
@@ -27,7 +27,7 @@ class MixtureDistribution(MixtureDistribution):
         weights: one for each given component; equal unless said.
 
     >>> from suffice import Normal
-    >>> MixtureDistribution([Normal(0, 1), Normal(10, 1)], weights=[0.25, 0.75]).mean()
+    >>> Mixture([Normal(0, 1), Normal(10, 1)], weights=[0.25, 0.75]).mean()
     7.5
     """
 

@@ -38,18 +38,18 @@ def test_names_are_read_into_few_bytes_an_entry(traced: Any) -> None:
     X = names()
     entries = 1500 * 8 * 12
     peak, found = traced(lambda: read_sequences(X))
-    assert found.design.indices.dtype == np.int32
-    assert len(found.design.indices) == entries
-    assert not len(found.design.values)
+    assert found.values.matrix.indices.dtype == np.int32
+    assert len(found.values.matrix.indices) == entries
+    assert not len(found.values.matrix.values)
     assert peak < 9 * entries
 
 
 def test_values_other_than_one_are_kept_in_their_places() -> None:
     found = read_sequences([[{"a": 1.0, "b": 2.5}, ["a", "c"]], [[], {"c": True, "d": False, "e": "x"}]])
-    assert found.space.names == ("a", "b", "c", "d", "e:x")
-    np.testing.assert_array_equal(found.design.indices, [0, 1, 0, 2, 2, 3, 4])
-    np.testing.assert_array_equal(found.design.values, [1.0, 2.5, 1.0, 1.0, 1.0, 0.0, 1.0])
-    np.testing.assert_array_equal(found.design.indptr, [0, 2, 4, 4, 7])
+    assert found.values.space.names == ("a", "b", "c", "d", "e:x")
+    np.testing.assert_array_equal(found.values.matrix.indices, [0, 1, 0, 2, 2, 3, 4])
+    np.testing.assert_array_equal(found.values.matrix.values, [1.0, 2.5, 1.0, 1.0, 1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(found.values.matrix.indptr, [0, 2, 4, 4, 7])
 
 
 def test_pairs_are_shared_not_copied() -> None:

@@ -31,7 +31,7 @@ def strict() -> Any:
         lambda model, X: model.predict_marginals(X),
         lambda model, X: model.predict_k_best(X, 2),
         lambda model, X: model.sample_labels(X, 2),
-        lambda model, X: model.log_likelihood(X, [["B-X", "E-X"], ["B-X"]]),
+        lambda model, X: model.score_samples(X, [["B-X", "E-X"], ["B-X"]]),
         lambda model, X: model.evaluate(X, [["B-X", "E-X"], ["B-X"]]),
     ],
 )

@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 
 import suffice as sf
 from graph_labelings import Enumerated
+from suffice.models.conditional_field.decoding import spans
 from suffice.models.graph_crf.decoding import beliefs_of, best_codes
 from suffice.models.graph_crf.graphs import read_graphs
 from suffice.models.graph_crf.objective import Engine
-from suffice.models.graph_crf.routes import spans
 from suffice.models.graph_crf.structure import make_structure
 
 

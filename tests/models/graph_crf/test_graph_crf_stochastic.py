@@ -67,7 +67,7 @@ def test_the_mean_over_all_minibatches_is_the_gradient_of_the_mean(size: Any) ->
 def test_a_step_with_given_draws_is_exact(monkeypatch: Any) -> None:
     X, y = data_of(3, count=3)
     draws = np.random.default_rng(4).integers(0, 2, (6, 12))
-    monkeypatch.setattr(GraphStochastic, "draws", lambda self, chosen, part, codes, scores: draws)
+    monkeypatch.setattr(GraphStochastic, "draws", lambda self, part, x: draws)
     prior = sf.Normal(mean=0.2, variance=0.5)
     options: Any = {"solver": "sgd", "expectations": "gibbs", "batch_size": 3, "shuffle": False, "max_iter": 1}
     model = sf.GraphCRF(prior, step_size=0.3, **options).fit(X, y)
@@ -87,8 +87,7 @@ def test_sampled_gradients_agree_with_exact_ones(kind: Any) -> None:
     run = field_ascent(model, X, y)
     weights = np.random.default_rng(1).normal(size=8) * 0.5
     chosen = np.arange(3)
-    part, codes = run._part(chosen)
-    drawn = run.draws(chosen, part, codes, run.structure.scores(weights, part))
+    drawn = run.draws(run.part(chosen), weights)
     assert drawn.shape == (4000, 12)
     for i, example in enumerate(X):
         rows = np.array([features_of(example, draw[4 * i : 4 * i + 4], 2) for draw in drawn])

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.families.base import generator
-from suffice.models.chain_crf.decoding import Decoder
-from suffice.models.chain_crf.features import Sequences, read_sequences
-from suffice.models.chain_crf.fitted import ChainFitted
-from suffice.models.chain_crf.structure import check_lengths
-from suffice.models.chain_crf.task import ChainTask, check_options
+from suffice.models.chain_crf.decoding import ChainDecoder
+from suffice.models.chain_crf.fitted import ChainCRFFitted
+from suffice.models.chain_crf.task import ChainCRFTask, check_options
 from suffice.models.chain_crf.top_weights import StateWeight, TransitionWeight, top_features, top_transitions
 from suffice.models.conditional_field.declaration import ConditionalField
-from suffice.models.conditional_field.evaluation import Evaluation, evaluate
-from suffice.models.conditional_field.labels import listed_labels, read_labels
-from suffice.models.conditional_field.marginals import Marginals
 from suffice.options import own_options
 
 Floats = NDArray[np.float64]
@@ -27,7 +21,9 @@ Floats = NDArray[np.float64]
 class ChainCRF(ConditionalField):
     """A conditional random field on a chain: ``p(y | x) ~ exp(sum_t w[x_t, y_t] + sum_t v[y_{t-1}, y_t])``.
 
-    The objective is the SUM of the log-likelihood over sequences, plus the log prior.
+    The objective is the SUM of the log-likelihood over sequences, plus the log prior. X are sequences of steps: dicts
+    of features, lists of names, arrays or sparse matrices (steps, features); y are the labels of each step of each
+    sequence.
 
     Args:
         prior: on all weights: ``Normal(mean, variance)`` (CRFsuite's c2 is ``1 / (2 variance)``), ``Laplace(scale)``
@@ -108,34 +104,8 @@ class ChainCRF(ConditionalField):
         super().__init__(**own_options(locals()))
         check_options(self._options)
 
-    def _task(self) -> ChainTask:
-        return ChainTask(self._options)
-
-    # -- fitting -----------------------------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation: tuple[Any, Any] | None = None) -> Self:
-        """Learn the weights.
-
-        Args:
-            X: sequences of steps: dicts of features, lists of names, arrays or sparse matrices (steps, features).
-            y: the labels of each step of each sequence.
-            sample_weight: how many sequences each sequence stands for (n,); those of weight 0 are left out.
-            validation: sequences and labels (X, y); the fit ends when their log-likelihood no longer rises.
-
-        Returns:
-            self
-        """
-        return self._learn(X, y, sample_weight, validation)
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go through these sequences once, in their order, with steps of `step_size`: stochastic ascent.
-
-        Features, pairs and labels that were not seen before enter with a weight of 0. The prior counts with one over
-        the number of sequences of this call for each. The first call begins at zero. With solver="adam" or
-        "perceptron" the updates are those, else plain ascent; moments and means go on from call to call. A sequence of
-        weight w moves the weights w times as far.
-        """
-        return self._go_on(X, y, sample_weight)
+    def _task(self) -> ChainCRFTask:
+        return ChainCRFTask(self._options)
 
     # -- weights -----------------------------------------------------------------------------------------------------
 
@@ -143,11 +113,6 @@ class ChainCRF(ConditionalField):
     def feature_names_(self) -> tuple[Any, ...]:
         """The features, in the order of `state_weights_`: names, or numbers of columns."""
         return self.fitted_.structure.space.labels
-
-    @property
-    def weight_names_(self) -> list[tuple[Any, ...]]:
-        """The name of each weight: ("state", feature, label), ("transition", from, to), ("start", label) and so on."""
-        return self.fitted_.structure.names()
 
     @property
     def state_weights_(self) -> Floats:
@@ -175,7 +140,7 @@ class ChainCRF(ConditionalField):
         """Weights (feature, label, label) of the features in `conditioned_transitions`."""
         return self.fitted_.structure.conditioned_weights(self.fitted_.weights)
 
-    def top_features(self, n: int = 20, *, label: Any = None, lowest: bool = False) -> list[StateWeight]:
+    def top_features(self, n: int = 20, *, label: Hashable = None, lowest: bool = False) -> list[StateWeight]:
         """The n largest (or lowest) state weights, of one label or of all: a table of feature, label and weight."""
         return top_features(self.fitted_, n, label=label, lowest=lowest)
 
@@ -185,49 +150,14 @@ class ChainCRF(ConditionalField):
 
     # -- predictions -------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> list[list[Any]]:
-        """The most probable path of labels of each sequence (Viterbi)."""
-        return self._decoder().paths(self._sequences(X))
-
-    def predict_marginals(self, X: Any) -> list[Marginals]:
-        """The probability of every label at every step, given the whole sequence: an array (steps, label) each.
-
-        Rows are read by place or by label: ``marginals[0][2]["B-NP"]``.
-        """
-        return self._decoder().marginals(self._sequences(X))
-
-    def predict_k_best(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
+    def predict_k_best(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k most probable paths of each sequence (or all there are) with their log-probabilities, best first."""
-        return self._decoder().best(self._sequences(X), k)
+        return self._decoder().best_lists(X, k)
 
-    def sample_labels(self, X: Any, n: int = 1, *, random_state: Any = None) -> list[list[list[Any]]]:
-        """For each sequence n paths of labels drawn from p(y | x)."""
-        return self._decoder().samples(self._sequences(X), n, generator(random_state))
-
-    # -- how good ----------------------------------------------------------------------------------------------------
-
-    def score_samples(self, X: Any, y: Any) -> Floats:
-        """Log p(y | x) of each sequence (n,), natural logarithm."""
-        sequences = self._sequences(X)
-        codes, _ = read_labels(y, sequences.offsets, self.labels_)
-        return self._decoder().log_likelihoods(sequences, codes)
-
-    def evaluate(self, X: Any, y: Any) -> Evaluation:
-        """Token accuracy, precision, recall and F1 of each label and, for chunk labels, of chunks.
-
-        Labels that the fit has not seen count as missed.
-        """
-        sequences = self._sequences(X)
-        return evaluate(listed_labels(y, sequences.offsets), self._decoder().paths(sequences))
-
-    def _sequences(self, X: Any) -> Sequences:
-        found = read_sequences(X, space=self.fitted_.structure.space).without_zeros()
-        check_lengths(self.fitted_.structure, found.offsets)
-        return found
-
-    def _decoder(self) -> Decoder:
-        return Decoder(self.fitted_.structure, self.fitted_.weights, self._options["threads"])
+    def _decoder(self) -> ChainDecoder:
+        fitted: ChainCRFFitted = self.fitted_
+        return fitted.decoder(self._options["threads"])
 
     @classmethod
-    def _fitted_from(cls, plain: Mapping[str, Any]) -> ChainFitted:
-        return ChainFitted.from_dict(plain)
+    def _fitted_from(cls, plain: Mapping[str, Any]) -> ChainCRFFitted:
+        return ChainCRFFitted.from_dict(plain)

@@ -2,93 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.chain_crf.features import Sequences
-from suffice.models.chain_crf.objective import Block, ChainObjective
-from suffice.models.chain_crf.structure import Structure
-from suffice.models.conditional_field.curvature import ends_nearby
-from suffice.models.conditional_field.existence import Extremes, Standing, at_their_ends, standing_of
-from suffice.models.conditional_field.rank import FeatureRank
+from suffice.models.chain_crf.features import DesignedSequences
+from suffice.models.chain_crf.objective import SequenceBlock
+from suffice.models.conditional_field.existence import SeparableLabels
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def path_standing(
-    objective: ChainObjective, sequences: Sequences, codes: Ints, weights: Floats, rank: FeatureRank
-) -> Standing:
-    """Whether the likelihood of labelled sequences has a maximum; weights (k,): where a fit ended."""
-    block = objective.block.evenly()
-    low, high = path_ends(block, sequences)
-    observed = block.observed(codes)
+class SeparablePaths(SeparableLabels):
+    """Paths of labels given, codes (steps,), and all others: see `SeparableLabels`."""
 
-    def best_features(x: Floats) -> Floats:
-        paths = [chains.best_paths()[0][0] for chains, _ in block.steps.chains(block.parts(x))]
-        return block.observed(np.concatenate(paths))
+    def __init__(self, block: SequenceBlock, sequences: DesignedSequences, codes: Ints) -> None:
+        """See the class."""
+        self.block, self.sequences, self.codes = block.evenly(), sequences, codes
+        self.structure, self.observed = block.structure, self.block.observed(codes)
 
-    def few() -> Any:
-        return best_features, observed, observed - block.expected(np.zeros_like(weights))[1]
-
-    def near() -> float | None:
-        ranges = path_ranges(block.structure, sequences)
-        return ends_nearby(objective, weights, ranges, rank.value) if rank.exact else None
-
-    directions = at_their_ends(observed, low, high), weights
-    return standing_of(path_extremes(block, codes), directions, few, near)
-
-
-def path_extremes(block: Block, codes: Ints) -> Extremes:
-    """Scores of paths, for codes (steps,) of the labels given."""
-
-    def found(x: Floats) -> tuple[Floats, Floats]:
+    def extremes(self, x: Floats) -> tuple[Floats, Floats]:
+        """Scores of the paths given, and the highest scores of any paths, of each sequence (n,)."""
         own, top = [], []
-        for chains, steps in block.steps.chains(block.parts(x)):
-            own.append(chains.log_weights(codes[slice(*steps)]))
+        for chains, steps in self.block.steps.chains(self.block.parts(x)):
+            own.append(chains.log_weights(self.codes[slice(*steps)]))
             top.append(chains.best_paths()[1][:, 0])
         return np.concatenate(own), np.concatenate(top)
 
-    return found
+    def best_features(self, x: Floats) -> Floats:
+        """The features (k,) of the best paths under x."""
+        return self.block.observed(self.block.best_codes(x))
 
+    def first_slope(self) -> Floats:
+        """The slope (k,) at weights of 0."""
+        return self.observed - self.block.expected(np.zeros(self.structure.length))[1]
 
-def path_ends(block: Block, sequences: Sequences) -> tuple[Floats, Floats]:
-    """Bounds (k,) of the sum of every feature over all paths."""
-    structure, design, offsets = block.structure, sequences.design, sequences.offsets
-    steps = np.repeat(block.shares, np.diff(offsets))
-    values = design.values if len(design.values) else np.ones(len(design.indices))
-    each = values * steps[design.row_of_entry]
-    rises = np.bincount(design.indices, np.maximum(each, 0.0), design.columns).astype(np.float64)
-    falls = np.bincount(design.indices, np.minimum(each, 0.0), design.columns).astype(np.float64)
-    moves = float(block.shares @ (np.diff(offsets) - 1))
-    size, features = structure.size, structure.packing.features
-    cells = np.ones((size, size))
-    high = structure.joined(
-        rises[features],
-        moves * cells,
-        float(block.shares.sum()) * np.ones((2, size)),
-        rises[structure.conditioned][:, None, None] * cells,
-    )
-    low = structure.joined(
-        falls[features], 0.0 * cells, np.zeros((2, size)), falls[structure.conditioned][:, None, None] * cells
-    )
-    return low, high
+    def ends(self) -> tuple[Floats, Floats]:
+        """Bounds (k,) of the sum of every feature over all paths."""
+        matrix = self.sequences.values.matrix
+        rises, falls = (
+            np.bincount(matrix.indices, part, matrix.columns).astype(np.float64)
+            for part in (np.maximum(matrix.filled, 0.0), np.minimum(matrix.filled, 0.0))
+        )
+        moves, count = self.sequences.n_steps - len(self.sequences), len(self.sequences)
+        return self._bounds(falls, 0.0, 0.0), self._bounds(rises, moves, count)
 
+    def ranges(self) -> Floats:
+        """Bounds (k,) of the range of every feature over the paths of any one sequence."""
+        from scipy import sparse
 
-def path_ranges(structure: Structure, sequences: Sequences) -> Floats:
-    """Bounds (k,) of the range of every feature over the paths of any one sequence."""
-    from scipy import sparse
+        matrix, lengths = self.sequences.values.matrix, self.sequences.lengths
+        owner = np.repeat(np.arange(len(lengths)), lengths)[matrix.row_of_entry]
+        sums = sparse.coo_array((np.abs(matrix.filled), (owner, matrix.indices)), shape=(len(lengths), matrix.columns))
+        reach = np.asarray(sums.tocsr().max(axis=0).todense(), np.float64).ravel()
+        return self._bounds(reach, float(lengths.max() - 1), 1.0)
 
-    design, offsets, size = sequences.design, sequences.offsets, structure.size
-    values = np.abs(design.values) if len(design.values) else np.ones(len(design.indices))
-    owner = np.repeat(np.arange(len(sequences)), np.diff(offsets))[design.row_of_entry]
-    sums = sparse.coo_array((values, (owner, design.indices)), shape=(len(sequences), design.columns))
-    reach = np.asarray(sums.tocsr().max(axis=0).todense(), np.float64).ravel()
-    return structure.joined(
-        reach[structure.packing.features],
-        np.full((size, size), float(np.diff(offsets).max() - 1)),
-        np.ones((2, size)),
-        np.broadcast_to(reach[structure.conditioned][:, None, None], (len(structure.conditioned), size, size)),
-    )
+    def _bounds(self, features: Floats, moves: float, ends: float) -> Floats:
+        """The vector (k,) of bounds of each feature (columns,), of any transition, and of any first or last label."""
+        structure, size = self.structure, self.structure.size
+        conditioned = np.broadcast_to(
+            features[structure.conditioned][:, None, None], (len(structure.conditioned), size, size)
+        )
+        by_pair = features[structure.packing.features]
+        return structure.joined(by_pair, np.full((size, size), moves), np.full((2, size), ends), conditioned)

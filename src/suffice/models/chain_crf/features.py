@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from suffice.engines.label_scores import Matrix
 from suffice.errors import DataError, MissingValueError, OptionError
 from suffice.models.chain_crf.names import interned
-from suffice.models.conditional_field.checks import LARGEST, too_large
+from suffice.models.conditional_field.labels import LARGEST, too_large
+from suffice.sources.sequences import Sequences
 
 Ints = NDArray[np.int64]
 
@@ -40,7 +41,7 @@ class FeatureSpace:
     @cached_property
     def places(self) -> dict[str, int]:
         """Column by name."""
-        return {name: place for place, name in enumerate(self.names)}
+        return {name: column for column, name in enumerate(self.names)}
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -51,60 +52,66 @@ class FeatureSpace:
 
 
 @dataclass(frozen=True, eq=False)
-class Sequences:
-    """Sequences as one design; sequence s has the steps from ``offsets[s]`` to ``offsets[s + 1]``."""
+class Design:
+    """What is known about steps: a sparse matrix (steps, features), and what its columns stand for."""
 
-    design: Matrix
-    offsets: Ints
+    matrix: Matrix
     space: FeatureSpace
 
-    def __len__(self) -> int:
-        """How many sequences there are."""
-        return len(self.offsets) - 1
+    def __getitem__(self, steps: slice | Ints) -> Design:
+        """Some steps."""
+        return replace(self, matrix=self.matrix[steps])
 
     def arrays(self) -> list[NDArray[Any]]:
-        """What tells them from others."""
-        return [self.design.indptr, self.design.indices, self.design.values, self.offsets]
+        """What tells it from others."""
+        return [self.matrix.indptr, self.matrix.indices, self.matrix.values]
 
-    def without_zeros(self) -> Sequences:
+    def without_zeros(self) -> Design:
         """The same without entries of 0, and without values where all that are left are 1."""
-        design = self.design
-        if not len(design.values):
-            return self
-        if (design.values == 1.0).all():
-            return replace(self, design=replace(design, values=np.zeros(0)))
-        kept = design.values != 0.0
-        counts = np.bincount(design.row_of_entry[kept], minlength=design.rows)
-        values = design.values[kept]
-        values = values[:0] if (values == 1.0).all() else values
-        indptr = np.concatenate(([0], np.cumsum(counts)))
-        return replace(self, design=Matrix(indptr, design.indices[kept], values, design.columns))
+        matrix = self.matrix
+        if len(matrix.values) and not (matrix.values == 1.0).all():
+            matrix = matrix.entries_where(matrix.values != 0.0)
+        return replace(self, matrix=replace(matrix, values=np.zeros(0)) if (matrix.values == 1.0).all() else matrix)
 
-    def entries_of(self, kept: NDArray[np.bool_]) -> Sequences:
+    def entries_of(self, kept: NDArray[np.bool_]) -> Design:
         """The same columns, with entries in some of them alone."""
-        design = self.design
-        inside = kept[design.indices]
-        counts = np.bincount(design.row_of_entry[inside], minlength=design.rows)
-        values = design.values[inside] if len(design.values) else design.values
-        indptr = np.concatenate(([0], np.cumsum(counts)))
-        return replace(self, design=Matrix(indptr, design.indices[inside], values, design.columns))
+        return replace(self, matrix=self.matrix.entries_where(kept[self.matrix.indices]))
 
-    def narrowed(self, kept: NDArray[np.bool_]) -> Sequences:
+    def narrowed(self, kept: NDArray[np.bool_]) -> Design:
         """Only some columns of a named design."""
-        found, space = self.entries_of(kept), self.space
-        design, width = found.design, int(kept.sum())
-        places = (np.cumsum(kept) - 1).astype(np.int32)
-        names = tuple(name for name, keep in zip(space.names, kept.tolist(), strict=False) if keep)
-        return Sequences(
-            replace(design, indices=places[design.indices], columns=width),
-            self.offsets,
-            replace(space, names=names, width=width),
+        matrix, width = self.entries_of(kept).matrix, int(kept.sum())
+        columns = (np.cumsum(kept) - 1).astype(np.int32)
+        names = tuple(name for name, keep in zip(self.space.names, kept.tolist(), strict=False) if keep)
+        return Design(
+            replace(matrix, indices=columns[matrix.indices], columns=width),
+            replace(self.space, names=names, width=width),
         )
+
+    def with_bias(self) -> Design:
+        """One more column, of ones, after the others."""
+        matrix, space = self.matrix, self.space
+        ends = matrix.indptr[1:]
+        wider = Matrix(
+            matrix.indptr + np.arange(matrix.rows + 1),
+            np.insert(matrix.indices, ends, matrix.columns),
+            np.insert(matrix.values, ends, 1.0) if len(matrix.values) else matrix.values,
+            matrix.columns + 1,
+        )
+        return Design(wider, replace(space, width=space.width + 1, bias=True))
+
+
+#: Sequences whose steps have a design.
+DesignedSequences = Sequences[Design]
 
 
 def read_sequences(
-    X: Any, *, space: FeatureSpace | None = None, hashing: int | None = None, bias: bool = False, grow: bool = False
-) -> Sequences:
+    X: Iterable[Any],
+    *,
+    space: FeatureSpace | None = None,
+    hashing: int | None = None,
+    bias: bool = False,
+    grow: bool = False,
+) -> DesignedSequences:
     """Read sequences of steps.
 
     space: the columns of an earlier fit; names that it does not have are left out, or added with `grow`. hashing: the
@@ -117,17 +124,18 @@ def read_sequences(
             f"The model was fitted to {'arrays' if space.kind == 'columns' else 'named features'}; these sequences "
             f"hold {'rows of an array' if kind == 'columns' else 'named features'}."
         )
-    found = _columns(sequences) if kind == "columns" else _named(sequences, space, hashing, grow)
+    design, offsets = _columns(sequences) if kind == "columns" else _named(sequences, space, hashing, grow)
     if kind == "columns" and hashing is not None:
         raise OptionError("hashing is for named features; the columns of an array are numbered already.")
-    if space is not None and kind == "columns" and found.space.width != space.width - space.bias:
+    if space is not None and kind == "columns" and design.space.width != space.width - space.bias:
         raise DataError(
-            f"The steps have {found.space.width} columns; the model was fitted to {space.width - space.bias}."
+            f"The steps have {design.space.width} columns; the model was fitted to {space.width - space.bias}."
         )
-    return _with_bias(found) if (space.bias if space is not None else bias) else found
+    design = design.with_bias() if (space.bias if space is not None else bias) else design
+    return Sequences(design, offsets)
 
 
-def listed_sequences(X: Any) -> list[Any]:
+def listed_sequences(X: Iterable[Any]) -> list[Any]:
     """The sequences in a list, none of them empty."""
     if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
         raise DataError(
@@ -174,7 +182,7 @@ def _kind_of(sequences: list[Any]) -> str:
 # -- arrays -----------------------------------------------------------------------------------------------------------
 
 
-def _columns(sequences: list[Any]) -> Sequences:
+def _columns(sequences: list[Any]) -> tuple[Design, Ints]:
     """Arrays and sparse matrices, one for each sequence."""
     parts = [_triple(sequence, s) for s, sequence in enumerate(sequences)]
     widths = [part[3] for part in parts]
@@ -187,7 +195,7 @@ def _columns(sequences: list[Any]) -> Sequences:
     indices = np.concatenate([part[1] for part in parts]).astype(np.int32)
     values = np.concatenate([part[2] for part in parts])
     offsets = np.concatenate(([0], np.cumsum(lengths)))
-    return Sequences(Matrix(indptr, indices, values, widths[0]), offsets, FeatureSpace("columns", widths[0]))
+    return Design(Matrix(indptr, indices, values, widths[0]), FeatureSpace("columns", widths[0])), offsets
 
 
 def _triple(sequence: Any, s: int) -> tuple[Any, Any, Any, int]:
@@ -236,7 +244,7 @@ def _unlike(sequence: Any) -> str:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-def _named(sequences: list[Any], space: FeatureSpace | None, hashing: int | None, grow: bool) -> Sequences:
+def _named(sequences: list[Any], space: FeatureSpace | None, hashing: int | None, grow: bool) -> tuple[Design, Ints]:
     """Dicts and lists of names."""
     codes, values, counts, names = interned(sequences)
     lengths = np.array([len(sequence) for sequence in sequences])
@@ -245,14 +253,14 @@ def _named(sequences: list[Any], space: FeatureSpace | None, hashing: int | None
         hashing = space.width - space.bias
     if hashing is not None:
         table = np.fromiter((zlib.crc32(name.encode()) % hashing for name in names), np.int32, len(names))
-        found = FeatureSpace("hashed", int(hashing))
+        columns_of = FeatureSpace("hashed", int(hashing))
     else:
         places = {} if space is None else dict(space.places)
         if space is None or grow:
             table = np.fromiter((places.setdefault(name, len(places)) for name in names), np.int32, len(names))
         else:
             table = np.fromiter((places.get(name, -1) for name in names), np.int32, len(names))
-        found = FeatureSpace("named", len(places), tuple(places))
+        columns_of = FeatureSpace("named", len(places), tuple(places))
     same = np.array_equal(table, np.arange(len(table)))
     columns = codes if same else table[codes]
     if len(table) and table.min() < 0:
@@ -261,17 +269,4 @@ def _named(sequences: list[Any], space: FeatureSpace | None, hashing: int | None
         counts = np.bincount(steps[known], minlength=len(counts))
         columns, values = columns[known], values[known] if len(values) else values
     indptr = np.concatenate(([0], np.cumsum(counts)))
-    return Sequences(Matrix(indptr, columns, values, found.width), offsets, found)
-
-
-def _with_bias(found: Sequences) -> Sequences:
-    """One more column, of ones, after the others."""
-    design, space = found.design, found.space
-    ends = design.indptr[1:]
-    wider = Matrix(
-        design.indptr + np.arange(design.rows + 1),
-        np.insert(design.indices, ends, design.columns),
-        np.insert(design.values, ends, 1.0) if len(design.values) else design.values,
-        design.columns + 1,
-    )
-    return replace(found, design=wider, space=replace(space, width=space.width + 1, bias=True))
+    return Design(Matrix(indptr, columns, values, columns_of.width), columns_of), offsets

@@ -10,8 +10,9 @@ import numpy as np
 
 from suffice.engines.label_scores import Packing
 from suffice.errors import FileFormatError
+from suffice.models.chain_crf.decoding import ChainDecoder
 from suffice.models.chain_crf.features import FeatureSpace
-from suffice.models.chain_crf.structure import Structure
+from suffice.models.chain_crf.structure import ChainStructure
 from suffice.models.conditional_field.fitted import FieldFitted, read_weights
 from suffice.records import checked
 
@@ -20,15 +21,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class ChainFitted(FieldFitted):
+class ChainCRFFitted(FieldFitted[ChainStructure]):
     """Weights of features for labels, and of labels for the next ones."""
-
-    structure: Structure
 
     @property
     def title(self) -> str:
         """The first line of the receipt."""
         return f"ChainCRF, {self.structure.size} labels, {self.structure.space.width:,} features"
+
+    def decoder(self, threads: int | None = None) -> ChainDecoder:
+        """The weights, asked about sequences."""
+        return ChainDecoder(self.structure, self.weights, threads)
 
     def portrait(self) -> Portrait:
         """What there is to see of it."""
@@ -58,7 +61,7 @@ class ChainFitted(FieldFitted):
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> ChainFitted:
+    def from_dict(cls, plain: Mapping[str, Any]) -> ChainCRFFitted:
         """Rebuild from plain data; parts that do not fit one another are an error."""
         space = plain["space"]
         labels = tuple(plain["labels"])
@@ -67,7 +70,7 @@ class ChainFitted(FieldFitted):
             np.ascontiguousarray(plain["pair_labels"], np.int32),
             len(labels),
         )
-        structure = Structure(
+        structure = ChainStructure(
             checked(FeatureSpace(space["kind"], space["width"], tuple(space["names"]), space["bias"])),
             labels,
             packing,
@@ -81,7 +84,7 @@ class ChainFitted(FieldFitted):
         return cls(structure=structure, **read_weights(plain, structure.length, "ChainCRF"))
 
 
-def _check_parts(structure: Structure) -> None:
+def _check_parts(structure: ChainStructure) -> None:
     """Refuse a file whose parts do not fit: compiled loops trust them."""
     size, packing, width = structure.size, structure.packing, structure.space.width
     pointers = packing.pointers

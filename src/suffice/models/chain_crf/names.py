@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, MissingValueError
-from suffice.models.conditional_field.checks import LARGEST, too_large
+from suffice.models.conditional_field.labels import LARGEST, too_large
 
 Ints = NDArray[np.int64]
 #: A sequence and a step of it.
@@ -72,9 +72,9 @@ class _Index:
         """The values of all entries; none where all of them are 1."""
         if not self.others:
             return np.zeros(0)
-        found = np.ones(len(self.codes))
-        found[np.frombuffer(self.others, np.int64)] = np.frombuffer(self.amounts, np.float64)
-        return found
+        amounts = np.ones(len(self.codes))
+        amounts[np.frombuffer(self.others, np.int64)] = np.frombuffer(self.amounts, np.float64)
+        return amounts
 
     def listed(self, step: Any, where: Where) -> None:
         """A step that is a name, or names."""
@@ -83,7 +83,7 @@ class _Index:
             return
         if not isinstance(step, Iterable):
             raise DataError(
-                f"{_said(where)} is of type {type(step).__name__}; expected a dict of features or a list of names, as "
+                f"{_step(where)} is of type {type(step).__name__}; expected a dict of features or a list of names, as "
                 "in the steps before."
             )
         entries = list(step)
@@ -93,7 +93,7 @@ class _Index:
         for name in sorted(names) if isinstance(step, set | frozenset) else names:
             self.add(self.names[name])
 
-    def enter(self, key: Any, value: Any, where: Where) -> None:
+    def enter(self, key: object, value: Any, where: Where) -> None:
         """One feature of a dict."""
         if isinstance(value, bool | np.bool_ | int | float | np.integer | np.floating):
             self.add(self.names[key], _number(key, value, where))
@@ -108,26 +108,26 @@ class _Index:
                 self.add(self.pairs[key, text])
         elif value is None:
             raise MissingValueError(
-                f"{_said(where)}: feature {key!r} is None; expected a number, a truth value or text. Leave the feature "
+                f"{_step(where)}: feature {key!r} is None; expected a number, a truth value or text. Leave the feature "
                 "out where it is not known."
             )
         else:
             raise DataError(
-                f"{_said(where)}: feature {key!r} is {value!r}, of type {type(value).__name__}; expected a number, a "
+                f"{_step(where)}: feature {key!r} is {value!r}, of type {type(value).__name__}; expected a number, a "
                 "truth value or text."
             )
 
     def named(self, counts: Any, sequences: list[Any]) -> list[str]:
         """The name of each code; of a pair, ``name:text``."""
-        found = [""] * (len(self.names) + len(self.pairs))
+        names = [""] * (len(self.names) + len(self.pairs))
         for key, code in self.names.items():
-            found[code] = key if type(key) is str else self._plain(key, code, counts, sequences)
+            names[code] = key if type(key) is str else self._plain(key, code, counts, sequences)
         for (key, text), code in self.pairs.items():
             name = key if type(key) is str else self._plain(key, code, counts, sequences)
-            found[code] = f"{name}:{text}"
-        return found
+            names[code] = f"{name}:{text}"
+        return names
 
-    def _plain(self, key: Any, code: int, counts: Any, sequences: list[Any]) -> str:
+    def _plain(self, key: object, code: int, counts: Any, sequences: list[Any]) -> str:
         """A name as plain text, or an error that says where it stands."""
         if isinstance(key, str):
             return str(key)
@@ -138,10 +138,10 @@ class _Index:
         where = s, step - (int(offsets[s - 1]) if s else 0)
         if isinstance(key, bytes):
             return _text(key, where)
-        raise DataError(f"{_said(where)}: the feature {key!r} is no text; names of features are text.")
+        raise DataError(f"{_step(where)}: the feature {key!r} is no text; names of features are text.")
 
 
-def _said(where: Where) -> str:
+def _step(where: Where) -> str:
     return f"Sequence {where[0]} of X, step {where[1]}"
 
 
@@ -152,25 +152,25 @@ def _text(given: Any, where: Where) -> str:
     try:
         return given.decode()
     except UnicodeDecodeError:
-        raise DataError(f"{_said(where)}: the feature {given!r} is no text in UTF-8.") from None
+        raise DataError(f"{_step(where)}: the feature {given!r} is no text in UTF-8.") from None
 
 
-def _number(key: Any, value: Any, where: Where) -> float:
+def _number(key: object, value: Any, where: Where) -> float:
     """The value of a feature that is a number."""
     try:
-        found = float(value)
+        amount = float(value)
     except OverflowError:
         raise DataError(
-            f"{_said(where)}: feature {key!r} is too large for a float; expected a finite number."
+            f"{_step(where)}: feature {key!r} is too large for a float; expected a finite number."
         ) from None
-    if not math.isfinite(found):
+    if not math.isfinite(amount):
         raise MissingValueError(
-            f"{_said(where)}: feature {key!r} is {value!r}; expected a finite number, a truth value or text. Leave the "
+            f"{_step(where)}: feature {key!r} is {value!r}; expected a finite number, a truth value or text. Leave the "
             "feature out where it is not known."
         )
-    if abs(found) > LARGEST:
-        raise DataError(too_large(f"{_said(where)}: feature {key!r}", found))
-    return found
+    if abs(amount) > LARGEST:
+        raise DataError(too_large(f"{_step(where)}: feature {key!r}", amount))
+    return amount
 
 
 def _no_name(steps: Sequence[Any], s: int, first: int = 0) -> DataError:
@@ -178,5 +178,5 @@ def _no_name(steps: Sequence[Any], s: int, first: int = 0) -> DataError:
     for t, step in enumerate(steps, start=first):
         for name in step:
             if not isinstance(name, str | bytes):
-                return DataError(f"{_said((s, t))}: the feature {name!r} is no text; names of features are text.")
+                return DataError(f"{_step((s, t))}: the feature {name!r} is no text; names of features are text.")
     return DataError(f"Sequence {s} of X: a feature is no text; names of features are text.")

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.engines.label_scores import ChainWeights, ExpectedFeatures, Matrix, ScoredSteps, part_of
-from suffice.models.chain_crf.features import Sequences
-from suffice.models.chain_crf.structure import Structure
+from suffice.engines.label_scores import ChainWeights, ExpectedFeatures, ScoredSteps
+from suffice.models.chain_crf.features import DesignedSequences
+from suffice.models.chain_crf.structure import ChainStructure
 from suffice.models.conditional_field.objective import FieldObjective
-from suffice.models.conditional_field.priors import Penalties
+from suffice.models.conditional_field.priors import WeightPenalties
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,7 +25,7 @@ Ints = NDArray[np.int64]
 EVALUATIONS = 100
 
 
-class Block:
+class SequenceBlock:
     """Some sequences: from weights (k,) to log partitions and features (k,).
 
     shares (n,): how often each sequence counts.
@@ -34,8 +33,8 @@ class Block:
 
     def __init__(
         self,
-        structure: Structure,
-        sequences: Sequences,
+        structure: ChainStructure,
+        sequences: DesignedSequences,
         shares: Floats,
         *,
         threads: int | None,
@@ -43,20 +42,21 @@ class Block:
     ) -> None:
         """See the class."""
         self.structure, self.shares = structure, shares
+        matrix, conditioned = sequences.values.matrix, structure.conditioned
         self.steps = ScoredSteps(
-            sequences.design,
+            matrix,
             structure.packing,
             sequences.offsets,
-            conditions=_columns(sequences.design, structure.conditioned) if len(structure.conditioned) else None,
+            conditions=matrix.to_scipy()[:, conditioned] if len(conditioned) else None,
             threads=threads,
             calls=calls,
         )
 
-    def evenly(self) -> Block:
+    def evenly(self) -> SequenceBlock:
         """The same sequences, each of which counts once."""
-        found = copy.copy(self)
-        found.shares = np.ones(len(self.shares))
-        return found
+        block = copy.copy(self)
+        block.shares = np.ones(len(self.shares))
+        return block
 
     def parts(self, weights: Floats) -> ChainWeights:
         """The weights as the engine takes them."""
@@ -70,25 +70,36 @@ class Block:
 
     def expected(self, weights: Floats) -> tuple[Floats, Floats]:
         """Log partition (n,) and the expected features, weighted and summed (k,)."""
-        found = self.steps.expected(self.parts(weights), self.shares)
-        return found.log_partition, self._joined(found)
+        sums = self.steps.expected(self.parts(weights), self.shares)
+        return sums.log_partition, self._joined(sums)
 
     def observed(self, codes: Ints) -> Floats:
         """The features (k,) of one path of labels (steps,), weighted and summed over sequences."""
         return self._joined(self.steps.observed(codes, self.shares))
 
-    def _joined(self, found: ExpectedFeatures) -> Floats:
-        return self.structure.joined(found.states, found.transitions, found.ends, found.conditioned)
+    def variance(self, weights: Floats, codes: Ints) -> Floats:
+        """A bound of the variance of the sum of every feature (k,) from below: see `conditional_variance`."""
+        return self._joined(self.steps.conditional_variance(self.parts(weights), codes, self.shares))
+
+    def best_codes(self, weights: Floats) -> Ints:
+        """The best path of labels (steps,) of all sequences."""
+        threads, calls = self.steps.threads, self.steps.calls
+        chains = self.steps.chains(self.parts(weights))
+        return np.concatenate([one.best_paths(threads=threads, calls=calls)[0][0] for one, _ in chains])
+
+    def _joined(self, sums: ExpectedFeatures) -> Floats:
+        return self.structure.joined(sums.states, sums.transitions, sums.ends, sums.conditioned)
 
 
 @dataclass(frozen=True, eq=False)
-class ChainObjective(FieldObjective[Structure]):
+class ChainObjective(FieldObjective[ChainStructure]):
     """The penalised log-likelihood of labelled sequences."""
 
-    structure: Structure
-    block: Block
+    structure: ChainStructure
+    block: SequenceBlock
+    codes: Ints
     features: Floats
-    penalties: Penalties
+    penalties: WeightPenalties
     weight: float
 
     def evaluate(self, weights: Floats) -> tuple[float, Floats]:
@@ -97,31 +108,20 @@ class ChainObjective(FieldObjective[Structure]):
         total = float(self.features @ weights) - float(self.block.shares @ log_partition)
         return total, self.features - expected
 
+    def variance(self, weights: Floats) -> Floats:
+        """A bound of the variance of the sum of every feature (k,) from below."""
+        return self.block.variance(weights, self.codes)
+
 
 def make_objective(
-    structure: Structure,
-    sequences: Sequences,
+    structure: ChainStructure,
+    sequences: DesignedSequences,
     codes: Ints,
     shares: Floats,
-    penalties: Penalties,
+    penalties: WeightPenalties,
     *,
     threads: int | None,
 ) -> ChainObjective:
     """The objective for sequences, codes (steps,) of their labels and shares (n,) of the sequences."""
-    block = Block(structure, sequences, shares, threads=threads)
-    return ChainObjective(structure, block, block.observed(codes), penalties, float(shares.sum()))
-
-
-def subset(sequences: Sequences, chosen: Ints) -> tuple[Sequences, Ints]:
-    """Some sequences, and the places of their steps among all."""
-    design, offsets, places = part_of(sequences.design, sequences.offsets, chosen)
-    return Sequences(design, offsets, sequences.space), places
-
-
-def _columns(design: Matrix, columns: Ints) -> Any:
-    """Some columns of the design as a SciPy matrix (steps, g)."""
-    from scipy.sparse import csr_matrix
-
-    values = design.values if len(design.values) else np.ones(len(design.indices))
-    whole = csr_matrix((values, design.indices, design.indptr), shape=(design.rows, design.columns))
-    return whole[:, columns]
+    block = SequenceBlock(structure, sequences, shares, threads=threads)
+    return ChainObjective(structure, block, codes, block.observed(codes), penalties, float(shares.sum()))

@@ -1,7 +1,7 @@
 """The number of parameters of a chain: see `suffice.models.conditional_field.rank`.
 
-Where every path of labels is possible, the vectors of the span are those of signed laws of the labels. The law of a
-step t may move by any p (K,) that adds up to 0, and a pair of steps by any matrix Z whose rows and columns do:
+Where every path of labels is possible, the vectors of the span are those of signed distributions of the labels. That of
+a step t may move by any p (K,) that adds up to 0, and a pair of steps by any matrix Z whose rows and columns do:
 
 - p at step t moves ``(f, j)`` by ``x_tf p_j``, and ``(i, j)`` by ``p_j / K`` where a step comes before and by
   ``p_i / K`` where one comes after;
@@ -17,30 +17,30 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.chain_crf.features import Sequences
-from suffice.models.chain_crf.objective import Block
-from suffice.models.chain_crf.structure import Structure
+from suffice.models.chain_crf.features import DesignedSequences
+from suffice.models.chain_crf.objective import SequenceBlock
+from suffice.models.chain_crf.structure import ChainStructure
 from suffice.models.conditional_field.rank import MOST, SPARE, FeatureRank, numerical_rank, rank_of_draws, sketched
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def chain_rank(block: Block, sequences: Sequences) -> FeatureRank:
+def chain_rank(block: SequenceBlock, sequences: DesignedSequences) -> FeatureRank:
     """The number of parameters that the sequences of a block tell apart."""
     structure = block.structure
     if structure.size == 1:
         return FeatureRank(0)
-    found = _rank(block, sequences)
-    return FeatureRank(_bound(structure, sequences), exact=False) if found is None else FeatureRank(found)
+    rank = _rank(block, sequences)
+    return FeatureRank(_bound(structure, sequences), exact=False) if rank is None else FeatureRank(rank)
 
 
-def bounded_rank(structure: Structure) -> FeatureRank:
+def bounded_rank(structure: ChainStructure) -> FeatureRank:
     """What can be said without the sequences."""
     return FeatureRank(_bound(structure, None), exact=False) if structure.size > 1 else FeatureRank(0)
 
 
-def _rank(block: Block, sequences: Sequences) -> int | None:
+def _rank(block: SequenceBlock, sequences: DesignedSequences) -> int | None:
     structure = block.structure
     if not (structure.allowed.all() and structure.ends.all()):
         return _rank_by_paths(block, sequences)
@@ -51,10 +51,10 @@ def _rank(block: Block, sequences: Sequences) -> int | None:
     size = structure.size
     if len(structure.packing.labels) == len(features) * size and structure.free.all():
         return (size - 1) * numerical_rank(columns) + (size - 1) ** 2 * numerical_rank(pairs)
-    return _rank_by_laws(structure, features, columns, pairs) if structure.length <= MOST else None
+    return _rank_by_distributions(structure, features, columns, pairs) if structure.length <= MOST else None
 
 
-def _columns(structure: Structure, sequences: Sequences, features: Ints) -> tuple[Floats, Floats]:
+def _columns(structure: ChainStructure, sequences: DesignedSequences, features: Ints) -> tuple[Floats, Floats]:
     """Two matrices with the row spaces of what there is at a step, and at a pair of steps.
 
     The first has the features; those that transitions depend on, here where a step comes before and at the step after;
@@ -62,9 +62,8 @@ def _columns(structure: Structure, sequences: Sequences, features: Ints) -> tupl
     """
     from scipy import sparse
 
-    design, offsets = sequences.design, sequences.offsets
-    values = design.values if len(design.values) else np.ones(len(design.indices))
-    whole = sparse.csr_array((values, design.indices, design.indptr), shape=(design.rows, design.columns))
+    design, offsets = sequences.values.matrix, sequences.offsets
+    whole = design.to_scipy()
     first, last = np.zeros((2, design.rows))
     first[offsets[:-1]] = last[offsets[1:] - 1] = 1.0
     own = whole[:, structure.conditioned]
@@ -77,33 +76,33 @@ def _columns(structure: Structure, sequences: Sequences, features: Ints) -> tupl
     return columns, sketched(sparse.hstack([into, ones], format="csr"))
 
 
-def _rank_by_laws(structure: Structure, features: Ints, columns: Floats, pairs: Floats) -> int:
-    """The rank of the features under random signed laws: see the module."""
+def _rank_by_distributions(structure: ChainStructure, features: Ints, columns: Floats, pairs: Floats) -> int:
+    """The rank of the features under random signed distributions: see the module."""
     size, g = structure.size, len(structure.conditioned)
     rng = np.random.default_rng(0)
-    found = np.empty((structure.length + SPARE, structure.length))
+    rows = np.empty((structure.length + SPARE, structure.length))
     every = np.zeros((len(structure.packing.pointers) - 1, size))
-    for row in range(len(found)):
-        law = rng.standard_normal((len(columns), size))
-        moved = columns.T @ (law - law.mean(axis=1, keepdims=True))
+    for row in range(len(rows)):
+        signed = rng.standard_normal((len(columns), size))
+        moved = columns.T @ (signed - signed.mean(axis=1, keepdims=True))
         both = rng.standard_normal((len(pairs), size, size))
         both = both - both.mean(axis=1, keepdims=True)
         both = np.tensordot(pairs, both - both.mean(axis=2, keepdims=True), axes=(0, 0))
         every[features] = moved[: len(features)]
         into, onward, sides = np.split(moved[len(features) :], [g, 2 * g])
-        found[row] = structure.joined(
+        rows[row] = structure.joined(
             every[structure.packing.features, structure.packing.labels],
             both[g] + (sides[2][None, :] + sides[3][:, None]) / size,
             sides[:2],
             both[:g] + (into[:, None, :] + onward[:, :, None]) / size,
         )
-    return numerical_rank(found)
+    return numerical_rank(rows)
 
 
-def _rank_by_paths(block: Block, sequences: Sequences) -> int | None:
+def _rank_by_paths(block: SequenceBlock, sequences: DesignedSequences) -> int | None:
     """The rank of the features of random paths, where constraints leave some out."""
     structure = block.structure
-    chains = [found for found, _ in block.steps.chains(block.parts(np.zeros(structure.length)))]
+    chains = [part for part, _ in block.steps.chains(block.parts(np.zeros(structure.length)))]
 
     def draw(rng: np.random.Generator) -> Floats:
         shares = rng.standard_normal(len(sequences))
@@ -118,11 +117,11 @@ def _rank_by_paths(block: Block, sequences: Sequences) -> int | None:
             one.conditioned - other.conditioned,
         )
 
-    entries = len(sequences.design.indices) + structure.size * sequences.design.rows
+    entries = len(sequences.values.matrix.indices) + structure.size * sequences.values.matrix.rows
     return rank_of_draws(draw, structure.length, entries)
 
 
-def _bound(structure: Structure, sequences: Sequences | None) -> int:
+def _bound(structure: ChainStructure, sequences: DesignedSequences | None) -> int:
     """A bound of the rank from above, which needs no matrix.
 
     A number added to the weights of a feature for all labels changes nothing, and of features that always have the same
@@ -131,10 +130,9 @@ def _bound(structure: Structure, sequences: Sequences | None) -> int:
     size, packing = structure.size, structure.packing
     kinds = np.arange(len(packing.pointers) - 1)
     if sequences is not None:
-        design = sequences.design
-        values = design.values if len(design.values) else np.ones(len(design.indices))
+        design = sequences.values.matrix
         # Columns that are the same have the same random sums, to the last bit.
-        mixed = np.random.default_rng(0).standard_normal((2, design.rows))[:, design.row_of_entry] * values
+        mixed = np.random.default_rng(0).standard_normal((2, design.rows))[:, design.row_of_entry] * design.filled
         sums = np.stack([np.bincount(design.indices, row, design.columns) for row in mixed], axis=1)
         _, kinds = np.unique(sums, axis=0, return_inverse=True)
         kinds = np.where(np.bincount(design.indices, minlength=design.columns) > 0, kinds.ravel(), -1)

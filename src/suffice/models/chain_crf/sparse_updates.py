@@ -1,6 +1,6 @@
 """Updates of stochastic ascent and of the perceptron that touch the weights of the features at hand alone.
 
-The weights of (feature, label) pairs are ``w = s v``: the pull of a Gaussian prior multiplies s, and a gradient g of
+The weights of (feature, label) pairs are ``w = s v``: a Gaussian prior of mean 0 multiplies s, and a gradient g of
 step e adds ``(e / s) g`` to v. With d_t what update t adds to v, s_t the scale after it and ``S_t = s_1 + ... + s_t``,
 ``w_1 + ... + w_T = S_T v_T - sum_t S_{t-1} d_t``: the mean of all updates needs the features at hand alone as well. The
 few other weights are written out.
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.label_scores import SequenceSteps
-from suffice.models.chain_crf.features import Sequences
+from suffice.models.chain_crf.features import DesignedSequences
 from suffice.models.chain_crf.objective import EVALUATIONS
-from suffice.models.chain_crf.structure import Structure
-from suffice.models.conditional_field.priors import Penalties
+from suffice.models.chain_crf.structure import ChainStructure
+from suffice.models.conditional_field.priors import WeightPenalties
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,10 +31,10 @@ SMALLEST = 0.1
 class Residuals:
     """Observed less expected features of some sequences, by step and label, through the compiled loops."""
 
-    def __init__(self, structure: Structure, sequences: Sequences, codes: Ints) -> None:
+    def __init__(self, structure: ChainStructure, sequences: DesignedSequences, codes: Ints) -> None:
         """Codes (steps,) of the labels given."""
         self.structure, self.codes, self.offsets = structure, codes, sequences.offsets
-        self.steps = SequenceSteps(sequences.design, structure.packing, sequences.offsets)
+        self.steps = SequenceSteps(sequences.values.matrix, structure.packing, sequences.offsets)
         # Masks would be looked through at each update, places are not.
         self._free, ends = np.flatnonzero(structure.free), np.flatnonzero(structure.ends)
         self._ends = ends if structure.boundaries else ends[:0]
@@ -42,9 +42,11 @@ class Residuals:
         self._logs = structure.transitions(nothing), structure.end_weights(nothing)
 
     @classmethod
-    def where_they_pay(cls, structure: Structure, sequences: Sequences, codes: Ints) -> Residuals | None:
+    def where_they_pay(cls, structure: ChainStructure, sequences: DesignedSequences, codes: Ints) -> Residuals | None:
         """None where NumPy does, or where transitions depend on features."""
-        fine = not len(structure.conditioned) and SequenceSteps.pay(sequences.design, structure.size, EVALUATIONS)
+        fine = not len(structure.conditioned) and SequenceSteps.pay(
+            sequences.values.matrix, structure.size, EVALUATIONS
+        )
         return cls(structure, sequences, codes) if fine else None
 
     def differences(
@@ -59,7 +61,7 @@ class Residuals:
         states, size = structure.states(x).view(), structure.size
         states.flags.writeable = False
         link = self.steps.link(*self._weights(x), logs=best)
-        found, moves, ends = [], np.zeros((size, size)), np.zeros((2, size))
+        residuals, moves, ends = [], np.zeros((size, size)), np.zeros((2, size))
         for s, share in zip(chosen.tolist(), shares.tolist(), strict=True):
             labels = self.codes[self.offsets[s] : self.offsets[s + 1]]
             if best:
@@ -78,8 +80,8 @@ class Residuals:
             rows[np.arange(len(labels)), labels] += share
             moves += share * (_moves(labels, size) - expected)
             ends += rows[[0, -1], :size]
-            found.append((s, rows))
-        return found, np.concatenate((moves.ravel()[self._free], ends.ravel()[self._ends]))
+            residuals.append((s, rows))
+        return residuals, np.concatenate((moves.ravel()[self._free], ends.ravel()[self._ends]))
 
     def _weights(self, x: Floats) -> tuple[Floats, Floats]:
         """Log weights of transitions (K, K) and ends (2, K); they hold until the next call."""
@@ -103,13 +105,13 @@ class Residuals:
 class SparseEpoch:
     """One pass of updates from a memory of raw weights, their mean and the number of updates; see the module.
 
-    shares(chosen): what each sequence counts in the gradient of a minibatch. pull: the prior's precision, over the
+    shares(chosen): what each sequence counts in the gradient of a minibatch. precision: the prior's precision, over the
     number of sequences. dense(memory, chosen): the same update written out, where log space is needed.
     """
 
-    def __init__(self, residuals: Residuals, kept: dict[str, Any], *, averaged: bool, pull: float) -> None:
+    def __init__(self, residuals: Residuals, kept: dict[str, Any], *, averaged: bool, precision: float) -> None:
         """The memory is changed in place."""
-        self.residuals, self.kept, self.averaged, self.pull = residuals, kept, averaged, pull
+        self.residuals, self.kept, self.averaged, self.precision = residuals, kept, averaged, precision
         self.border = residuals.structure.bounds[0]
         self.states, self.rest = kept["raw"][: self.border], kept["raw"][self.border :]
         self.late = np.zeros(self.border if averaged else 0)
@@ -128,24 +130,24 @@ class SparseEpoch:
         """Update with each minibatch; step: its length, None is the perceptron."""
         for chosen in batches:
             length = 1.0 if step is None else step(int(self.kept["updates"]))
-            shrink = 1.0 - length * self.pull
-            found = None
+            shrink = 1.0 - length * self.precision
+            residuals = None
             if shrink > SMALLEST:
                 args = (self.kept["raw"], self.scale, chosen, shares(chosen))
-                found = self.residuals.differences(*args, best=step is None)
-            if found is None:
+                residuals = self.residuals.differences(*args, best=step is None)
+            if residuals is None:
                 self.settle()
                 dense(self.kept, chosen)
                 self._begin()
                 continue
-            self._update(found, length, shrink)
+            self._update(residuals, length, shrink)
             if self.scale < SMALLEST:
                 self.settle()
         self.settle()
 
-    def _update(self, found: tuple[list[tuple[int, Floats]], Floats], length: float, shrink: float) -> None:
+    def _update(self, residuals: tuple[list[tuple[int, Floats]], Floats], length: float, shrink: float) -> None:
         self.scale *= shrink
-        for s, rows in found[0]:
+        for s, rows in residuals[0]:
             rows *= length / self.scale
             self.residuals.steps.add(s, rows, self.states)
             if self.averaged and self.scales:
@@ -153,7 +155,7 @@ class SparseEpoch:
                 self.residuals.steps.add(s, rows, self.late)
         self.scales += self.scale
         self.rest *= shrink
-        self.rest += length * found[1]
+        self.rest += length * residuals[1]
         self.kept["updates"] += 1
         if self.averaged:
             mean = self.kept["mean"][self.border :]
@@ -171,7 +173,7 @@ class SparseEpoch:
         self._begin()
 
 
-def uniform_pull(penalties: Penalties) -> float | None:
+def uniform_precision(penalties: WeightPenalties) -> float | None:
     """The precision of a Gaussian prior that pulls all weights to 0 alike, 0 without a prior; None for other priors."""
     gaussian = penalties.gaussian
     if penalties.laplace is not None:

@@ -5,34 +5,56 @@ Where expectations are exact, updates touch the weights of the features of a min
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.chain_gibbs import gibbs
-from suffice.models.chain_crf.features import Sequences
-from suffice.models.chain_crf.objective import EVALUATIONS, Block, subset
-from suffice.models.chain_crf.sparse_updates import Residuals, SparseEpoch, uniform_pull
-from suffice.models.chain_crf.structure import Structure
-from suffice.models.conditional_field.priors import Penalties
-from suffice.models.conditional_field.stochastic import Plan, Stochastic, copied
+from suffice.models.chain_crf.features import DesignedSequences
+from suffice.models.chain_crf.objective import EVALUATIONS, SequenceBlock
+from suffice.models.chain_crf.sparse_updates import Residuals, SparseEpoch, uniform_precision
+from suffice.models.chain_crf.structure import ChainStructure
+from suffice.models.conditional_field.priors import WeightPenalties
+from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan, copied
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class ChainStochastic(Stochastic):
+@dataclass(frozen=True, eq=False)
+class SequencePart:
+    """Some labelled sequences: see `LabelledPart`."""
+
+    block: SequenceBlock
+    codes: Ints
+    steps: Ints
+
+    def observed(self, codes: Ints) -> Floats:
+        """The features (k,) of labels (steps,), weighted and summed."""
+        return self.block.observed(codes)
+
+    def slope(self, weights: Floats) -> Floats:
+        """Observed less expected features (k,)."""
+        return self.block.observed(self.codes) - self.block.expected(weights)[1]
+
+    def best_codes(self, weights: Floats) -> Ints:
+        """The best paths (steps,)."""
+        return self.block.best_codes(weights)
+
+
+class ChainStochastic(Stochastic[SequencePart]):
     """One stochastic fit of a chain CRF."""
 
     def __init__(
         self,
-        structure: Structure,
-        sequences: Sequences,
+        structure: ChainStructure,
+        sequences: DesignedSequences,
         codes: Ints,
         weights: Floats,
-        penalties: Penalties,
-        plan: Plan,
+        penalties: WeightPenalties,
+        plan: StochasticPlan,
         *,
         unit: float | None = None,
     ) -> None:
@@ -47,53 +69,45 @@ class ChainStochastic(Stochastic):
     def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
         """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some sequences."""
         if self._residuals is not None:
-            found = self._residuals.gradient(x, chosen, self._shares(chosen))
-            if found is not None:
-                return found - self._prior_slope(x)
-        block, codes, places = self._block(chosen)
-        expected = block.expected(x)[1] if self.plan.expectations == "exact" else self._sampled(block, places, x)
-        return (block.observed(codes) - expected) / (len(chosen) * self.unit) - self._prior_slope(x)
+            slope = self._residuals.gradient(x, chosen, self._shares(chosen))
+            if slope is not None:
+                return slope - self._prior_slope(x)
+        return super().batch_gradient(x, chosen)
 
     def _shares(self, chosen: Ints) -> Floats:
         """What each sequence of a minibatch counts in its gradient; in the perceptron, its weight."""
         weights = self.weights[chosen]
         return weights if self.plan.method == "perceptron" else weights / (len(chosen) * self.unit)
 
-    def _block(self, chosen: Ints) -> tuple[Block, Ints, Ints]:
-        """Some sequences, the codes of their labels, and the places of their steps among all."""
-        part, places = subset(self.sequences, chosen)
-        return Block(self.structure, part, self.weights[chosen], threads=1), self.codes[places], places
+    def part(self, chosen: Ints) -> SequencePart:
+        """Some sequences."""
+        steps = self.sequences.steps_of(chosen)[0]
+        block = SequenceBlock(self.structure, self.sequences.chosen(chosen), self.weights[chosen], threads=1)
+        return SequencePart(block, self.codes[steps], steps)
 
-    def _sampled(self, block: Block, places: Ints, x: Floats) -> Floats:
-        """Expected features by samples: from chains of samples that go on, or independent ones."""
-        plan = self.plan
-        paths = np.empty((plan.samples, len(places)), np.int64)
-        for chains, steps in block.steps.chains(block.parts(x)):
-            here = slice(*steps)
+    def draws(self, part: SequencePart, x: Floats) -> Ints:
+        """Draws (samples, steps) of the labels: from chains of samples that go on, or independent ones."""
+        plan, block = self.plan, part.block
+        paths = np.empty((plan.samples, len(part.steps)), np.int64)
+        for chains, span in block.steps.chains(block.parts(x)):
+            here = slice(*span)
             if plan.expectations == "gibbs":
-                paths[:, here] = gibbs(chains, self.standing(places[here]), plan.sweeps, self.rng)
+                paths[:, here] = gibbs(chains, self.standing(part.steps[here]), plan.sweeps, self.rng)
             else:
                 paths[:, here] = chains.sample(plan.samples, random_state=self.rng, threads=1, calls=EVALUATIONS)
-        self.stand(places, paths)
-        return np.asarray(np.mean([block.observed(path) for path in paths], axis=0))
-
-    def perceptron_step(self, x: Floats, chosen: Ints) -> Floats:
-        """The features of the labels less those of the best path."""
-        block, codes, _ = self._block(chosen)
-        best = [
-            chains.best_paths(threads=1, calls=EVALUATIONS)[0][0] for chains, _ in block.steps.chains(block.parts(x))
-        ]
-        path = np.concatenate(best)
-        return np.zeros_like(x) if (path == codes).all() else block.observed(codes) - block.observed(path)
+        self.stand(part.steps, paths)
+        return paths
 
     def epoch(self, memory: dict[str, Any]) -> dict[str, Any]:
         """Go once through the sequences; returns the new memory."""
-        pull = uniform_pull(self.penalties) if self._residuals is not None and self.plan.method != "adam" else None
-        if self._residuals is None or pull is None:
+        precision = (
+            uniform_precision(self.penalties) if self._residuals is not None and self.plan.method != "adam" else None
+        )
+        if self._residuals is None or precision is None:
             return super().epoch(memory)
         kept = copied(memory)
         schedule = None if self.plan.method == "perceptron" else self.schedule
-        pull /= self.unit * len(self.weights)
-        epoch = SparseEpoch(self._residuals, kept, averaged=self.averaged, pull=pull)
+        precision /= self.unit * len(self.weights)
+        epoch = SparseEpoch(self._residuals, kept, averaged=self.averaged, precision=precision)
         epoch.run(self.batches(), self._shares, schedule, self.update)
         return kept

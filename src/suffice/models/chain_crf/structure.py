@@ -6,7 +6,7 @@ first and last labels where asked for, and those of transitions that depend on f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.label_scores import Packing, label_pairs
 from suffice.errors import DataError, OptionError, listing
-from suffice.models.chain_crf.features import FeatureSpace, Sequences
+from suffice.models.chain_crf.features import DesignedSequences, FeatureSpace
 from suffice.models.conditional_field.labels import counted, label_codes, label_key
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
+class ChainStructure:
     """The weights of a chain.
 
     `free` (K, K): transitions that have a weight. `allowed` (K, K) and `ends` (2, K): which transitions, and which
@@ -68,22 +68,22 @@ class Structure:
 
     def transitions(self, weights: Floats) -> Floats:
         """The weights of transitions (K, K): 0 where there is none, -inf where a transition is impossible."""
-        found = np.where(self.allowed, 0.0, -np.inf)
-        found[self.free] = weights[self.bounds[0] : self.bounds[1]]
-        return found
+        matrix = np.where(self.allowed, 0.0, -np.inf)
+        matrix[self.free] = weights[self.bounds[0] : self.bounds[1]]
+        return matrix
 
     def end_weights(self, weights: Floats) -> Floats:
         """The weights of first and last labels (2, K); -inf where impossible."""
-        found = np.where(self.ends, 0.0, -np.inf)
+        matrix = np.where(self.ends, 0.0, -np.inf)
         if self.boundaries:
-            found[self.ends] = weights[self.bounds[1] : self.bounds[2]]
-        return found
+            matrix[self.ends] = weights[self.bounds[1] : self.bounds[2]]
+        return matrix
 
     def conditioned_weights(self, weights: Floats) -> Floats:
         """The weights of transitions that depend on features (g, K, K), 0 where a transition is impossible."""
-        found = np.zeros((len(self.conditioned), self.size, self.size))
-        found[:, self.allowed] = weights[self.bounds[2] :].reshape(len(self.conditioned), int(self.allowed.sum()))
-        return found
+        matrices = np.zeros((len(self.conditioned), self.size, self.size))
+        matrices[:, self.allowed] = weights[self.bounds[2] :].reshape(len(self.conditioned), int(self.allowed.sum()))
+        return matrices
 
     def joined(self, states: Floats, transitions: Floats, ends: Floats, conditioned: Floats) -> Floats:
         """The vector of parts: packed (p,), (K, K), (2, K) and (g, K, K)."""
@@ -104,20 +104,20 @@ class Structure:
     def names(self) -> list[tuple[Any, ...]]:
         """The name of each weight: ("state", feature, label), ("transition", from, to) and so on."""
         features, labels = self.space.labels, self.labels
-        found: list[tuple[Any, ...]] = [
+        names: list[tuple[Any, ...]] = [
             ("state", features[f], labels[j])
             for f, j in zip(self.packing.features.tolist(), self.packing.labels.tolist(), strict=True)
         ]
-        found += [("transition", labels[i], labels[j]) for i, j in np.argwhere(self.free).tolist()]
+        names += [("transition", labels[i], labels[j]) for i, j in np.argwhere(self.free).tolist()]
         if self.boundaries:
-            found += [(("start", "end")[e], labels[j]) for e, j in np.argwhere(self.ends).tolist()]
+            names += [(("start", "end")[e], labels[j]) for e, j in np.argwhere(self.ends).tolist()]
         cells = np.argwhere(self.allowed).tolist()
-        found += [("transition", features[f], labels[i], labels[j]) for f in self.conditioned for i, j in cells]
-        return found
+        names += [("transition", features[f], labels[i], labels[j]) for f in self.conditioned for i, j in cells]
+        return names
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ChainOptions:
     """What the user says about the weights; None in the first two: all for arrays, those seen for named features."""
 
     all_states: bool | None = None
@@ -128,28 +128,28 @@ class Wanted:
 
 
 def structure_of(
-    sequences: Sequences,
+    sequences: DesignedSequences,
     codes: Ints,
     labels: tuple[Any, ...],
-    wanted: Wanted,
-    earlier: Structure | None = None,
+    wanted: ChainOptions,
+    earlier: ChainStructure | None = None,
     *,
     columns: Mask | None = None,
-) -> Structure:
+) -> ChainStructure:
     """The structure for sequences and codes (steps,) of their labels; with an earlier one, its pairs as well.
 
     columns (width,): those that may have weights, all unless given.
     """
-    size, numeric = len(labels), sequences.space.kind == "columns"
+    size, numeric = len(labels), sequences.values.space.kind == "columns"
     allowed, ends = constraints_of(wanted.constraints, labels)
     check_paths(codes, sequences.offsets, allowed, ends, labels)
     every = numeric if wanted.all_states is None else wanted.all_states
-    open_columns = np.ones(sequences.space.width, np.bool_) if columns is None else columns
+    open_columns = np.ones(sequences.values.space.width, np.bool_) if columns is None else columns
     packing = _all_pairs(open_columns, size) if every else _seen_pairs(sequences, codes, size, earlier)
     every = numeric if wanted.all_transitions is None else wanted.all_transitions
     free = allowed if every else allowed & _seen_transitions(codes, sequences.offsets, size, earlier)
-    conditioned = _conditioned(wanted.conditioned, sequences.space, open_columns)
-    return Structure(sequences.space, labels, packing, free, allowed, ends, wanted.boundaries, conditioned)
+    conditioned = _conditioned(wanted.conditioned, sequences.values.space, open_columns)
+    return ChainStructure(sequences.values.space, labels, packing, free, allowed, ends, wanted.boundaries, conditioned)
 
 
 def _all_pairs(columns: Mask, size: int) -> Packing:
@@ -157,12 +157,12 @@ def _all_pairs(columns: Mask, size: int) -> Packing:
     return Packing(pointers, np.tile(np.arange(size, dtype=np.int32), int(columns.sum())), size)
 
 
-def _seen_pairs(sequences: Sequences, codes: Ints, size: int, earlier: Structure | None) -> Packing:
+def _seen_pairs(sequences: DesignedSequences, codes: Ints, size: int, earlier: ChainStructure | None) -> Packing:
     """Pairs of a feature and the label of a step that has it, entries of value 0 included."""
-    design = sequences.design
+    design = sequences.values.matrix
     keys = label_pairs(design, codes, size)
     if earlier is not None:
-        places = _moved(earlier, sequences.space)
+        places = _moved(earlier, sequences.values.space)
         old = places[earlier.packing.features] * size + earlier.packing.labels
         keys = np.union1d(keys, old[places[earlier.packing.features] >= 0])
     features, labels = np.divmod(keys, size)
@@ -170,20 +170,20 @@ def _seen_pairs(sequences: Sequences, codes: Ints, size: int, earlier: Structure
     return Packing(pointers.astype(np.int64), labels.astype(np.int32), size)
 
 
-def _moved(earlier: Structure, space: FeatureSpace) -> Ints:
+def _moved(earlier: ChainStructure, space: FeatureSpace) -> Ints:
     """Where the columns of an earlier structure are now; -1 where they are no more."""
     if space.kind != "named":
         return np.arange(earlier.space.width)
-    found = [space.places.get(name, -1) for name in earlier.space.names]
-    return np.array(found + [space.width - 1] * earlier.space.bias, np.int64)
+    columns = [space.places.get(name, -1) for name in earlier.space.names]
+    return np.array(columns + [space.width - 1] * earlier.space.bias, np.int64)
 
 
-def _seen_transitions(codes: Ints, offsets: Ints, size: int, earlier: Structure | None) -> Mask:
+def _seen_transitions(codes: Ints, offsets: Ints, size: int, earlier: ChainStructure | None) -> Mask:
     seen = np.zeros((size, size), np.bool_)
     inner = np.ones(len(codes), np.bool_)
     inner[offsets[:-1]] = False
-    at = np.flatnonzero(inner)
-    seen[codes[at - 1], codes[at]] = True
+    after = np.flatnonzero(inner)
+    seen[codes[after - 1], codes[after]] = True
     if earlier is not None:
         old = earlier.free
         seen[: len(old), : len(old)] |= old
@@ -198,7 +198,7 @@ def _conditioned(wanted: Any, space: FeatureSpace, columns: Mask) -> Ints:
         return np.flatnonzero(columns)
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         raise OptionError(f"conditioned_transitions is {wanted!r}; expected True, False or a list of features.")
-    places = {label: place for place, label in enumerate(space.labels)}
+    places = {label: column for column, label in enumerate(space.labels)}
     missing = [name for name in wanted if name not in places]
     if missing:
         raise OptionError(f"conditioned_transitions names {listing(missing)}, which no step of the data has.")
@@ -264,7 +264,7 @@ def _chunk_rules(scheme: str, labels: tuple[Any, ...]) -> tuple[Mask, Mask]:
     return allowed, np.stack((first, last))
 
 
-def _chunk_parts(label: Any) -> tuple[str, str]:
+def _chunk_parts(label: Hashable) -> tuple[str, str]:
     """Prefix and type of a chunk label; ``O`` has no type."""
     if not isinstance(label, str) or (label != "O" and label.partition("-")[0] not in {"B", "I", "E", "S", "L", "U"}):
         raise OptionError(f"The label {label!r} is no chunk label; expected 'O', 'B-type', 'I-type' and so on.")
@@ -276,8 +276,8 @@ def check_paths(codes: Ints, offsets: Ints, allowed: Mask, ends: Mask, labels: t
     """Refuse labels that the constraints forbid, and say where they are."""
     inner = np.ones(len(codes), np.bool_)
     inner[offsets[:-1]] = False
-    at = np.flatnonzero(inner)
-    wrong = at[~allowed[codes[at - 1], codes[at]]]
+    after = np.flatnonzero(inner)
+    wrong = after[~allowed[codes[after - 1], codes[after]]]
     first = offsets[:-1][~ends[0, codes[offsets[:-1]]]]
     last = (offsets[1:] - 1)[~ends[1, codes[offsets[1:] - 1]]]
     for places, what in ((wrong, "after {!r}"), (first, "at the start"), (last, "at the end")):
@@ -291,7 +291,7 @@ def check_paths(codes: Ints, offsets: Ints, allowed: Mask, ends: Mask, labels: t
             )
 
 
-def check_lengths(structure: Structure, offsets: Ints) -> None:
+def check_lengths(structure: ChainStructure, offsets: Ints) -> None:
     """Refuse sequences so short, or of such a length, that the constraints leave them no path of labels at all."""
     allowed, ends = structure.allowed, structure.ends
     if allowed.all() and ends.all():
@@ -317,21 +317,21 @@ def check_lengths(structure: Structure, offsets: Ints) -> None:
         )
 
 
-def transfer(weights: Floats, earlier: Structure, now: Structure) -> Floats:
+def transfer(weights: Floats, earlier: ChainStructure, now: ChainStructure) -> Floats:
     """Weights of an earlier structure in the places of a new one; what is new is 0."""
     places = _moved(earlier, now.space)
     code = label_codes(now.labels)
     labels = np.array([code.get(label_key(label), -1) for label in earlier.labels], np.int64)
-    found = np.zeros(now.length)
+    vector = np.zeros(now.length)
     size = now.size
 
     def put(start: int, keys_now: Ints, keys_then: Ints, fine: Mask, values: Floats) -> None:
         order = np.argsort(keys_now, kind="stable")
-        at = np.searchsorted(keys_now[order], keys_then[fine])
-        at = np.minimum(at, max(len(order) - 1, 0))
-        hit = keys_now[order][at] == keys_then[fine] if len(order) else np.zeros(0, np.bool_)
+        nearest = np.searchsorted(keys_now[order], keys_then[fine])
+        nearest = np.minimum(nearest, max(len(order) - 1, 0))
+        hit = keys_now[order][nearest] == keys_then[fine] if len(order) else np.zeros(0, np.bool_)
         if len(order):
-            found[start + order[at[hit]]] = values[fine][hit]
+            vector[start + order[nearest[hit]]] = values[fine][hit]
 
     then = (places[earlier.packing.features], labels[earlier.packing.labels])
     keys_now = now.packing.features * size + now.packing.labels
@@ -345,19 +345,19 @@ def transfer(weights: Floats, earlier: Structure, now: Structure) -> Floats:
         moved = labels[old[:, 1]]
         values = weights[earlier.bounds[1] : earlier.bounds[2]]
         put(now.bounds[1], cells[:, 0] * size + cells[:, 1], old[:, 0] * size + moved, moved >= 0, values)
-    _transfer_conditioned(found, weights, earlier, now, places, labels)
-    return found
+    _transfer_conditioned(vector, weights, earlier, now, places, labels)
+    return vector
 
 
 def _transfer_conditioned(
-    found: Floats, weights: Floats, earlier: Structure, now: Structure, places: Ints, labels: Ints
+    vector: Floats, weights: Floats, earlier: ChainStructure, now: ChainStructure, places: Ints, labels: Ints
 ) -> None:
     """The part of `transfer` that concerns transitions that depend on features."""
     if not len(earlier.conditioned) or not len(now.conditioned) or (labels < 0).any():
         return
     old, new = earlier.conditioned_weights(weights), np.zeros((len(now.conditioned), now.size, now.size))
-    place_of = {int(column): place for place, column in enumerate(now.conditioned)}
+    place_of = {int(column): number for number, column in enumerate(now.conditioned)}
     for column, matrix in zip(places[earlier.conditioned].tolist(), old, strict=True):
         if column in place_of:
             new[place_of[column]][np.ix_(labels, labels)] = matrix
-    found[now.bounds[2] :] = new[:, now.allowed].ravel()
+    vector[now.bounds[2] :] = new[:, now.allowed].ravel()

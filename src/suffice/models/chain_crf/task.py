@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,147 +11,133 @@ from numpy.typing import NDArray
 
 from suffice.checks import number, whole_number
 from suffice.engines.workers import worker_count
-from suffice.errors import DataError, OptionError
 from suffice.families.base import generator
-from suffice.fitting.contract import Inputs, Purpose
-from suffice.models.chain_crf.existence import path_standing
-from suffice.models.chain_crf.features import Sequences, listed_sequences, read_sequences
-from suffice.models.chain_crf.fitted import ChainFitted
+from suffice.models.chain_crf.existence import SeparablePaths
+from suffice.models.chain_crf.features import DesignedSequences, listed_sequences, read_sequences
+from suffice.models.chain_crf.fitted import ChainCRFFitted
 from suffice.models.chain_crf.objective import ChainObjective, make_objective
 from suffice.models.chain_crf.rank import bounded_rank, chain_rank
 from suffice.models.chain_crf.stochastic import ChainStochastic
-from suffice.models.chain_crf.structure import Structure, Wanted, check_paths, structure_of, transfer
-from suffice.models.conditional_field.existence import Standing
-from suffice.models.conditional_field.labels import (
-    check_labels,
-    label_codes,
-    label_key,
-    listed_labels,
-    read_labels,
-    sequence_weights,
-)
-from suffice.models.conditional_field.learning import STOCHASTIC, check_solver, chosen_solver
-from suffice.models.conditional_field.priors import read_prior
+from suffice.models.chain_crf.structure import ChainOptions, ChainStructure, check_paths, structure_of, transfer
+from suffice.models.conditional_field.fitted import FieldFitted
+from suffice.models.conditional_field.labels import label_codes, label_key, read_labels
+from suffice.models.conditional_field.learning import STOCHASTIC, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
-from suffice.models.conditional_field.task import FieldData, FieldTask, Watch
+from suffice.models.conditional_field.task import FieldData, FieldTask
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+ChainData = FieldData[DesignedSequences]
 
 
 @dataclass(frozen=True, eq=False)
-class ChainTask(FieldTask[ChainObjective]):
+class ChainCRFTask(FieldTask[ChainObjective, DesignedSequences, ChainStructure]):
     """What a `ChainCRF` declares."""
 
     without_checkpoint = STOCHASTIC
 
-    def read(self, given: Inputs, known: ChainFitted | None, purpose: Purpose) -> FieldData:
-        """Sequences and labels; features and labels that a fitted value has not seen enter it."""
-        options, before = self.options, None if known is None else known.structure
+    # -- reading -----------------------------------------------------------------------------------------------------
 
-        def coded(some: Any) -> Sequences:
-            space = None if before is None else before.space
-            return read_sequences(some, space=space, hashing=options["hashing"], bias=options["bias"], grow=True)
+    def listed(self, X: Iterable[Any]) -> list[Any]:
+        """The sequences in a list, none of them empty."""
+        return listed_sequences(X)
 
-        listed = listed_sequences(given.data)
-        sequences = coded(listed)
-        named = listed_labels(given["y"], sequences.offsets)
-        weights = sequence_weights(given["sample_weight"], len(sequences))
-        declared = None if options["labels"] is None else check_labels(options["labels"])
-        if not weights.all():  # Read first as they stand, so that an error names the place that the user knows.
-            read_labels(named, sequences.offsets, declared)
-            kept = np.flatnonzero(weights).tolist()
-            sequences, named, weights = coded([listed[s] for s in kept]), [named[s] for s in kept], weights[kept]
-        codes, labels = read_labels(named, sequences.offsets, declared)
-        if declared is None and before is not None:
+    def coded(self, listed: list[Any], known: FieldFitted[ChainStructure] | None) -> DesignedSequences:
+        """Sequences; features that a fitted value has not seen enter it."""
+        space = None if known is None else known.structure.space
+        hashing, bias = self.options["hashing"], self.options["bias"]
+        return read_sequences(listed, space=space, hashing=hashing, bias=bias, grow=True)
+
+    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: ChainStructure) -> tuple[DesignedSequences, Ints]:
+        """Sequences and the codes of their labels, which a structure must know."""
+        sequences = read_sequences(X, space=structure.space)
+        codes, _ = read_labels(y, sequences.offsets, structure.labels)
+        check_paths(codes, sequences.offsets, structure.allowed, structure.ends, structure.labels)
+        return sequences.reading(sequences.values.without_zeros()), codes
+
+    def structured(
+        self,
+        examples: DesignedSequences,
+        named: Any,
+        codes: Ints,
+        labels: tuple[Any, ...],
+        weights: Floats,
+        known: FieldFitted[ChainStructure] | None,
+    ) -> ChainData:
+        """The data; labels that a fitted value has not seen enter it after its own."""
+        before = None if known is None else known.structure
+        if self.options["labels"] is None and before is not None:
             old = label_codes(before.labels)
             labels = (*before.labels, *(label for label in labels if label_key(label) not in old))
-            codes, _ = read_labels(named, sequences.offsets, labels)
-        sequences, columns = self._frequent(sequences, weights) if before is None else (sequences, None)
-        structure = structure_of(sequences, codes, labels, self._wishes(), before, columns=columns)
-        watch = None if given["validation"] is None else self._watch(given["validation"], structure)
-        return FieldData(sequences.without_zeros(), codes, weights, structure, watch)
+            codes, _ = read_labels(named, examples.offsets, labels)
+        examples, columns = self._frequent(examples, weights) if before is None else (examples, None)
+        options = ChainOptions(
+            self.options["all_possible_states"],
+            self.options["all_possible_transitions"],
+            self.options["boundaries"],
+            self.options["conditioned_transitions"],
+            self.options["constraints"],
+        )
+        structure = structure_of(examples, codes, labels, options, before, columns=columns)
+        return FieldData(examples.reading(examples.values.without_zeros()), codes, weights, structure)
 
-    def _frequent(self, sequences: Sequences, weights: Floats) -> tuple[Sequences, Mask | None]:
+    def _frequent(self, sequences: DesignedSequences, weights: Floats) -> tuple[DesignedSequences, Mask | None]:
         """Without features that are at too few steps, and which columns have weights, where the columns stay."""
-        least, space, design = self.options["min_frequency"], sequences.space, sequences.design
+        least, design = self.options["min_frequency"], sequences.values
+        space, matrix = design.space, design.matrix
         if not least > 0:
             return sequences, None
-        steps = np.repeat(weights, np.diff(sequences.offsets))[design.row_of_entry]
-        if space.kind == "columns" and len(design.values):
-            steps = steps * (design.values != 0.0)
-        kept = np.bincount(design.indices, steps, minlength=space.width) >= least
+        steps = np.repeat(weights, sequences.lengths)[matrix.row_of_entry]
+        if space.kind == "columns" and len(matrix.values):
+            steps = steps * (matrix.values != 0.0)
+        kept = np.bincount(matrix.indices, steps, minlength=space.width) >= least
         if space.bias:
             kept[-1] = True
-        return (sequences.narrowed(kept), None) if space.kind == "named" else (sequences.entries_of(kept), kept)
+        if space.kind == "named":
+            return sequences.reading(design.narrowed(kept)), None
+        return sequences.reading(design.entries_of(kept)), kept
 
-    def _wishes(self) -> Wanted:
-        options = self.options
-        return Wanted(
-            options["all_possible_states"],
-            options["all_possible_transitions"],
-            options["boundaries"],
-            options["conditioned_transitions"],
-            options["constraints"],
-        )
+    def arrays(self, examples: DesignedSequences) -> list[NDArray[Any]]:
+        """What tells sequences from others."""
+        return [*examples.values.arrays(), examples.offsets]
 
-    def solver(self, objective: ChainObjective) -> str:
-        """The solver asked for, or the one that "auto" stands for."""
-        return chosen_solver(self.options["solver"], objective)
+    # -- the problem -------------------------------------------------------------------------------------------------
 
-    def objective(self, data: FieldData) -> ChainObjective:
+    def objective(self, data: ChainData) -> ChainObjective:
         """The penalised log-likelihood."""
         penalties, threads = self.penalties(data.structure), self.options["threads"]
         return make_objective(data.structure, data.examples, data.codes, data.weights, penalties, threads=threads)
 
     def stochastic(
-        self, data: FieldData, objective: ChainObjective, solver: str, *, online: bool = False
+        self, data: ChainData, objective: ChainObjective, solver: str, *, online: bool = False
     ) -> ChainStochastic:
         """The gradient from a few sequences; online: in their order, each call for itself."""
         plan = self.plan(solver, expectations=self.options["expectations"], online=online)
-        unit = 1.0 if online else None
         examples = (data.structure, data.examples, data.codes, data.weights)
-        return ChainStochastic(*examples, objective.penalties, plan, unit=unit)
+        return ChainStochastic(*examples, objective.penalties, plan, unit=1.0 if online else None)
 
-    def moved(self, vector: Floats, before: Structure, structure: Structure) -> Floats:
+    def moved(self, vector: Floats, before: ChainStructure, structure: ChainStructure) -> Floats:
         """What was not seen before enters with a weight of 0."""
         return transfer(vector, before, structure)
 
-    def rank(self, data: FieldData, objective: ChainObjective, *, bounded: bool) -> FeatureRank:
+    def rank(self, data: ChainData, objective: ChainObjective, *, bounded: bool) -> FeatureRank:
         """The rank of the features, or a bound of it."""
         return bounded_rank(data.structure) if bounded else chain_rank(objective.block, data.examples)
 
-    def existence(self, data: FieldData, objective: ChainObjective, weights: Floats, rank: FeatureRank) -> Standing:
-        """Whether some direction of the weights separates the labels given from all others."""
-        return path_standing(objective, data.examples, data.codes, weights, rank)
+    def separable(self, data: ChainData, objective: ChainObjective) -> SeparablePaths:
+        """The paths given, to be told from all others."""
+        return SeparablePaths(objective.block, data.examples, data.codes)
 
-    def fitted(self, data: FieldData, weights: Floats, rank: FeatureRank, updates: int, walk: Any) -> ChainFitted:
+    def fitted(
+        self, data: ChainData, weights: Floats, rank: FeatureRank, updates: int, walk: Mapping[str, Floats]
+    ) -> ChainCRFFitted:
         """The fitted value."""
-        return ChainFitted(data.structure, weights, rank, updates, walk)
+        return ChainCRFFitted(data.structure, weights, rank, updates, walk)
 
-    def plan_in_words(self, data: FieldData, objective: ChainObjective) -> str:
+    def plan_in_words(self, data: ChainData, objective: ChainObjective) -> str:
         """One forward and one backward pass."""
         return f"forward-backward over {len(data.codes):,} steps"
-
-    def _watch(self, validation: Any, structure: Structure) -> Watch:
-        """The mean log-likelihood of a validation set, as a function of the weights."""
-        if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise OptionError("validation is a pair (X, y) of sequences and their labels.")
-        try:
-            sequences = read_sequences(validation[0], space=structure.space)
-            codes, _ = read_labels(validation[1], sequences.offsets, structure.labels)
-            check_paths(codes, sequences.offsets, structure.allowed, structure.ends, structure.labels)
-        except DataError as error:
-            raise type(error)(f"In the validation set: {error}") from None
-        objective = make_objective(
-            structure,
-            sequences.without_zeros(),
-            codes,
-            np.ones(len(sequences)),
-            read_prior(None, structure.length),
-            threads=self.options["threads"],
-        )
-        return lambda weights: objective.log_likelihood(weights) / len(sequences)
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -163,4 +149,4 @@ def check_options(options: Mapping[str, Any]) -> None:
     whole_number(options["patience"], "patience")
     worker_count(options["threads"])
     generator(options["random_state"])
-    ChainTask(options).plan("sgd", expectations=options["expectations"])
+    ChainCRFTask(options).plan("sgd", expectations=options["expectations"])

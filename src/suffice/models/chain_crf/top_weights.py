@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,14 +11,14 @@ from suffice.checks import whole_number
 from suffice.models.conditional_field.labels import code_of
 
 if TYPE_CHECKING:
-    from suffice.models.chain_crf.fitted import ChainFitted
+    from suffice.models.chain_crf.fitted import ChainCRFFitted
 
 
 class StateWeight(NamedTuple):
     """The weight of a feature for a label."""
 
     feature: Any
-    label: Any
+    label: Hashable
     weight: float
 
 
@@ -29,7 +30,9 @@ class TransitionWeight(NamedTuple):
     weight: float
 
 
-def top_features(fitted: ChainFitted, n: int = 20, *, label: Any = None, lowest: bool = False) -> list[StateWeight]:
+def top_features(
+    fitted: ChainCRFFitted, n: int = 20, *, label: Hashable = None, lowest: bool = False
+) -> list[StateWeight]:
     """The n largest (or lowest) state weights, of one label or of all."""
     n = whole_number(n, "n", 0)
     structure, weights = fitted.structure, fitted.structure.states(fitted.weights)
@@ -43,7 +46,7 @@ def top_features(fitted: ChainFitted, n: int = 20, *, label: Any = None, lowest:
     ]
 
 
-def top_transitions(fitted: ChainFitted, n: int = 20, *, lowest: bool = False) -> list[TransitionWeight]:
+def top_transitions(fitted: ChainCRFFitted, n: int = 20, *, lowest: bool = False) -> list[TransitionWeight]:
     """The n largest (or lowest) transition weights."""
     n = whole_number(n, "n", 0)
     structure = fitted.structure

@@ -83,15 +83,15 @@ def ends_nearby(objective: FieldObjective[Any], x: Floats, ranges: Floats, rank:
     if not rank or rank > moves.sum():
         return None if rank else 0.0
     units, slope = ranges[moves], objective.smooth(x)[1][moves]
-    found = np.empty((len(units), len(units)))
-    for row, place in enumerate(np.flatnonzero(moves).tolist()):
+    bends = np.empty((len(units), len(units)))
+    for row, column in enumerate(np.flatnonzero(moves).tolist()):
         change = np.zeros(len(x))
-        change[place] = FIRST / ranges[place]
+        change[column] = FIRST / ranges[column]
         behind, ahead = objective.smooth(x - change)[1], objective.smooth(x + change)[1]
-        found[row] = (behind - ahead)[moves] / (2.0 * FIRST)
+        bends[row] = (behind - ahead)[moves] / (2.0 * FIRST)
     # In units of the ranges no unit vector has a range above the root of k.
-    found /= units
-    curvatures, vectors = with_one_blas_thread(lambda: np.linalg.eigh((found + found.T) / 2.0))
+    bends /= units
+    curvatures, vectors = with_one_blas_thread(lambda: np.linalg.eigh((bends + bends.T) / 2.0))
     curvatures, vectors = curvatures[::-1][:rank], vectors[:, ::-1][:, :rank]
     if not curvatures[-1] > SEEN * curvatures[0]:
         return None
@@ -135,13 +135,13 @@ class CurvatureProducts:
     def __call__(self, direction: Floats) -> Floats:
         """The product with a vector (k,)."""
         unit = float(np.abs(direction).max())
-        found = np.zeros_like(direction)
+        product = np.zeros_like(direction)
         for _ in range(3):
             step = STEP / unit / math.sqrt(max(self.curvature, 1e-30))
             behind = self.objective.smooth(self.x - step * direction)[1]
-            found = (behind - self.objective.smooth(self.x + step * direction)[1]) / (2.0 * step)
-            seen = float(direction @ found) / unit**2 / self.objective.weight
+            product = (behind - self.objective.smooth(self.x + step * direction)[1]) / (2.0 * step)
+            seen = float(direction @ product) / unit**2 / self.objective.weight
             if not seen > 0.0 or 1.0 / NEAR < seen / self.curvature < NEAR:
                 break
             self.curvature = seen
-        return found
+        return product

@@ -1,21 +1,25 @@
-"""What fitted models of labels have in common: how they learn, the labels, the weights, how good predictions are."""
+"""What fitted models of labels have in common: how they learn, the labels, the weights, answers, how good these are."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from suffice.families.base import generator
 from suffice.fitting.contract import Inputs, Judgement
 from suffice.fitting.driver import Fit, run, solve
 from suffice.fitting.estimator import Estimator
 from suffice.fitting.report import MatchedStatistics, Report
+from suffice.models.conditional_field.decoding import FieldDecoder
 from suffice.models.conditional_field.evaluation import Evaluation
-from suffice.models.conditional_field.labels import SEQUENCES, Words, sequence_weights
+from suffice.models.conditional_field.fitted import FieldFitted
+from suffice.models.conditional_field.labels import sequence_weights
+from suffice.models.conditional_field.marginals import Marginals
 from suffice.models.conditional_field.matched import FeatureTotals
 from suffice.models.conditional_field.task import FieldTask
 
@@ -34,22 +38,48 @@ _ONLY_MAP = (
 class ConditionalField(Estimator):
     """A conditional random field: p(labels | what is known) with weights that are learned."""
 
-    #: What messages call the things that have labels, and the places of their labels.
-    _words: ClassVar[Words] = SEQUENCES
+    @abstractmethod
+    def _task(self) -> FieldTask[Any, Any, Any]:
+        """What the options declare."""
 
     @abstractmethod
-    def _task(self) -> FieldTask[Any]:
-        """What the options declare."""
+    def _decoder(self) -> FieldDecoder[Any]:
+        """The fitted value, asked with the options of this model."""
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, validation: Any) -> Self:
+    def fit(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        validation: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Learn the weights.
+
+        Args:
+            X: the examples, in one of the forms that the class names.
+            y: the labels of each example, as the class says.
+            sample_weight: how many examples each example stands for (n,); those of weight 0 are left out.
+            validation: examples and labels (X, y); the fit ends when their log-likelihood no longer rises.
+
+        Returns:
+            self
+        """
         earlier = self._fit if self._options["warm_start"] else None
         given = Inputs(X, {"y": y, "sample_weight": sample_weight, "validation": validation})
         return self._adopt(run(self._task(), given, self._control(), start=None if earlier is None else earlier.fitted))
 
-    def _go_on(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """One pass of stochastic ascent from where the last fit stands."""
+    def partial_fit(self, X: Iterable[Any], y: Iterable[Any], sample_weight: ArrayLike | None = None) -> Self:
+        """Go through these examples once, in their order, with steps of `step_size`: stochastic ascent.
+
+        The prior counts with one over the number of examples of this call for each. The first call begins at zero. With
+        solver="adam" or "perceptron" the updates are those, else plain ascent; moments and means go on from call to
+        call. An example of weight w moves the weights w times as far. Features, pairs and labels of sequences that were
+        not seen before enter with a weight of 0; those of graphs are settled by the first call, unless `labels` says
+        them.
+        """
         known = None if self._fit is None else self._fit.fitted
         task = self._task()
         data = task.read(Inputs(X, {"y": y, "sample_weight": sample_weight}), known, "join")
@@ -60,8 +90,8 @@ class ConditionalField(Estimator):
     @property
     def labels_(self) -> tuple[Any, ...]:
         """The labels, in the order of the weights."""
-        found: tuple[Any, ...] = self.fitted_.structure.labels
-        return found
+        fitted: FieldFitted[Any] = self.fitted_
+        return tuple(fitted.structure.labels)
 
     @property
     def classes_(self) -> list[Any]:
@@ -74,6 +104,16 @@ class ConditionalField(Estimator):
         return np.array(self.fitted_.weights)
 
     @property
+    def weight_names_(self) -> list[tuple[Any, ...]]:
+        """The name of each weight.
+
+        Of a chain ("state", feature, label), ("transition", from, to), ("start", label) and so on; of graphs
+        ("nodes", label, feature), ("edges", label, label, feature) and so on.
+        """
+        fitted: FieldFitted[Any] = self.fitted_
+        return list(fitted.structure.names())
+
+    @property
     def gradient_norm_(self) -> float:
         """The norm of the objective's slope at the result, divided by that of the weights (at least 1)."""
         return float(self._judgement().slope or 0.0)
@@ -82,10 +122,10 @@ class ConditionalField(Estimator):
         """Sums of features, a mean over the examples, of the labels given and as expected under the fit."""
         totals: FeatureTotals = self._judgement().kept
         report = self.report_
-        said = "Mean sums of the features over the labels given, and as the fit expects them given what is known."
+        about = "Mean sums of the features over the labels given, and as the fit expects them given what is known."
         if not report.certificate.exact:
-            said += f" Where graphs are too wide, the slope is that of another objective: {report.certificate.engine}."
-        return totals.matched(self.fitted_.structure.names, max(report.weight, 1e-300), said)
+            about += f" Where graphs are too wide, the slope is that of another objective: {report.certificate.engine}."
+        return totals.matched(self.fitted_.structure.names, max(report.weight, 1e-300), about)
 
     @property
     def label_shares_(self) -> Floats | None:
@@ -109,27 +149,49 @@ class ConditionalField(Estimator):
             estimates=lambda level, node: Estimates(note=note),
         )
 
+    # -- predictions -------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Iterable[Any]) -> list[list[Any]]:
+        """The most probable labels of each example: of sequences by Viterbi.
+
+        Of graphs too wide for exact inference those of the highest score that loopy belief propagation and annealing
+        find.
+        """
+        return self._decoder().predict(X)
+
+    def predict_marginals(self, X: Iterable[Any]) -> list[Marginals]:
+        """The probability of every label at every step or node, given the whole example: an array (steps, label) each.
+
+        Rows are read by number or by label: ``marginals[0][2]["B-NP"]``. Those of Gibbs sampling (`inference="gibbs"`,
+        graphs too wide) have `standard_errors` (nodes, label), an `effective_sample_size` and an `r_hat`; a warning
+        says where their chains do not mix.
+        """
+        return self._decoder().predict_marginals(X)
+
+    def sample_labels(self, X: Iterable[Any], n: int = 1, *, random_state: Any = None) -> list[list[list[Any]]]:
+        """For each example n draws of its labels from p(labels | example)."""
+        return self._decoder().sample_labels(X, n, generator(random_state))
+
     # -- how good ----------------------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def score_samples(self, X: Any, y: Any) -> Floats:
-        """Log p(labels | what is known) of each example (n,), natural logarithm."""
+    def score_samples(self, X: Iterable[Any], y: Iterable[Any]) -> Floats:
+        """Log p(labels | example) of each example (n,), natural logarithm."""
+        return self._decoder().score_samples(X, y)
 
-    @abstractmethod
-    def evaluate(self, X: Any, y: Any) -> Evaluation:
-        """Precision, recall and F1 of each label. Labels that the fit has not seen count as missed."""
+    def evaluate(self, X: Iterable[Any], y: Iterable[Any]) -> Evaluation:
+        """The share of labels predicted right, precision, recall and F1 of each label and, for chunk labels, of chunks.
 
-    def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The sum over examples of log p(labels | what is known), natural logarithm."""
-        found = self.score_samples(X, y)
-        return float(sequence_weights(sample_weight, len(found), words=self._words) @ found)
+        Labels that the fit has not seen count as missed.
+        """
+        return self._decoder().evaluate(X, y)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: ArrayLike | None = None) -> float:
         """Mean log-likelihood of an example (weighted), natural logarithm; `accuracy` counts labels instead."""
-        found = self.score_samples(X, y)
-        return float(np.average(found, weights=sequence_weights(sample_weight, len(found), words=self._words)))
+        decoder = self._decoder()
+        logs = decoder.score_samples(X, y)
+        return float(np.average(logs, weights=sequence_weights(sample_weight, len(logs), words=decoder.words)))
 
-    def accuracy(self, X: Any, y: Any) -> float:
+    def accuracy(self, X: Iterable[Any], y: Iterable[Any]) -> float:
         """The share of labels that are predicted right."""
         return self.evaluate(X, y).accuracy
 
@@ -137,16 +199,16 @@ class ConditionalField(Estimator):
 
     @classmethod
     @abstractmethod
-    def _fitted_from(cls, plain: Mapping[str, Any]) -> Any:
+    def _fitted_from(cls, plain: Mapping[str, Any]) -> FieldFitted[Any]:
         """A fitted value out of a file."""
 
     def to_plain(self) -> dict[str, Any]:
         """Options, what was learned, what was measured at it, and the report as plain data."""
-        found = super().to_plain()
-        if found["fitted"] is not None:
+        plain = super().to_plain()
+        if plain["fitted"] is not None:
             judged = self._judgement()
-            found["measured"] = {"slope": judged.slope, "totals": judged.kept.to_plain()}
-        return found
+            plain["measured"] = {"slope": judged.slope, "totals": judged.kept.to_plain()}
+        return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:

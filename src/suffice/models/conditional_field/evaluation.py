@@ -81,7 +81,7 @@ def evaluate(truth: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]])
         raise DataError(f"There are {len(truth)} sequences of labels and {len(predicted)} of predictions.")
     tokens = hits = whole = 0
     support: dict[Any, int] = {}
-    found: dict[Any, int] = {}
+    predictions: dict[Any, int] = {}
     right: dict[Any, int] = {}
     labels: dict[Any, Any] = {}
     for s, (true, guess) in enumerate(zip(truth, predicted, strict=True)):
@@ -93,7 +93,7 @@ def evaluate(truth: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]])
             labels.setdefault(key, label)
             labels.setdefault(guessed, other)
             support[key] = support.get(key, 0) + 1
-            found[guessed] = found.get(guessed, 0) + 1
+            predictions[guessed] = predictions.get(guessed, 0) + 1
             if key == guessed:
                 right[key] = right.get(key, 0) + 1
                 same += 1
@@ -102,7 +102,7 @@ def evaluate(truth: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]])
     for key in _ordered(labels):
         # A dict takes True and 1 for one key; the second of them is shown as text.
         name = repr(labels[key]) if labels[key] in rates else labels[key]
-        rates[name] = _rates(right.get(key, 0), found.get(key, 0), support.get(key, 0))
+        rates[name] = _rates(right.get(key, 0), predictions.get(key, 0), support.get(key, 0))
     spans, all_spans = _span_rates(truth, predicted) if _chunked(list(labels.values())) else (None, None)
     return Evaluation(hits / max(tokens, 1), whole / max(len(truth), 1), rates, spans, all_spans)
 
@@ -113,40 +113,40 @@ def chunks(labels: Iterable[Any]) -> set[tuple[int, int, str]]:
     A chunk begins at ``B`` or ``S``, and at any other prefix after ``O``, ``E`` or ``S``, or after another type; it
     ends before a chunk begins, before ``O``, and at ``E`` or ``S``.
     """
-    found = set()
+    spans = set()
     start, kind, closed = -1, "", True
-    place = -1
-    for place, label in enumerate(labels):
+    token = -1
+    for token, label in enumerate(labels):
         prefix, _, now = str(label).partition("-")
         inside = prefix not in ("O", "")
         begins = inside and (start < 0 or closed or prefix in ("B", "S", "U") or now != kind)
         if start >= 0 and (begins or not inside):
-            found.add((start, place - 1, kind))
+            spans.add((start, token - 1, kind))
             start = -1
         if begins:
-            start, kind = place, now
+            start, kind = token, now
         closed = prefix in ("E", "S", "L", "U")
     if start >= 0:
-        found.add((start, place, kind))
-    return found
+        spans.add((start, token, kind))
+    return spans
 
 
 def _span_rates(truth: Iterable[Any], predicted: Iterable[Any]) -> tuple[dict[str, Rates], Rates]:
     support: dict[str, int] = {}
-    found: dict[str, int] = {}
+    predictions: dict[str, int] = {}
     right: dict[str, int] = {}
     for true, guess in zip(truth, predicted, strict=True):
         here, there = chunks(true), chunks(guess)
-        for counts, spans in ((support, here), (found, there), (right, here & there)):
+        for counts, spans in ((support, here), (predictions, there), (right, here & there)):
             for _, _, kind in spans:
                 counts[kind] = counts.get(kind, 0) + 1
-    kinds = sorted({*support, *found})
-    each = {kind: _rates(right.get(kind, 0), found.get(kind, 0), support.get(kind, 0)) for kind in kinds}
-    return each, _rates(sum(right.values()), sum(found.values()), sum(support.values()))
+    kinds = sorted({*support, *predictions})
+    each = {kind: _rates(right.get(kind, 0), predictions.get(kind, 0), support.get(kind, 0)) for kind in kinds}
+    return each, _rates(sum(right.values()), sum(predictions.values()), sum(support.values()))
 
 
-def _rates(hits: int, found: int, support: int) -> Rates:
-    precision = hits / found if found else 0.0
+def _rates(hits: int, predictions: int, support: int) -> Rates:
+    precision = hits / predictions if predictions else 0.0
     recall = hits / support if support else 0.0
     f1 = 2.0 * precision * recall / (precision + recall) if hits else 0.0
     return Rates(precision, recall, f1, support)

@@ -15,6 +15,7 @@ ones would be lost in rounding.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.report import Certificate
+from suffice.models.conditional_field.curvature import ends_nearby
+from suffice.models.conditional_field.objective import FieldObjective
+from suffice.models.conditional_field.rank import FeatureRank
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,13 +71,13 @@ def decide(
     options: Any = {"primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE}
     for _ in range(ROUNDS):
         bounds = np.zeros(len(cuts))
-        found: Any = optimize.linprog(-aim, -cuts, bounds, bounds=(-1.0, 1.0), method="highs", options=options)
-        if found.x is None or -found.fun <= least:
-            return (None, None) if found.x is None else (True, None)
-        direction = found.x / units
+        program: Any = optimize.linprog(-aim, -cuts, bounds, bounds=(-1.0, 1.0), method="highs", options=options)
+        if program.x is None or -program.fun <= least:
+            return (None, None) if program.x is None else (True, None)
+        direction = program.x / units
         cut = (observed - best_features(direction)) / units
         size = float(np.abs(cut).max(initial=0.0))
-        if float(cut @ found.x) >= -1e-9 * max(size, 1.0):
+        if float(cut @ program.x) >= -1e-9 * max(size, 1.0):
             return False, direction
         cuts = np.vstack([cuts, cut / size])
     return None, None
@@ -87,7 +91,7 @@ def at_their_ends(observed: Floats, low: Floats, high: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class FieldExistence:
     """Whether the maximum exists (None: not decided) and, if not, a direction (k,) along which the likelihood rises.
 
     rise: half the squared Newton decrement, where the curvature that proved a maximum told it.
@@ -101,34 +105,70 @@ class Standing:
         """The certificate with what is known about the maximum."""
         if self.exists is None:
             return certificate
-        found = () if self.direction is None else _said(self.direction, names())
-        return replace(certificate, exists=self.exists, directions=found)
+        directions = () if self.direction is None else _in_words(self.direction, names())
+        return replace(certificate, exists=self.exists, directions=directions)
 
 
 #: Nothing is known.
-UNDECIDED = Standing()
+UNDECIDED = FieldExistence()
 
 
-def standing_of(
-    extremes: Extremes, candidates: Sequence[Floats], few: Callable[[], Any], near: Callable[[], float | None]
-) -> Standing:
-    """Try some directions; ask whether the curvature proves a maximum, near(); then, with few weights, try all.
+class SeparableLabels(ABC):
+    """Labels given, of examples that count once each, and what any other labels could have in their place.
 
-    few() are the arguments of `decide`, near() is the answer of `ends_nearby`.
+    `observed` (k,) are the features of the labels given, summed over examples.
     """
-    for direction in candidates:
-        if direction.any() and recedes(extremes, direction):
-            return Standing(False, direction)
-    rise = near() if len(candidates[0]) <= MOST_CURVED else None
+
+    observed: Floats
+
+    @abstractmethod
+    def ends(self) -> tuple[Floats, Floats]:
+        """Bounds (k,) of the sum of every feature over all labels."""
+
+    @abstractmethod
+    def ranges(self) -> Floats:
+        """Bounds (k,) of the range of every feature over the labels of any one example."""
+
+    @abstractmethod
+    def extremes(self, x: Floats) -> tuple[Floats, Floats]:
+        """Scores of the labels given, and the highest scores of any labels, of each example (n,)."""
+
+    @abstractmethod
+    def best_features(self, x: Floats) -> Floats:
+        """The features (k,) of the best labels under x, summed over examples."""
+
+    @abstractmethod
+    def first_slope(self) -> Floats:
+        """The slope (k,) of the log-likelihood at weights of 0."""
+
+
+def check_existence(
+    labels: SeparableLabels, objective: FieldObjective[Any], weights: Floats, rank: FeatureRank
+) -> FieldExistence:
+    """Whether the likelihood of labels has a maximum; weights (k,): where a fit ended.
+
+    Where a feature has its lowest or highest sum, its weight alone is a direction along which the likelihood, and the
+    pseudo-likelihood, rise for ever. Others are tried where best labels are exact: that of the weights, then whether
+    the curvature proves a maximum and, with few weights, all directions.
+    """
+    alone = at_their_ends(labels.observed, *labels.ends())
+    if not objective.exact:
+        return FieldExistence(False, alone) if alone.any() else UNDECIDED
+    for direction in (alone, weights):
+        if direction.any() and recedes(labels.extremes, direction):
+            return FieldExistence(False, direction)
+    rise = None
+    if rank.exact and len(weights) <= MOST_CURVED:
+        rise = ends_nearby(objective, weights, labels.ranges(), rank.value)
     if rise is not None:
-        return Standing(True, rise=rise)
-    return Standing(*decide(*few())) if len(candidates[0]) <= MOST_WEIGHTS else UNDECIDED
+        return FieldExistence(True, rise=rise)
+    if len(weights) > MOST_WEIGHTS:
+        return UNDECIDED
+    return FieldExistence(*decide(labels.best_features, labels.observed, labels.first_slope()))
 
 
-def _said(direction: Floats, names: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
+def _in_words(direction: Floats, names: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
     """What runs to infinity, by name, the largest first."""
     moved = np.flatnonzero(np.abs(direction) > 1e-9 * np.abs(direction).max(initial=0.0))
     order = moved[np.argsort(-np.abs(direction[moved]), kind="stable")][:MOST_NAMED]
-    return tuple(
-        f"{' '.join(map(str, names[place]))} to {'+' if direction[place] > 0 else '-'}infinity" for place in order
-    )
+    return tuple(f"{' '.join(map(str, names[j]))} to {'+' if direction[j] > 0 else '-'}infinity" for j in order)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.checks import read_only
 from suffice.errors import FileFormatError
+from suffice.models.conditional_field.decoding import FieldDecoder
+from suffice.models.conditional_field.objective import S
 from suffice.models.conditional_field.rank import FeatureRank
 
 if TYPE_CHECKING:
@@ -20,13 +23,13 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class FieldFitted(ABC):
+class FieldFitted(ABC, Generic[S]):
     """A structure with its weights (k,), their rank, and the number of updates so far.
 
     walk: vectors (k,) beside the weights from which `partial_fit` goes on.
     """
 
-    structure: Any
+    structure: S
     weights: Floats
     rank: FeatureRank
     updates: int = 0
@@ -41,6 +44,24 @@ class FieldFitted(ABC):
     def n_params(self) -> int:
         """The number of weights that the examples tell apart, or a bound of it, as the receipt says."""
         return self.rank.value
+
+    def __post_init__(self) -> None:
+        """Nobody changes what was learned."""
+        object.__setattr__(self, "weights", read_only(self.weights))
+        object.__setattr__(self, "walk", {name: read_only(vector) for name, vector in self.walk.items()})
+
+    @abstractmethod
+    def decoder(self) -> FieldDecoder[Any]:
+        """The weights, asked about examples as a user gives them."""
+
+    def score_samples(self, X: Iterable[Any], y: Iterable[Any]) -> Floats:
+        """Log p(labels | example) of each example (n,), natural logarithm."""
+        return self.decoder().score_samples(X, y)
+
+    def named_weights(self) -> dict[str, float]:
+        """All weights by name."""
+        named = zip(self.structure.names(), self.weights.tolist(), strict=True)
+        return {" ".join(map(str, name)): weight for name, weight in named}
 
     @abstractmethod
     def portrait(self) -> Portrait:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from suffice.checks import weights_of
 from suffice.errors import DataError, MissingValueError, UnknownStateError, listing
-from suffice.models.conditional_field.checks import LARGEST
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 #: What messages call the things that have labels, and the places of their labels.
 Words = tuple[str, str]
 SEQUENCES: Words = ("sequence", "step")
+#: Numbers beyond this overflow when they are squared and summed.
+LARGEST = 1e100
+
+
+def too_large(what: str, value: float) -> str:
+    """The message about a number that is too large."""
+    return f"{what} is {value:g}; sums of numbers beyond {LARGEST:g} overflow. Divide the feature by its largest value."
 
 
 def read_labels(
-    y: Any, offsets: Ints, known: tuple[Any, ...] | None, *, words: Words = SEQUENCES
+    y: Iterable[Any], offsets: Ints, known: tuple[Any, ...] | None, *, words: Words = SEQUENCES
 ) -> tuple[Ints, tuple[Any, ...]]:
     """Codes (steps,) of the labels, and the labels.
 
@@ -31,7 +37,7 @@ def read_labels(
     keys = [label if type(label) is str else label_key(label) for label in flat]
     seen = dict.fromkeys(keys)
     if any(type(key) is tuple and (key[1] is None or key[1] != key[1]) for key in seen):
-        _refuse_gap(flat, offsets, words)
+        _refuse_missing(flat, offsets, words)
     if known is None:
         first = dict(zip(reversed(keys), reversed(flat), strict=True))
         labels = _sorted([first[key] for key in seen])
@@ -39,7 +45,7 @@ def read_labels(
         labels = known
     index = label_codes(labels)
     if not seen.keys() <= index.keys():
-        _refuse(flat, keys, index, _Place(offsets, words), labels)
+        _refuse(flat, keys, index, _Position(offsets, words), labels)
     return np.array([index[key] for key in keys], np.int64), labels
 
 
@@ -51,7 +57,7 @@ def check_labels(given: Any) -> tuple[Any, ...]:
     return labels
 
 
-def listed_labels(y: Any, offsets: Ints, *, words: Words = SEQUENCES) -> list[list[Any]]:
+def listed_labels(y: Iterable[Any], offsets: Ints, *, words: Words = SEQUENCES) -> list[list[Any]]:
     """The labels of each sequence, as many as it has steps."""
     one, step = words
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
@@ -59,7 +65,7 @@ def listed_labels(y: Any, offsets: Ints, *, words: Words = SEQUENCES) -> list[li
     sequences = list(y)
     if len(sequences) != len(offsets) - 1:
         raise DataError(f"X has {counted(len(offsets) - 1, one)} and y has {len(sequences)}; they must be as many.")
-    found = []
+    lists = []
     for s, sequence in enumerate(sequences):
         if isinstance(sequence, str | bytes) or not isinstance(sequence, Iterable):
             raise DataError(f"{one.capitalize()} {s} of y is {sequence!r}; expected a list of labels.")
@@ -70,8 +76,8 @@ def listed_labels(y: Any, offsets: Ints, *, words: Words = SEQUENCES) -> list[li
                 f"{one.capitalize()} {s}: X has {counted(steps, step)} and y has {counted(len(labels), 'label')}; they "
                 "must be as many."
             )
-        found.append(labels)
-    return found
+        lists.append(labels)
+    return lists
 
 
 def counted(number: int, what: str) -> str:
@@ -84,7 +90,7 @@ def _plain(sequence: Any) -> list[Any]:
     return sequence.tolist() if hasattr(sequence, "tolist") else list(sequence)
 
 
-def label_key(label: Any) -> Any:
+def label_key(label: Hashable) -> Any:
     """What tells labels apart: True and 1 are two labels, 1 and 1.0 are one."""
     if isinstance(label, str):
         return str(label)
@@ -100,12 +106,12 @@ def label_codes(labels: Iterable[Any]) -> dict[Any, int]:
     return {label_key(label): code for code, label in enumerate(labels)}
 
 
-def code_of(label: Any, labels: tuple[Any, ...]) -> int:
+def code_of(label: Hashable, labels: tuple[Any, ...]) -> int:
     """The code of one label of a model."""
-    found = label_codes(labels).get(label_key(label))
-    if found is None:
+    code = label_codes(labels).get(label_key(label))
+    if code is None:
         raise DataError(f"{label!r} is no label of this model; the labels are {listing(labels)}.")
-    return found
+    return code
 
 
 def _sorted(labels: list[Any]) -> tuple[Any, ...]:
@@ -116,32 +122,40 @@ def _sorted(labels: list[Any]) -> tuple[Any, ...]:
         return tuple(sorted(labels, key=lambda label: (type(label).__name__, repr(label))))
 
 
-class _Place:
+class _Position:
     """Says where a label stands."""
 
     def __init__(self, offsets: Ints, words: Words) -> None:
         self.offsets, self.words = offsets, words
 
-    def __call__(self, place: int) -> str:
-        s = int(np.searchsorted(self.offsets, place, side="right")) - 1
-        return f"{self.words[0].capitalize()} {s} of y, {self.words[1]} {place - int(self.offsets[s])}"
+    def __call__(self, position: int) -> str:
+        s = int(np.searchsorted(self.offsets, position, side="right")) - 1
+        return f"{self.words[0].capitalize()} {s} of y, {self.words[1]} {position - int(self.offsets[s])}"
 
 
-def _refuse_gap(flat: list[Any], offsets: Ints, words: Words) -> None:
-    place = next(step for step, label in enumerate(flat) if label is None or label != label)
-    where = _Place(offsets, words)(place)
-    raise MissingValueError(f"{where}: the label is {flat[place]!r}; every {words[1]} needs a label.")
+def _refuse_missing(flat: list[Any], offsets: Ints, words: Words) -> None:
+    position = next(step for step, label in enumerate(flat) if label is None or label != label)
+    where = _Position(offsets, words)(position)
+    raise MissingValueError(f"{where}: the label is {flat[position]!r}; every {words[1]} needs a label.")
 
 
-def _refuse(flat: list[Any], keys: list[Any], index: dict[Any, int], where: _Place, labels: tuple[Any, ...]) -> None:
+def _refuse(flat: list[Any], keys: list[Any], index: dict[Any, int], where: _Position, labels: tuple[Any, ...]) -> None:
     """Name the first label that is not known, and where it stands."""
-    place = next(step for step, key in enumerate(keys) if key not in index)
-    raise UnknownStateError(f"{where(place)}: the label {flat[place]!r} is unknown; the labels are {listing(labels)}.")
+    position = next(step for step, key in enumerate(keys) if key not in index)
+    raise UnknownStateError(
+        f"{where(position)}: the label {flat[position]!r} is unknown; the labels are {listing(labels)}."
+    )
 
 
-def sequence_weights(sample_weight: Any, count: int, *, words: Words = SEQUENCES) -> Floats:
+def sequence_weights(sample_weight: ArrayLike | None, count: int, *, words: Words = SEQUENCES) -> Floats:
     """One weight for each sequence (n,), finite, not negative and not all 0; ones where none are given."""
     weights = weights_of(sample_weight, count, words[0], LARGEST)
     if sample_weight is not None and not weights.sum() > 0.0:
         raise DataError(f"sample_weight is 0 for every {words[0]}; nothing is left.")
     return weights
+
+
+def label_shares(codes: Ints, offsets: Ints, weights: Floats, size: int) -> Floats:
+    """The share of each label (size,) among codes (steps,) of sequences of some weights (n,)."""
+    counts = np.bincount(codes, np.repeat(weights, np.diff(offsets)), size)
+    return np.asarray(counts / counts.sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,9 @@ class Marginals(np.ndarray):
 
     def __new__(cls, values: Floats, labels: tuple[Any, ...]) -> Marginals:
         """Values (..., K) with the labels of the last axis."""
-        found = np.asarray(values).view(cls)
-        found.labels = labels
-        return found
+        marginals = np.asarray(values).view(cls)
+        marginals.labels = labels
+        return marginals
 
     def __array_finalize__(self, source: Any) -> None:
         """Nobody knows what a view or a result has along its last axis; only brackets do."""
@@ -37,25 +38,25 @@ class Marginals(np.ndarray):
         """By place as in any array, or by label along the last axis."""
         if isinstance(key, str) or (isinstance(key, tuple) and not all(map(_is_place, key))):
             return self.of(key)
-        found = super().__getitem__(key)
-        if isinstance(found, Marginals) and found.ndim and self.labels:
+        part = super().__getitem__(key)
+        if isinstance(part, Marginals) and part.ndim and self.labels:
             rows = isinstance(key, int | np.integer | slice) and self.ndim > 1
-            found.labels = self.labels if rows or _same_columns(self, key) else ()
-        return found
+            part.labels = self.labels if rows or _same_columns(self, key) else ()
+        return part
 
-    def of(self, label: Any) -> Any:
+    def of(self, label: Hashable) -> Any:
         """The probability of a label, along the last axis."""
         if not self.labels:
             raise KeyError(f"{label!r}: this array has no labels; it was computed, or holds a part of the columns.")
-        place = label_codes(self.labels).get(label_key(label))
-        if place is None:
+        column = label_codes(self.labels).get(label_key(label))
+        if column is None:
             raise KeyError(f"{label!r} is no label; the labels are {self.labels}.")
-        return np.asarray(self)[..., place][()]
+        return np.asarray(self)[..., column][()]
 
     def __reduce__(self) -> Any:
         """Pickles keep the labels."""
-        found: Any = super().__reduce__()
-        make, arguments, state = found
+        reduced: Any = super().__reduce__()
+        make, arguments, state = reduced
         return make, arguments, (self.labels, state)
 
     def __setstate__(self, state: Any) -> None:
@@ -77,10 +78,10 @@ class Marginals(np.ndarray):
 
     def items(self) -> list[tuple[Any, Any]]:
         """Labels with their probabilities."""
-        return [(label, np.asarray(self)[..., place][()]) for place, label in enumerate(self.labels)]
+        return [(label, np.asarray(self)[..., column][()]) for column, label in enumerate(self.labels)]
 
 
-def _is_place(key: Any) -> bool:
+def _is_place(key: object) -> bool:
     """Whether arrays take this as (a part of) an index."""
     return key is None or key is Ellipsis or isinstance(key, int | np.integer | slice | np.ndarray | list)
 

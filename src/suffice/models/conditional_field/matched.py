@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,39 +21,39 @@ MOST = 2_000
 
 @dataclass(frozen=True, eq=False)
 class FeatureTotals:
-    """Sums (p,) of the features at `places` (p,) of all `total`; `pull` is the slope of the log prior, if there is one.
+    """Sums (p,) of the features at `places` (p,) of all `total`.
 
-    At the maximum ``observed + pull = expected``. `shares` (K,) are those of the labels given.
+    `prior_gradient` is the slope of the log prior, if there is one.
+    At the maximum ``observed + prior_gradient = expected``. `shares` (K,) are those of the labels given.
     """
 
     places: Ints
     observed: Floats
     expected: Floats
-    pull: Floats | None
+    prior_gradient: Floats | None
     total: int
     shares: Floats | None = None
 
-    def with_shares(self, codes: Ints, offsets: Ints, weights: Floats, size: int) -> FeatureTotals:
-        """With the shares (size,) of the labels among codes (steps,) of sequences of some weights (n,)."""
-        counts = np.bincount(codes, np.repeat(weights, np.diff(offsets)), size)
-        return replace(self, shares=counts / counts.sum())
-
     @classmethod
-    def of(cls, observed: Floats, likelihood_slope: Floats, slope: Floats, *, prior: bool) -> FeatureTotals:
+    def of(
+        cls, observed: Floats, likelihood_slope: Floats, slope: Floats, shares: Floats, *, prior: bool
+    ) -> FeatureTotals:
         """Observed sums (k,), and the slopes (k,) of the log-likelihood and of the whole objective."""
         far = largest_and_even(slope, MOST // 2)
         large = largest_and_even(observed, MOST // 2)
         places = np.union1d(far, large).astype(np.int64)
-        pull = (slope - likelihood_slope)[places] if prior else None
-        return cls(places, observed[places], (observed - likelihood_slope)[places], pull, len(observed))
+        prior_gradient = (slope - likelihood_slope)[places] if prior else None
+        return cls(
+            places, observed[places], (observed - likelihood_slope)[places], prior_gradient, len(observed), shares
+        )
 
     def matched(self, names: Callable[[], list[tuple[Any, ...]]], weight: float, about: str) -> MatchedStatistics:
         """Per sequence or example, of which there are `weight`."""
         every = names()
-        said = tuple(_said(every[place]) for place in self.places.tolist())
-        pull = None if self.pull is None else self.pull / weight
+        shown = tuple(_in_words(every[number]) for number in self.places.tolist())
+        prior_gradient = None if self.prior_gradient is None else self.prior_gradient / weight
         return MatchedStatistics(
-            said, self.observed / weight, self.expected / weight, pull, about=about, total=self.total
+            shown, self.observed / weight, self.expected / weight, prior_gradient, about=about, total=self.total
         )
 
     def to_plain(self) -> dict[str, Any]:
@@ -65,22 +65,28 @@ class FeatureTotals:
         """Rebuild from plain data; None where a file holds none."""
         if plain is None:
             return None
-        found = cls(**{name: plain[name] for name in ("places", "observed", "expected", "pull", "total", "shares")})
-        arrays = (found.observed, found.expected, *(() if found.pull is None else (found.pull,)))
+        totals = cls(
+            **{name: plain[name] for name in ("places", "observed", "expected", "prior_gradient", "total", "shares")}
+        )
+        arrays = (
+            totals.observed,
+            totals.expected,
+            *(() if totals.prior_gradient is None else (totals.prior_gradient,)),
+        )
         fine = (
-            isinstance(found.places, np.ndarray)
-            and found.places.dtype == np.int64
-            and found.places.ndim == 1
-            and found.total == total
-            and ((found.places >= 0) & (found.places < total)).all()
-            and all(isinstance(a, np.ndarray) and a.shape == found.places.shape for a in arrays)
+            isinstance(totals.places, np.ndarray)
+            and totals.places.dtype == np.int64
+            and totals.places.ndim == 1
+            and totals.total == total
+            and ((totals.places >= 0) & (totals.places < total)).all()
+            and all(isinstance(a, np.ndarray) and a.shape == totals.places.shape for a in arrays)
         )
         if not fine:
             raise FileFormatError("The sums of features in this file do not fit the weights.")
-        return found
+        return totals
 
 
-def _said(name: tuple[Any, ...]) -> str:
+def _in_words(name: tuple[Any, ...]) -> str:
     kind, *rest = name
     between = " → " if kind in ("state", "transition") else ", "
     return f"{kind} {between.join(map(str, rest))}"

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.conditional_field.priors import Penalties
+from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.solvers.gradient import pseudo_gradient
 
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ class FieldObjective(ABC, Generic[S]):
 
     structure: S
     features: Floats
-    penalties: Penalties
+    penalties: WeightPenalties
     weight: float
 
     @property
@@ -83,6 +83,16 @@ class FieldObjective(ABC, Generic[S]):
     def evaluate(self, weights: Floats) -> tuple[float, Floats]:
         """The log-likelihood, a sum over examples, natural logarithm, and its slope (k,)."""
 
+    @abstractmethod
+    def variance(self, weights: Floats) -> Floats:
+        """A bound from below of the variance of the sum of every feature (k,) over labels drawn from the model.
+
+        The variance itself takes the covariance of all pairs of steps. Instead one label is open at a time, the others
+        stand as given: of labels no two of which share a clique the terms add up, and by the law of total variance
+        their sum is no more than the variance, in the mean over labels. The terms of all labels are divided by the
+        number of such sets that the labels can be split into: 2 for a chain.
+        """
+
     def log_likelihood(self, weights: Floats) -> float:
         """The sum over examples, natural logarithm."""
         return self.evaluate(weights)[0]
@@ -90,8 +100,8 @@ class FieldObjective(ABC, Generic[S]):
     def smooth(self, weights: Floats) -> tuple[float, Floats]:
         """Value and slope (k,) of the log-likelihood less the Gaussian penalty."""
         total, slope = self.evaluate(weights)
-        taken, pull = self.penalties.smooth(weights)
-        return total - taken, slope - pull
+        taken, prior_gradient = self.penalties.smooth(weights)
+        return total - taken, slope - prior_gradient
 
 
 def relative_gap(x: Floats, slopes: Floats) -> float:

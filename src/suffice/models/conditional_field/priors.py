@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Penalties:
+class WeightPenalties:
     """A Gaussian penalty, a Laplace penalty, both (elastic net) or none."""
 
     gaussian: GaussianPenalty | None = None
@@ -42,7 +42,7 @@ class Penalties:
         return self.smooth(weights)[0] + rough
 
 
-def read_prior(prior: Any, k: int) -> Penalties:
+def read_prior(prior: Any, k: int) -> WeightPenalties:
     """The penalties of a prior, or of a Normal and a Laplace in a tuple, on k weights."""
     gaussian = laplace = None
     for one in prior if isinstance(prior, tuple | list) else () if prior is None else (prior,):
@@ -60,4 +60,4 @@ def read_prior(prior: Any, k: int) -> Penalties:
             if laplace is not None or (penalty.mean != 0.0).any():
                 raise OptionError("A Laplace prior on weights is given once and has mean 0.")
             laplace = penalty
-    return Penalties(gaussian, laplace)
+    return WeightPenalties(gaussian, laplace)

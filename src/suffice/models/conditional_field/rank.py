@@ -81,8 +81,8 @@ def rank_of_draws(draw: Callable[[np.random.Generator], Floats], k: int, entries
     if k > MOST or 4.0 * (k + SPARE) * entries > MOST_ENTRIES:
         return None
     rng = np.random.default_rng(0)
-    found, rank = np.array([draw(rng) for _ in range(k + SPARE)]), -1
-    while rank < (now := numerical_rank(found)):
+    rows, rank = np.array([draw(rng) for _ in range(k + SPARE)]), -1
+    while rank < (now := numerical_rank(rows)):
         rank = now
-        found = np.concatenate([found, [draw(rng) for _ in range(len(found))]])
+        rows = np.concatenate([rows, [draw(rng) for _ in range(len(rows))]])
     return rank

@@ -1,9 +1,10 @@
 """Fits that go through the examples a few at a time: stochastic ascent, Adam, and the structured perceptron.
 
 The gradient of a minibatch D' is ``(1 / |D'|) sum over D' of [phi(y_n, x_n) - E phi(y, x_n)]``, an estimate of the MEAN
-log-likelihood's gradient. The prior belongs to the SUM, so its slope enters divided by the number of examples. A
-example of weight w_n enters with ``w_n / u``: u is the mean weight in a fit, so that the mean over minibatches is the
-gradient of ``sum_n w_n log p_n / sum_n w_n``, and 1 in `partial_fit`, where each call stands for itself.
+log-likelihood's gradient; steps go up it. Sampled expectations are means over draws of the labels given the example.
+The prior belongs to the SUM, so its slope enters divided by the number of examples. An example of weight w_n enters
+with ``w_n / u``: u is the mean weight in a fit, so that the mean over minibatches is the gradient of
+``sum_n w_n log p_n / sum_n w_n``, and 1 in `partial_fit`, where each call stands for itself.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,8 @@ from suffice.checks import choice, positive, whole_number
 from suffice.errors import ConvergenceWarning, OptionError
 from suffice.families.base import generator
 from suffice.fitting.control import Control, Outcome, State, iterate
-from suffice.models.conditional_field.checks import LARGEST
-from suffice.models.conditional_field.priors import Penalties
+from suffice.models.conditional_field.labels import LARGEST
+from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.solvers.online import step_sizes
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ FIRST, SECOND, GUARD = 0.9, 0.999, 1e-8
 
 
 @dataclass(frozen=True)
-class Plan:
+class StochasticPlan:
     """How a stochastic fit goes through the examples.
 
     step: a number, a list of numbers, or a function of the update; expectations: "exact", "sampled" (independent draws)
@@ -60,11 +61,41 @@ class Plan:
         _schedule(self.step, self.decay)
 
 
-class Stochastic(ABC):
+class LabelledPart(Protocol):
+    """Some examples with their labels: codes (steps,), and which of the steps of all examples these are."""
+
+    @property
+    def codes(self) -> Ints:
+        """Codes of the labels given."""
+
+    @property
+    def steps(self) -> Ints:
+        """The numbers of the steps, or nodes, among those of all examples."""
+
+    def observed(self, codes: Ints) -> Floats:
+        """The features (k,) of labels (steps,), weighted and summed."""
+
+    def slope(self, weights: Floats) -> Floats:
+        """Observed less expected features (k,)."""
+
+    def best_codes(self, weights: Floats) -> Ints:
+        """The best labels (steps,)."""
+
+
+P = TypeVar("P", bound=LabelledPart)
+
+
+class Stochastic(ABC, Generic[P]):
     """One stochastic fit: its minibatches, its updates and its averages; gradients are those of the shape."""
 
     def __init__(
-        self, size: int, codes: Ints, weights: Floats, penalties: Penalties, plan: Plan, unit: float | None = None
+        self,
+        size: int,
+        codes: Ints,
+        weights: Floats,
+        penalties: WeightPenalties,
+        plan: StochasticPlan,
+        unit: float | None = None,
     ) -> None:
         """Codes of the labels, of which there are `size`; weights (n,); unit: the weight that counts once, or None."""
         self.size, self.codes, self.weights, self.penalties, self.plan = size, codes, weights, penalties, plan
@@ -75,12 +106,28 @@ class Stochastic(ABC):
         self._chains: NDArray[Any] = np.zeros((0, 0), np.uint8)
 
     @abstractmethod
-    def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
-        """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some examples."""
+    def part(self, chosen: Ints) -> P:
+        """Some examples."""
 
     @abstractmethod
+    def draws(self, part: P, x: Floats) -> Ints:
+        """Draws (samples, steps) of the labels of some examples: from chains that go on, or independent ones."""
+
+    def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
+        """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some examples."""
+        part = self.part(chosen)
+        if self.plan.expectations == "exact":
+            slope = part.slope(x)
+        else:
+            expected = np.mean([part.observed(codes) for codes in self.draws(part, x)], axis=0)
+            slope = part.observed(part.codes) - expected
+        return np.asarray(slope / (len(chosen) * self.unit) - self._prior_slope(x))
+
     def perceptron_step(self, x: Floats, chosen: Ints) -> Floats:
         """The features (k,) of the labels less those of the best labels."""
+        part = self.part(chosen)
+        best = part.best_codes(x)
+        return np.zeros_like(x) if (best == part.codes).all() else part.observed(part.codes) - part.observed(best)
 
     def _prior_slope(self, x: Floats) -> Floats:
         """The slope of the penalties, divided by the number of examples."""
@@ -112,9 +159,9 @@ class Stochastic(ABC):
             kept = self.epoch(state.memory)
             x = kept["mean"] if self.averaged else kept["raw"]
             value, distance = gap(x)
-            found = State(x.copy(), value, distance, iteration=state.iteration + 1, memory=kept)
-            ended[:] = [found]
-            return found
+            after = State(x.copy(), value, distance, iteration=state.iteration + 1, memory=kept)
+            ended[:] = [after]
+            return after
 
         memory = self.memory_at(start, 0)
         value, distance = gap(start)
@@ -141,12 +188,12 @@ class Stochastic(ABC):
         walk: what `going_on` said after the last of these updates.
         """
         zeros = np.zeros_like(start)
-        found = {"raw": start.copy(), "mean": start.copy(), "first": zeros, "second": zeros.copy(), "updates": updates}
-        found |= {name: value.copy() for name, value in (walk or {}).items()}
+        memory = {"raw": start.copy(), "mean": start.copy(), "first": zeros, "second": zeros.copy(), "updates": updates}
+        memory |= {name: value.copy() for name, value in (walk or {}).items()}
         if self.plan.expectations == "gibbs" and self.plan.method != "perceptron":
             kind = np.uint8 if self.size <= 256 else np.int64
-            found["chains"] = np.tile(self.codes.astype(kind), (self.plan.samples, 1))
-        return found
+            memory["chains"] = np.tile(self.codes.astype(kind), (self.plan.samples, 1))
+        return memory
 
     def going_on(self, memory: Mapping[str, Any]) -> dict[str, Floats]:
         """What a later call needs beside the weights returned to take the steps that one long run would take."""
@@ -206,7 +253,7 @@ def _schedule(step: Any, decay: float) -> Callable[[int], float]:
         if not sizes or not all(0.0 < value <= LARGEST for value in sizes):
             raise OptionError(f"step_size is {step!r}; expected positive numbers of at most {LARGEST:g}.")
         return lambda t: sizes[min(t, len(sizes) - 1)]
-    found = step_sizes(step, decay)
+    sizes_by_decay = step_sizes(step, decay)
     if not callable(step):
         positive(step, "step_size", LARGEST)
-    return found
+    return sizes_by_decay

@@ -6,7 +6,6 @@ few of them; everything else is here.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,33 +15,50 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import OptionError
+from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Found, Inputs, Judgement, Purpose
 from suffice.fitting.control import Control, Outcome, State
-from suffice.models.conditional_field.certificate import Measured, SlopeByChains, certify
-from suffice.models.conditional_field.existence import NO_MAXIMUM, UNDECIDED, Standing
+from suffice.models.conditional_field.certificate import SlopeByChains, certify
+from suffice.models.conditional_field.decoding import Examples
+from suffice.models.conditional_field.existence import (
+    UNDECIDED,
+    FieldExistence,
+    SeparableLabels,
+    check_existence,
+)
 from suffice.models.conditional_field.fitted import FieldFitted
-from suffice.models.conditional_field.learning import STOCHASTIC, Climb, climbed, method_in_words
-from suffice.models.conditional_field.objective import FieldObjective, measured
-from suffice.models.conditional_field.priors import Penalties, read_prior
+from suffice.models.conditional_field.labels import (
+    SEQUENCES,
+    Words,
+    check_labels,
+    label_shares,
+    listed_labels,
+    read_labels,
+    sequence_weights,
+)
+from suffice.models.conditional_field.learning import STOCHASTIC, Climb, chosen_solver, climbed, method_in_words
+from suffice.models.conditional_field.objective import FieldObjective, S, measured
+from suffice.models.conditional_field.priors import WeightPenalties, read_prior
 from suffice.models.conditional_field.rank import FeatureRank
-from suffice.models.conditional_field.stochastic import Plan, Stochastic
+from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-#: Standard errors that a fit with the usual tolerance may be away from the maximum.
-AWAY, USUAL = 0.1, 1e-5
 #: Options that do not change what is fitted.
 LIMITS = frozenset({"max_iter", "max_seconds", "tolerance", "progress", "callback", "checkpoint", "threads"})
 #: The mean log-likelihood of a validation set, as a function of the weights.
 Watch = Callable[[Floats], float]
 
 
-@dataclass(frozen=True, eq=False)
-class FieldData:
-    """Labelled examples that were read: codes of the labels of all places, and weights (n,) of the examples."""
+Field = TypeVar("Field", bound=FieldObjective[Any])
+E = TypeVar("E", bound=Examples)
 
-    examples: Any
+
+@dataclass(frozen=True, eq=False)
+class FieldData(Generic[E]):
+    """Labelled examples that were read: codes of the labels of all steps, and weights (n,) of the examples."""
+
+    examples: E
     codes: Ints
     weights: Floats
     structure: Any
@@ -60,79 +76,144 @@ class FieldData:
         return float(self.weights.sum())
 
 
-Objective = TypeVar("Objective", bound=FieldObjective[Any])
-
-
 @dataclass(frozen=True, eq=False)
-class FieldTask(ABC, Generic[Objective]):
+class FieldTask(ABC, Generic[Field, E, S]):
     """What a conditional random field declares, by its options."""
 
     options: Mapping[str, Any]
     #: Solvers whose next step does not follow from what a checkpoint holds.
     without_checkpoint: ClassVar[tuple[str, ...]] = ()
+    #: What messages call the things that have labels, and what has one label.
+    words: ClassVar[Words] = SEQUENCES
 
     # -- what a shape says -------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def read(self, given: Inputs, known: Any, purpose: Purpose) -> FieldData:
-        """Examples and labels; with those of a fitted value that is known, where they join it."""
+    def listed(self, X: Iterable[Any]) -> list[Any]:
+        """The examples that a user gives, in a list."""
 
     @abstractmethod
-    def objective(self, data: FieldData) -> Objective:
+    def coded(self, listed: list[Any], known: FieldFitted[S] | None) -> E:
+        """The examples of a list, with the features of a fitted value, where one is known."""
+
+    @abstractmethod
+    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: S) -> tuple[E, Ints]:
+        """Examples and codes of their labels that a structure must know."""
+
+    @abstractmethod
+    def structured(
+        self,
+        examples: E,
+        named: Any,
+        codes: Ints,
+        labels: tuple[Any, ...],
+        weights: Floats,
+        known: FieldFitted[S] | None,
+    ) -> FieldData[E]:
+        """The data of labelled examples: named labels, their codes (steps,), and weights (n,) of the examples."""
+
+    @abstractmethod
+    def objective(self, data: FieldData[E]) -> Field:
         """The penalised log-likelihood, or what takes its place."""
 
     @abstractmethod
-    def stochastic(self, data: FieldData, objective: Objective, solver: str, *, online: bool = False) -> Stochastic:
+    def stochastic(self, data: FieldData[E], objective: Field, solver: str, *, online: bool = False) -> Stochastic[Any]:
         """The gradient from a few examples; online: examples in their order, each call for itself."""
 
     @abstractmethod
-    def solver(self, objective: Objective) -> str:
-        """The solver that is asked for, or that "auto" stands for."""
-
-    @abstractmethod
-    def moved(self, vector: Floats, before: Any, structure: Any) -> Floats:
+    def moved(self, vector: Floats, before: S, structure: S) -> Floats:
         """Weights, or a vector beside them, of one structure in another one."""
 
     @abstractmethod
-    def rank(self, data: FieldData, objective: Objective, *, bounded: bool) -> FeatureRank:
+    def rank(self, data: FieldData[E], objective: Field, *, bounded: bool) -> FeatureRank:
         """The number of weights that the examples tell apart, or a bound of it."""
 
     @abstractmethod
-    def existence(self, data: FieldData, objective: Objective, weights: Floats, rank: FeatureRank) -> Standing:
-        """Whether the likelihood has a maximum; weights (k,): where a fit ended."""
+    def separable(self, data: FieldData[E], objective: Field) -> SeparableLabels | None:
+        """The labels given, to be told from all others; None where that says nothing about the objective."""
 
     @abstractmethod
-    def fitted(self, data: FieldData, weights: Floats, rank: FeatureRank, updates: int, walk: Any) -> FieldFitted:
+    def fitted(
+        self, data: FieldData[E], weights: Floats, rank: FeatureRank, updates: int, walk: Mapping[str, Floats]
+    ) -> FieldFitted[Any]:
         """The fitted value."""
 
     @abstractmethod
-    def plan_in_words(self, data: FieldData, objective: Objective) -> str:
+    def plan_in_words(self, data: FieldData[E], objective: Field) -> str:
         """How expectations are computed."""
 
-    def chains(self, objective: Objective, weights: Floats) -> SlopeByChains | None:
+    @abstractmethod
+    def arrays(self, examples: E) -> list[NDArray[Any]]:
+        """What tells examples from others."""
+
+    def given_labels(self, y: Iterable[Any], examples: E) -> Any:
+        """The labels that a user gives, as one list for each example."""
+        return listed_labels(y, examples.offsets, words=self.words)
+
+    def declared(self, known: FieldFitted[S] | None) -> tuple[Any, ...] | None:
+        """The labels there may be; None: those seen."""
+        return None if self.options["labels"] is None else check_labels(self.options["labels"])
+
+    def solver(self, objective: Field) -> str:
+        """The solver asked for, or the one that "auto" stands for."""
+        return chosen_solver(self.options["solver"], objective)
+
+    def chains(self, objective: Field, weights: Floats) -> SlopeByChains | None:
         """The slope by fresh chains, where expectations are sampled; else None."""
         return None
 
-    def notes(self, objective: Objective) -> tuple[str, ...]:
+    def notes(self, objective: Field) -> tuple[str, ...]:
         """What a receipt says about an objective that is not the likelihood itself."""
         return ()
 
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def read(self, given: Inputs, known: FieldFitted[S] | None, purpose: Purpose) -> FieldData[E]:
+        """Examples and labels; with those of a fitted value that is known, where they join it."""
+        listed = self.listed(given.data)
+        examples = self.coded(listed, known)
+        named = self.given_labels(given["y"], examples)
+        weights = sequence_weights(given["sample_weight"], len(examples), words=self.words)
+        declared = self.declared(known)
+        codes, labels = read_labels(named, examples.offsets, declared, words=self.words)
+        if not weights.all():  # Read first as they stand, so that an error names the example that the user knows.
+            kept = np.flatnonzero(weights).tolist()
+            examples, weights = self.coded([listed[number] for number in kept], known), weights[kept]
+            named = [named[number] for number in kept]
+            codes, labels = read_labels(named, examples.offsets, declared, words=self.words)
+        data = self.structured(examples, named, codes, labels, weights, known)
+        if given["validation"] is None:
+            return data
+        return replace(data, watch=self.watch(given["validation"], data.structure))
+
+    def watch(self, validation: tuple[Any, Any] | list[Any], structure: S) -> Watch:
+        """The mean log-likelihood of a validation set, or what takes its place, as a function of the weights."""
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise OptionError(f"validation is a pair (X, y) of {self.words[0]}s and their labels.")
+        try:
+            examples, codes = self.compared(validation[0], validation[1], structure)
+        except DataError as error:
+            raise type(error)(f"In the validation set: {error}") from None
+        data = FieldData(examples, codes, np.ones(len(examples)), structure)
+        objective = type(self)({**self.options, "prior": None}).objective(data)
+        return lambda weights: objective.log_likelihood(weights) / len(examples)
+
     # -- what follows ------------------------------------------------------------------------------------------------
 
-    def climb(self, data: FieldData, objective: Objective, solver: str) -> Climb | None:
+    def climb(self, data: FieldData[E], objective: Field, solver: str) -> Climb | None:
         """The way of a stochastic solver; None for others."""
         if solver not in STOCHASTIC:
             return None
         return partial(self.stochastic(data, objective, solver).run, gap=partial(measured, objective))
 
-    def penalties(self, structure: Any) -> Penalties:
+    def penalties(self, structure: S) -> WeightPenalties:
         """What the prior takes off."""
         return read_prior(self.options["prior"], structure.length)
 
-    def plan(self, solver: str, *, expectations: str, online: bool = False) -> Plan:
+    def plan(self, solver: str, *, expectations: str, online: bool = False) -> StochasticPlan:
         """How a stochastic fit goes through the examples."""
         options = self.options
-        return Plan(
+        return StochasticPlan(
             solver,
             0.1 if options["step_size"] is None else options["step_size"],
             options["decay"],
@@ -145,17 +226,17 @@ class FieldTask(ABC, Generic[Objective]):
             options["random_state"],
         )
 
-    def problem(self, data: FieldData, start: FieldFitted | None) -> FieldProblem:
+    def problem(self, data: FieldData[E], start: FieldFitted[Any] | None) -> FieldProblem:
         """The weights of these examples, from zeros or from where a start stands."""
         objective = self.objective(data)
         return FieldProblem(self, data, objective, self.start(data, start), self.solver(objective))
 
-    def one_pass(self, data: FieldData, known: FieldFitted | None) -> OnePass:
+    def one_pass(self, data: FieldData[E], known: FieldFitted[Any] | None) -> OneFieldPass:
         """One pass of stochastic ascent over these examples, by the updates asked for or else plain ones."""
         solver = self.options["solver"] if self.options["solver"] in STOCHASTIC else "sgd"
-        return OnePass(self, data, self.objective(data), self.start(data, known), solver, before=known)
+        return OneFieldPass(self, data, self.objective(data), self.start(data, known), solver, before=known)
 
-    def start(self, data: FieldData, known: FieldFitted | None) -> Floats:
+    def start(self, data: FieldData[E], known: FieldFitted[Any] | None) -> Floats:
         """The weights of a fitted value, or zeros."""
         if known is None:
             return np.zeros(data.structure.length)
@@ -166,8 +247,8 @@ class FieldTask(ABC, Generic[Objective]):
 class FieldProblem:
     """Labelled examples meet weights."""
 
-    task: FieldTask[Any]
-    data: FieldData
+    task: FieldTask[Any, Any, Any]
+    data: FieldData[Any]
     objective: FieldObjective[Any]
     start: Floats
     solver: str
@@ -177,9 +258,9 @@ class FieldProblem:
         """What is aimed at."""
         if self.solver == "perceptron":
             return "averaged perceptron"
-        return "maximum likelihood" if self.task.options["prior"] is None else "posterior mode"
+        return "maximum likelihood" if self.task.options["prior"] is None else "MAP"
 
-    def solve(self, control: Control) -> Found[FieldFitted]:
+    def solve(self, control: Control) -> Found[FieldFitted[Any]]:
         """Climb to the maximum, or as far as the control lets."""
         task, data = self.task, self.data
         if control.checkpoint is not None and (self.solver in task.without_checkpoint or data.watch is not None):
@@ -199,9 +280,11 @@ class FieldProblem:
         )
         if self.solver == "perceptron":  # It has no objective, and so no end.
             outcome = replace(outcome, converged=False)
-        return self.found(outcome, task.rank(data, self.objective, bounded=False))
+        return self.solution(outcome, task.rank(data, self.objective, bounded=False))
 
-    def found(self, outcome: Outcome, rank: FeatureRank, updates: int = 0, walk: Any = None) -> Found[FieldFitted]:
+    def solution(
+        self, outcome: Outcome, rank: FeatureRank, updates: int = 0, walk: Mapping[str, Floats] | None = None
+    ) -> Found[FieldFitted[Any]]:
         """What was found, with its rank."""
         task, data = self.task, self.data
         return Found(
@@ -213,62 +296,42 @@ class FieldProblem:
             task.plan_in_words(data, self.objective),
         )
 
-    def standing(self, fitted: FieldFitted) -> Standing | None:
+    def existence(self, fitted: FieldFitted[Any]) -> FieldExistence | None:
         """Whether the likelihood has a maximum; None where the weights do not stand for one."""
         if self.solver == "perceptron":
             return None
         if self.task.options["prior"] is not None:
             return UNDECIDED
-        return self.task.existence(self.data, self.objective, fitted.weights, fitted.rank)
+        labels = self.task.separable(self.data, self.objective)
+        return UNDECIDED if labels is None else check_existence(labels, self.objective, fitted.weights, fitted.rank)
 
-    def judge(self, fitted: FieldFitted) -> Judgement:
+    def judge(self, fitted: FieldFitted[Any]) -> Judgement:
         """Slope, bound and existence at the weights of a fitted value."""
-        data = self.data
-        chains = self.task.chains(self.objective, fitted.weights)
-        found = certify(self.objective, fitted.weights, self.standing(fitted), chains)
-        separated = found.certificate.exists is False
-        shares = (data.codes, data.examples.offsets, data.weights)
-        return Judgement(
-            found.log_likelihood,
-            found.objective,
-            found.certificate,
-            gap=self._distance(found),
-            slope=found.slope,
-            kept=found.totals.with_shares(*shares, data.structure.size),
-            verdict=NO_MAXIMUM if separated else "",
-            notes=(NO_MAXIMUM,) if separated else (),
+        data, objective = self.data, self.objective
+        return certify(
+            objective,
+            fitted.weights,
+            label_shares(data.codes, data.examples.offsets, data.weights, data.structure.size),
+            self.task.options["tolerance"],
+            self.existence(fitted),
+            self.task.chains(objective, fitted.weights),
         )
-
-    def _distance(self, found: Measured) -> float:
-        """How far from stationary a fit is, in the unit of its tolerance.
-
-        That is relative to the norm of the weights, which hides the slope where weights are large, as those of features
-        in small units are. The Newton decrement, in standard errors, has no unit.
-        """
-        certificate, tolerance = found.certificate, self.task.options["tolerance"]
-        if certificate.monte_carlo is not None:  # Fresh chains have confirmed the fit, or have not.
-            return 0.0
-        if certificate.value_gap is not None and not certificate.bound:
-            decrement = math.sqrt(2.0 * certificate.value_gap * self.objective.weight)
-            if decrement > AWAY * max(1.0, tolerance / USUAL):
-                return decrement
-        return min(found.slope, certificate.moment_gap)
 
     def identity(self) -> Iterable[Any]:
         """The options but those that say how long to go on, the examples, and the start."""
         options = {name: _in_words(value) for name, value in self.task.options.items() if name not in LIMITS}
         data, structure = self.data, self.data.structure
-        parts = (data.examples.arrays(), data.codes, data.weights, structure.arrays(), self.start)
+        parts = (self.task.arrays(data.examples), data.codes, data.weights, structure.arrays(), self.start)
         return type(self.task).__name__, self.solver, options, *parts, repr(structure.labels)
 
 
 @dataclass(frozen=True, eq=False)
-class OnePass(FieldProblem):
+class OneFieldPass(FieldProblem):
     """One pass over the examples, in their order, from where a fitted value stands."""
 
-    before: FieldFitted | None = field(default=None, kw_only=True)
+    before: FieldFitted[Any] | None = field(default=None, kw_only=True)
 
-    def solve(self, control: Control) -> Found[FieldFitted]:
+    def solve(self, control: Control) -> Found[FieldFitted[Any]]:
         """Go through the examples once; this makes no claim to have converged."""
         task, data, before = self.task, self.data, self.before
         run = task.stochastic(data, self.objective, self.solver, online=True)
@@ -281,9 +344,9 @@ class OnePass(FieldProblem):
         value, gap = measured(self.objective, weights)
         outcome = Outcome(State(weights, value, gap, iteration=1), False, "one pass", (value,))
         rank = task.rank(data, self.objective, bounded=True)
-        return self.found(outcome, rank, int(after["updates"]), run.going_on(after))
+        return self.solution(outcome, rank, int(after["updates"]), run.going_on(after))
 
-    def standing(self, fitted: FieldFitted) -> None:
+    def existence(self, fitted: FieldFitted[Any]) -> None:
         """One pass is no maximum."""
 
 

@@ -2,7 +2,7 @@
 
 GibbsChains persist from update to update (Tieleman 2008). A picture of a thousand nodes has slopes of hundreds, so steps are
 measured in its own units: component j of the mean slope is divided by its curvature where labels are drawn at random,
-``spread_j^2 = (sum_n w_n Var(phi_j) + prior precision) / sum_n w_n``. Steps adapt, the answer is the mean of the
+``spread_j^2 = (sum_n w_n Var(phi_j) + prior precision) / sum_n w_n``. PathSteps adapt, the answer is the mean of the
 iterates, and the fit ends when the slope at the answer is small beside what the data can tell.
 """
 
@@ -93,11 +93,11 @@ def _noisy_slope(objective: GraphObjective, run: GraphStochastic) -> tuple[Calla
         for number, template in enumerate(structure.templates):
             if number and template.size == 1:
                 tables[number] = tables[0][graphs.places(number)[:, 0]]
-        found = observed - expected_features(structure, graphs, tables, shares) + objective.narrow(x)[1]
-        found = found - objective.penalties.smooth(x)[1]
+        total = observed - expected_features(structure, graphs, tables, shares) + objective.narrow(x)[1]
+        total = total - objective.penalties.smooth(x)[1]
         if laplace is not None:
-            found = found - laplace.rate * np.sign(x)
-        return np.asarray(found / objective.weight)
+            total = total - laplace.rate * np.sign(x)
+        return np.asarray(total / objective.weight)
 
     return slope, labels.sampler.start(run.plan.samples, run.rng).to_arrays()
 

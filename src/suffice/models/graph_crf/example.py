@@ -52,13 +52,13 @@ class GraphExample:
     ) -> None:
         """See the class."""
         pairs = np.zeros((0, 2), np.int64) if edges is None else _array("edges", edges)
-        found = {
+        arrays = {
             "nodes": _array("nodes", nodes),
             "edges": pairs.reshape(0, 2).astype(np.int64) if pairs.size == 0 else pairs,
             "edge_features": None if edge_features is None else _array("edge_features", edge_features),
             "cliques": dict(cliques or {}),
         }
-        for name, value in found.items():
+        for name, value in arrays.items():
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from suffice.errors import FileFormatError, OptionError, SizeError
 from suffice.models.conditional_field.fitted import FieldFitted, read_weights
+from suffice.models.graph_crf.decoding import GraphDecoder
 from suffice.models.graph_crf.graphs import EDGES
-from suffice.models.graph_crf.structure import Structure, make_structure
+from suffice.models.graph_crf.objective import Engine
+from suffice.models.graph_crf.structure import GraphStructure, make_structure
 
 if TYPE_CHECKING:
     from suffice.fitting.portrait import Portrait
@@ -21,10 +23,9 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class GraphFitted(FieldFitted):
+class GraphCRFFitted(FieldFitted[GraphStructure]):
     """Weights of cliques of each template; `forms` are those of the templates, as options give them."""
 
-    structure: Structure
     forms: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
@@ -41,6 +42,10 @@ class GraphFitted(FieldFitted):
         names = [template.name for template in self.structure.templates]
         raise OptionError(f"There is no template {name!r}; the templates are {names}.")
 
+    def decoder(self, engine: Engine | None = None, random_state: int | None = 0) -> GraphDecoder:
+        """The weights, asked about graphs by an engine, the usual one unless given."""
+        return GraphDecoder(self.structure, self.weights, Engine() if engine is None else engine, random_state)
+
     def portrait(self) -> Portrait:
         """What there is to see of it."""
         from suffice.models.graph_crf.portrait import portrait_of
@@ -49,13 +54,13 @@ class GraphFitted(FieldFitted):
 
     def tabulated(self) -> dict[str, Any]:
         """The forms of the templates, with functions as the numbers they gave."""
-        found = {}
+        forms = {}
         for template in self.structure.templates[1:]:
             form = self.forms[template.name]
             if callable(form) and template.matrix is not None:
                 form = template.matrix.reshape(*template.shape, template.rows)
-            found[template.name] = form
-        return found
+            forms[template.name] = form
+        return forms
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a file."""
@@ -67,7 +72,7 @@ class GraphFitted(FieldFitted):
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> GraphFitted:
+    def from_dict(cls, plain: Mapping[str, Any]) -> GraphCRFFitted:
         """Rebuild from plain data; parts that do not fit one another are an error."""
         try:
             widths = {str(name): (int(size), int(width)) for name, (size, width) in plain["widths"].items()}

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import DataError, MissingValueError, listing
-from suffice.models.conditional_field.checks import LARGEST, too_large
-from suffice.models.conditional_field.labels import counted
+from suffice.models.conditional_field.labels import LARGEST, counted, too_large
 from suffice.models.graph_crf.example import GraphExample, members_and_features
 
 Floats = NDArray[np.float64]
@@ -74,10 +73,10 @@ class Graphs:
 
     def shape_key(self, example: int) -> tuple[Any, ...]:
         """What two examples have in common whose graphs are the same."""
-        found: list[Any] = [int(self.offsets[example + 1] - self.offsets[example])]
+        key: list[Any] = [int(self.offsets[example + 1] - self.offsets[example])]
         for part in self.parts[1:]:
-            found.append(part.members[part.offsets[example] : part.offsets[example + 1]].tobytes())
-        return tuple(found)
+            key.append(part.members[part.offsets[example] : part.offsets[example + 1]].tobytes())
+        return tuple(key)
 
     def distinct(self) -> tuple[Ints, Ints]:
         """An example for each distinct one (k,), and which of them each equals (n,)."""
@@ -103,44 +102,44 @@ class Graphs:
         }
 
 
-def read_graphs(X: Any, names: Sequence[str], widths: Mapping[str, tuple[int, int]] | None = None) -> Graphs:
+def read_graphs(X: Iterable[Any], names: Sequence[str], widths: Mapping[str, tuple[int, int]] | None = None) -> Graphs:
     """Check examples and join their arrays.
 
     names: the templates beyond nodes and edges; widths: members and features of each template, where a model knows
     them already.
     """
     examples = listed_examples(X)
-    reader = _Reader(tuple(names), dict(widths or {}))
+    reader = _ExampleReader(tuple(names), dict(widths or {}))
     for number, example in enumerate(examples):
         reader.take(number, example)
     return reader.joined()
 
 
-def listed_examples(X: Any) -> list[GraphExample]:
+def listed_examples(X: Iterable[Any]) -> list[GraphExample]:
     """The examples of a list; tuples (nodes, edges, edge features) and mappings are taken too."""
     if isinstance(X, GraphExample):
         raise DataError("X is one GraphExample; expected a list of them, such as [example].")
     if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
         raise DataError(f"X is a {type(X).__name__}; expected a list of GraphExample.")
-    found = []
+    examples = []
     for number, one in enumerate(X):
         if isinstance(one, GraphExample):
-            found.append(one)
+            examples.append(one)
         elif isinstance(one, tuple) and 1 <= len(one) <= 3:
-            found.append(GraphExample(*one))
+            examples.append(GraphExample(*one))
         elif isinstance(one, Mapping) and set(one) <= {"nodes", "edges", "edge_features", "cliques"} and "nodes" in one:
-            found.append(GraphExample(**one))
+            examples.append(GraphExample(**one))
         else:
             raise DataError(
                 f"Example {number} is a {type(one).__name__}; expected a GraphExample, or a tuple of nodes, edges and "
                 "edge features."
             )
-    if not found:
+    if not examples:
         raise DataError("X holds no examples.")
-    return found
+    return examples
 
 
-class _Reader:
+class _ExampleReader:
     """Takes examples one after the other and checks them."""
 
     def __init__(self, names: tuple[str, ...], widths: dict[str, tuple[int, int]]) -> None:
@@ -214,48 +213,48 @@ def _numbers(where: str, name: str, given: Any, count: int) -> Floats:
     what = {NODES: "nodes", EDGES: "edge_features"}.get(name, f"features of {name!r}")
     row = {NODES: "node", EDGES: "edge"}.get(name, "clique")
     try:
-        found = np.asarray(given, np.float64)
+        numbers = np.asarray(given, np.float64)
     except (TypeError, ValueError):
         raise DataError(f"{where}: {what} hold values that are not numbers.") from None
-    if found.ndim != 2:
-        raise DataError(f"{where}: {what} has shape {found.shape}; expected ({count}, features).")
-    if len(found) != count:
+    if numbers.ndim != 2:
+        raise DataError(f"{where}: {what} has shape {numbers.shape}; expected ({count}, features).")
+    if len(numbers) != count:
         raise DataError(
-            f"{where}: {counted(count, row)} and {counted(len(found), 'row')} of {what}; they must be as many."
+            f"{where}: {counted(count, row)} and {counted(len(numbers), 'row')} of {what}; they must be as many."
         )
-    wrong = np.argwhere(~np.isfinite(found))
+    wrong = np.argwhere(~np.isfinite(numbers))
     if len(wrong):
         i, j = wrong[0].tolist()
         raise MissingValueError(
-            f"{where}, {row} {i}: feature {j} is {found[i, j]}; every feature needs a finite number."
+            f"{where}, {row} {i}: feature {j} is {numbers[i, j]}; every feature needs a finite number."
         )
-    if found.size and np.abs(found).max() > LARGEST:
-        i, j = np.unravel_index(int(np.argmax(np.abs(found))), found.shape)
-        raise DataError(too_large(f"{where}, {row} {i}: feature {j}", float(found[i, j])))
-    return found
+    if numbers.size and np.abs(numbers).max() > LARGEST:
+        i, j = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
+        raise DataError(too_large(f"{where}, {row} {i}: feature {j}", float(numbers[i, j])))
+    return numbers
 
 
 def _members(where: str, name: str, given: Any, count: int) -> Ints:
     """Members of cliques (c, r): whole numbers of nodes, no node twice in a clique."""
     row = "edge" if name == EDGES else f"clique of {name!r}"
-    found = np.asarray(given)
-    if found.ndim != 2:
-        raise DataError(f"{where}: the members of {name!r} have shape {found.shape}; expected (cliques, members).")
-    if not len(found):
-        return np.zeros((0, found.shape[1]), np.int64)
-    if found.dtype.kind not in "iu":
-        raise DataError(f"{where}: the members of {name!r} have type {found.dtype}; expected whole numbers of nodes.")
-    outside = np.argwhere((found < 0) | (found >= count))
+    members = np.asarray(given)
+    if members.ndim != 2:
+        raise DataError(f"{where}: the members of {name!r} have shape {members.shape}; expected (cliques, members).")
+    if not len(members):
+        return np.zeros((0, members.shape[1]), np.int64)
+    if members.dtype.kind not in "iu":
+        raise DataError(f"{where}: the members of {name!r} have type {members.dtype}; expected whole numbers of nodes.")
+    outside = np.argwhere((members < 0) | (members >= count))
     if len(outside):
         i, j = outside[0].tolist()
-        raise DataError(f"{where}, {row} {i}: node {found[i, j]} does not exist; the nodes are 0 to {count - 1}.")
-    ordered = np.sort(found, axis=1)
+        raise DataError(f"{where}, {row} {i}: node {members[i, j]} does not exist; the nodes are 0 to {count - 1}.")
+    ordered = np.sort(members, axis=1)
     twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
     if len(twice):
-        shown = found[twice[0]].tolist()
+        shown = members[twice[0]].tolist()
         what = "joins a node to itself" if name == EDGES else "names a node twice"
         raise DataError(f"{where}, {row} {int(twice[0])}: {shown} {what}; the members of a clique are different nodes.")
-    return found.astype(np.int64)
+    return members.astype(np.int64)
 
 
 def _refuse_repeated(where: str, name: str, keys: Ints, members: Ints) -> None:
@@ -274,7 +273,7 @@ def _refuse_repeated(where: str, name: str, keys: Ints, members: Ints) -> None:
         )
 
 
-def flat_labels(y: Any, graphs: Graphs) -> Any:
+def flat_labels(y: Iterable[Any], graphs: Graphs) -> Any:
     """Labels with those of pictures, arrays of several axes, laid out row by row; a lone node may have a lone label."""
     if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
         raise DataError(f"y is a {type(y).__name__}; expected the labels of each example in a list.")

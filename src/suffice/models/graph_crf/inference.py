@@ -1,7 +1,7 @@
-"""Beliefs about the labels of many graphs: log Z of each, and the law of every clique.
+"""Beliefs about the labels of many graphs: log Z of each, and the distribution of every clique.
 
-Nodes that stand alone are softmax laws, paths go through forward-backward together, graphs of one shape share a
-junction tree and run through it side by side, and loopy belief propagation takes all graphs that are too wide.
+Nodes that stand alone are softmax distributions, paths go through forward-backward together, graphs of one shape share
+a junction tree and run through it side by side, and loopy belief propagation takes all graphs that are too wide.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from suffice.engines.loopy import LoopyBeliefs
 from suffice.engines.tree_batches import TreeBatch
 from suffice.engines.workers import worker_count
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.routes import Group, Routes, Steps, steps_of
-from suffice.models.graph_crf.structure import Structure
+from suffice.models.graph_crf.routes import PathSteps, Routes, ShapeGroup, steps_of
+from suffice.models.graph_crf.structure import GraphStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,8 +33,8 @@ _NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Beliefs:
-    """log_partition (n,) of each example and, for each template, the laws of its cliques (c, cells).
+class GraphBeliefs:
+    """log_partition (n,) of each example and, for each template, the distributions of its cliques (c, cells).
 
     converged: whether the messages of loopy propagation stood still, where there were any.
     """
@@ -44,12 +44,12 @@ class Beliefs:
     converged: bool = True
 
 
-class Inference:
+class GraphInference:
     """Solves the graphs of some examples for any scores; what depends on shapes alone is made once."""
 
     def __init__(
         self,
-        structure: Structure,
+        structure: GraphStructure,
         graphs: Graphs,
         routes: Routes,
         *,
@@ -63,11 +63,11 @@ class Inference:
         self._lone = nodes_of(graphs, routes.alone)
         counts = np.diff(graphs.offsets)[routes.alone]
         self._lone_starts = np.cumsum(counts) - counts
-        self.steps: Steps | None = steps_of(graphs, routes.paths) if routes.paths else None
+        self.steps: PathSteps | None = steps_of(graphs, routes.paths) if routes.paths else None
         self.trees = [TreeGroup(structure, graphs, group) for group in routes.trees]
         self._loopy = _Loopy(structure, graphs, routes.wide, passes) if len(routes.wide) else None
 
-    def solve(self, scores: Sequence[Floats]) -> Beliefs:
+    def solve(self, scores: Sequence[Floats]) -> GraphBeliefs:
         """Beliefs for scores (c, cells) of each template."""
         unary = unary_scores(self.structure, self.graphs, scores)
         log_z = np.zeros(len(self.graphs))
@@ -82,7 +82,7 @@ class Inference:
         for number, template in enumerate(self.structure.templates):
             if number and template.size == 1:
                 tables[number] = tables[0][self.graphs.places(number)[:, 0]]
-        return Beliefs(log_z, tables, converged)
+        return GraphBeliefs(log_z, tables, converged)
 
     def chains(self, unary: Floats, scores: Sequence[Floats]) -> Chains | None:
         """All paths, as the engine of chains takes them."""
@@ -110,18 +110,18 @@ class Inference:
         steps, chains = self.steps, self.chains(unary, scores)
         if steps is None or chains is None:
             return
-        found = chains.expectations(pairs=True, threads=self.threads, calls=self.calls)
-        np.add.at(log_z, steps.owner, found.log_partition)
-        tables[0][steps.nodes] = found.posteriors
+        posterior = chains.expectations(pairs=True, threads=self.threads, calls=self.calls)
+        np.add.at(log_z, steps.owner, posterior.log_partition)
+        tables[0][steps.nodes] = posterior.posteriors
         for number, into, cliques, turned in steps.links:
-            pairs = np.zeros(0) if found.pairs is None else found.pairs[into]
+            pairs = np.zeros(0) if posterior.pairs is None else posterior.pairs[into]
             tables[number][cliques] = _turned(pairs, turned).reshape(len(cliques), -1)
 
 
 class TreeGroup:
     """Examples of one shape on their junction tree, side by side."""
 
-    def __init__(self, structure: Structure, graphs: Graphs, group: Group) -> None:
+    def __init__(self, structure: GraphStructure, graphs: Graphs, group: ShapeGroup) -> None:
         """See the class."""
         plan = group.plan
         if plan is None:
@@ -134,7 +134,7 @@ class TreeGroup:
         #: For each template its number, and its cliques (b, m) in the order of the scopes.
         self.cliques: list[tuple[int, Ints]] = []
         for number in dict.fromkeys(number for number, _ in group.cliques):
-            places = np.array([place for other, place in group.cliques if other == number])
+            places = np.array([clique for other, clique in group.cliques if other == number])
             self.cliques.append((number, graphs.parts[number].offsets[group.examples][:, None] + places))
 
     def logs(self, unary: Floats, scores: Sequence[Floats], rows: slice = slice(None)) -> Floats:
@@ -158,16 +158,16 @@ class TreeGroup:
         threads: int,
         calls: int | None,
     ) -> None:
-        """Write log Z and the laws of the cliques of these examples."""
+        """Write log Z and the distributions of the cliques of these examples."""
         size = self.structure.size
         for rows in self._blocks():
             logs = self.logs(unary, scores, rows)
-            log_z[self.examples[rows]], found = self.batch.solve(logs, threads=threads, calls=calls)
+            log_z[self.examples[rows]], beliefs = self.batch.solve(logs, threads=threads, calls=calls)
             start = size * self.nodes.shape[1]
-            tables[0][self.nodes[rows]] = found[:, :start].reshape(len(found), -1, size)
+            tables[0][self.nodes[rows]] = beliefs[:, :start].reshape(len(beliefs), -1, size)
             for number, places in self.cliques:
                 stop = start + places.shape[1] * self.structure.templates[number].cells
-                tables[number][places[rows]] = found[:, start:stop].reshape(len(found), places.shape[1], -1)
+                tables[number][places[rows]] = beliefs[:, start:stop].reshape(len(beliefs), places.shape[1], -1)
                 start = stop
 
     def best(self, unary: Floats, scores: Sequence[Floats], codes: Ints) -> None:
@@ -177,19 +177,19 @@ class TreeGroup:
 
     def draw(self, unary: Floats, scores: Sequence[Floats], codes: Ints, rng: np.random.Generator) -> None:
         """Write independent draws of the labels of these examples into codes (draws, nodes)."""
-        size, place = self.structure.size, {scope: number for number, scope in enumerate(self.plan.scopes)}
+        size, scope_number = self.structure.size, {scope: number for number, scope in enumerate(self.plan.scopes)}
         for nodes, row in zip(self.nodes, self.logs(unary, scores), strict=True):
             tables: list[Any] = [np.zeros((size,) * len(scope)) for scope in self.plan.scopes]
             for scope, part in zip(self.scopes, np.split(row, self.batch.starts[1:]), strict=True):
-                tables[place[scope]] += part.reshape((size,) * len(scope))
-            law = self.plan.load(tables, log=True).condition()
-            codes[:, nodes] = law.sample(len(codes), random_state=rng)
+                tables[scope_number[scope]] += part.reshape((size,) * len(scope))
+            tree = self.plan.load(tables, log=True).condition()
+            codes[:, nodes] = tree.sample(len(codes), random_state=rng)
 
 
 class _Loopy:
     """All wide examples as one large graph in as many pieces."""
 
-    def __init__(self, structure: Structure, graphs: Graphs, examples: Ints, passes: int) -> None:
+    def __init__(self, structure: GraphStructure, graphs: Graphs, examples: Ints, passes: int) -> None:
         self.union = Union(structure, graphs, examples)
         cards = [structure.size] * self.union.count
         self.beliefs = LoopyBeliefs(cards, self.union.scopes, tolerance=STILL, most_passes=passes)
@@ -197,16 +197,16 @@ class _Loopy:
     def solve(self, unary: Floats, scores: Sequence[Floats], log_z: Floats, tables: list[Floats]) -> bool:
         """Write Bethe's log Z and the beliefs; returns whether the messages stood still."""
         logs = self.union.flat(unary, scores)
-        found = self.beliefs.solve(logs)
-        self.union.write(found.shares, tables)
-        self.union.add_bethe(logs, found.shares, log_z)
-        return found.converged
+        beliefs = self.beliefs.solve(logs)
+        self.union.write(beliefs.shares, tables)
+        self.union.add_bethe(logs, beliefs.shares, log_z)
+        return beliefs.converged
 
 
 class Union:
     """Some examples as one graph: sites are their nodes, one factor for each node and each larger clique."""
 
-    def __init__(self, structure: Structure, graphs: Graphs, examples: Ints) -> None:
+    def __init__(self, structure: GraphStructure, graphs: Graphs, examples: Ints) -> None:
         """See the class."""
         self.structure, self.examples = structure, examples
         self.nodes = nodes_of(graphs, examples)
@@ -227,10 +227,10 @@ class Union:
     @property
     def scopes(self) -> list[tuple[int, ...]]:
         """Sites of each factor: the nodes, then the cliques of each template."""
-        found: list[tuple[int, ...]] = [(node,) for node in range(self.count)]
+        scopes: list[tuple[int, ...]] = [(node,) for node in range(self.count)]
         for _, _, members in self.parts:
-            found += map(tuple, members.tolist())
-        return found
+            scopes += map(tuple, members.tolist())
+        return scopes
 
     def flat(self, unary: Floats, scores: Sequence[Floats]) -> Floats:
         """Log-potentials of all factors (cells,)."""
@@ -239,13 +239,13 @@ class Union:
 
     def _pieces(self, cells: Floats) -> list[Floats]:
         """Numbers of all cells (cells,) as tables (factors, cells): of the nodes, then of each template."""
-        start, found = self.count * self.structure.size, []
-        found.append(cells[:start].reshape(self.count, -1))
+        start, pieces = self.count * self.structure.size, []
+        pieces.append(cells[:start].reshape(self.count, -1))
         for number, cliques, _ in self.parts:
             width = self.structure.templates[number].cells
-            found.append(cells[start : start + len(cliques) * width].reshape(-1, width))
+            pieces.append(cells[start : start + len(cliques) * width].reshape(-1, width))
             start += len(cliques) * width
-        return found
+        return pieces
 
     def write(self, shares: Floats, tables: list[Floats]) -> None:
         """Write beliefs of all factors (cells,) into the tables of the templates."""
@@ -271,14 +271,14 @@ class Union:
             np.add.at(log_z, self.owner[members[:, 0]], (belief * potential).sum(axis=1) + _entropy(belief))
 
 
-def unary_scores(structure: Structure, graphs: Graphs, scores: Sequence[Floats]) -> Floats:
+def unary_scores(structure: GraphStructure, graphs: Graphs, scores: Sequence[Floats]) -> Floats:
     """The scores of all cliques of one node, added up by node (nodes, K)."""
-    found = scores[0]
+    unary = scores[0]
     for number, template in enumerate(structure.templates):
         if number and template.size == 1 and len(scores[number]):
-            found = found.copy() if found is scores[0] else found
-            np.add.at(found, graphs.places(number)[:, 0], scores[number])
-    return found
+            unary = unary.copy() if unary is scores[0] else unary
+            np.add.at(unary, graphs.places(number)[:, 0], scores[number])
+    return unary
 
 
 def nodes_of(graphs: Graphs, examples: Ints) -> Ints:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from suffice.checks import choice, whole_number
 from suffice.errors import SizeError
 from suffice.models.conditional_field.objective import FieldObjective
-from suffice.models.conditional_field.priors import Penalties
+from suffice.models.conditional_field.priors import WeightPenalties
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.inference import EVALUATIONS, Inference, nodes_of
+from suffice.models.graph_crf.inference import EVALUATIONS, GraphInference, nodes_of
 from suffice.models.graph_crf.pseudo import PseudoLikelihood
 from suffice.models.graph_crf.routes import Routes, everything, routes_of
-from suffice.models.graph_crf.structure import Structure
+from suffice.models.graph_crf.structure import GraphStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,39 +52,46 @@ class Engine:
         """The method for examples that are too wide."""
         return "pseudo-likelihood" if self.method in ("auto", "exact") else self.method
 
-    def routes(self, structure: Structure, graphs: Graphs, *, asking: bool = False) -> Routes:
+    def routes(self, structure: GraphStructure, graphs: Graphs, *, asking: bool = False) -> Routes:
         """The engine for each example of a fit or, when asking, of a question."""
         if self.method == "loopy" or (self.method == "pseudo-likelihood" and not asking):
             return everything(graphs)
-        found = routes_of(structure, graphs, self.most_cells)
-        if self.method == "exact" and len(found.wide):
+        routes = routes_of(structure, graphs, self.most_cells)
+        if self.method == "exact" and len(routes.wide):
             raise SizeError(
-                f"Example {int(found.wide[0])}{_others(len(found.wide) - 1)} a junction tree of more than "
+                f"Example {int(routes.wide[0])}{_others(len(routes.wide) - 1)} a junction tree of more than "
                 f"{self.most_cells:,} cells. Raise max_cells, or use inference='auto'."
             )
-        return found
+        return routes
 
 
 def _others(number: int) -> str:
     return " needs" if not number else f" and {number:,} other{'s' * (number > 1)} need"
 
 
-class GraphObjective(FieldObjective[Structure]):
+class GraphObjective(FieldObjective[GraphStructure]):
     """The penalised log-likelihood of labelled graphs; equal examples are worked on once."""
 
     def __init__(
-        self, structure: Structure, graphs: Graphs, codes: Ints, shares: Floats, penalties: Penalties, engine: Engine
+        self,
+        structure: GraphStructure,
+        graphs: Graphs,
+        codes: Ints,
+        shares: Floats,
+        penalties: WeightPenalties,
+        engine: Engine,
     ) -> None:
         """Codes (nodes,) of the labels; shares (n,): how often each example counts."""
         self.structure, self.penalties, self.engine = structure, penalties, engine
         self.weight = float(shares.sum())
+        self._given = graphs, codes, shares
         self.features = np.zeros(structure.length)
         self.converged = True
         self.routes = engine.routes(structure, graphs)
         narrow = np.ones(len(graphs), np.bool_)
         if engine.wide != "loopy":
             narrow[self.routes.wide] = False
-        self._exact: tuple[Inference, Floats] | None = None
+        self._exact: tuple[GraphInference, Floats] | None = None
         self._pseudo: tuple[Graphs, PseudoLikelihood] | None = None
         #: Wide examples with the codes of their labels and their shares, where they are not left to loopy messages.
         self.apart: tuple[Graphs, Ints, Floats] | None = None
@@ -102,7 +109,7 @@ class GraphObjective(FieldObjective[Structure]):
         self.features = structure.observed(graphs, codes, shares)
         firsts, label = graphs.distinct()
         once = graphs.chosen(firsts)
-        inference = Inference(
+        inference = GraphInference(
             structure, once, engine.routes(structure, once), threads=engine.threads, calls=EVALUATIONS
         )
         self._exact = inference, np.bincount(label, shares, len(firsts)).astype(np.float64)
@@ -115,7 +122,7 @@ class GraphObjective(FieldObjective[Structure]):
     @property
     def engine_in_words(self) -> str:
         """How expectations were computed that are not exact."""
-        return "" if self.exact else self.routes.said(WORDS[self.engine.wide])
+        return "" if self.exact else self.routes.in_words(WORDS[self.engine.wide])
 
     @property
     def exact(self) -> bool:
@@ -133,16 +140,22 @@ class GraphObjective(FieldObjective[Structure]):
             return self.features
         return self.features + self.structure.observed(*self.apart)
 
+    def variance(self, weights: Floats) -> Floats:
+        """A bound of the variance of the sum of every feature (k,) from below."""
+        graphs, codes, shares = self._given
+        pseudo = PseudoLikelihood(self.structure, graphs, codes, shares)
+        return pseudo.variances(self.structure, graphs, self.structure.scores(weights, graphs))
+
     def narrow(self, weights: Floats) -> tuple[float, Floats]:
         """Log-likelihood and gradient of all examples but those `apart`."""
         total = float(self.features @ weights)
         gradient = self.features.copy()
         if self._exact is not None:
             inference, shares = self._exact
-            found = inference.solve(self.structure.scores(weights, inference.graphs))
-            self.converged = found.converged
-            total -= float(shares @ found.log_partition)
-            gradient -= expected_features(self.structure, inference.graphs, found.tables, shares)
+            beliefs = inference.solve(self.structure.scores(weights, inference.graphs))
+            self.converged = beliefs.converged
+            total -= float(shares @ beliefs.log_partition)
+            gradient -= expected_features(self.structure, inference.graphs, beliefs.tables, shares)
         return total, gradient
 
     def evaluate(self, weights: Floats) -> tuple[float, Floats]:
@@ -156,8 +169,8 @@ class GraphObjective(FieldObjective[Structure]):
         return total, gradient
 
 
-def expected_features(structure: Structure, graphs: Graphs, tables: list[Floats], shares: Floats) -> Floats:
-    """The expected features (k,) of the laws of cliques (c, cells), weighted by example (n,) and summed."""
+def expected_features(structure: GraphStructure, graphs: Graphs, tables: list[Floats], shares: Floats) -> Floats:
+    """The expected features (k,) of the distributions of cliques (c, cells), weighted by example (n,) and summed."""
     weighted = [
         table * shares[part.owner][:, None] if (shares != 1.0).any() else table
         for table, part in zip(tables, graphs.parts, strict=True)

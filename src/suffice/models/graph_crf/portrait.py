@@ -10,34 +10,28 @@ from suffice.fitting.portrait import Grid, Portrait, matrix_grid
 from suffice.models.graph_crf.graphs import EDGES, NODES
 
 if TYPE_CHECKING:
-    from suffice.models.graph_crf.fitted import GraphFitted
+    from suffice.models.graph_crf.fitted import GraphCRFFitted
 
 
-def portrait_of(fitted: GraphFitted) -> Portrait:
+def portrait_of(fitted: GraphCRFFitted) -> Portrait:
     """Weights of nodes by label and feature, of edges by both labels for each feature."""
     return Portrait(
         title="GraphCRF",
         kind="graph-crf",
         facts={"labels": fitted.structure.labels},
         n_params=lambda: fitted.n_params,
-        parameters=partial(_parameters, fitted),
+        parameters=fitted.named_weights,
         tables=_tables(fitted),
     )
 
 
-def _tables(fitted: GraphFitted) -> list[Callable[[], Grid | None]]:
+def _tables(fitted: GraphCRFFitted) -> list[Callable[[], Grid | None]]:
     labels, nodes, edges = fitted.structure.labels, fitted.template_weights(NODES), fitted.template_weights(EDGES)
-    features = [f"feature {at}" for at in range(nodes.shape[1])]
-    found: list[Callable[[], Grid | None]] = [
+    features = [f"feature {number}" for number in range(nodes.shape[1])]
+    tables: list[Callable[[], Grid | None]] = [
         partial(matrix_grid, "Weights of nodes", labels, features, nodes, "signed")
     ]
-    for at in range(edges.shape[2]):
-        title = "Weights of edges" if edges.shape[2] == 1 else f"Weights of edges, feature {at}"
-        found.append(partial(matrix_grid, title, labels, labels, edges[:, :, at], "signed"))
-    return found
-
-
-def _parameters(fitted: GraphFitted) -> dict[str, float]:
-    """All weights by name."""
-    named = zip(fitted.structure.names(), fitted.weights, strict=True)
-    return {" ".join(map(str, name)): weight for name, weight in named}
+    for number in range(edges.shape[2]):
+        title = "Weights of edges" if edges.shape[2] == 1 else f"Weights of edges, feature {number}"
+        tables.append(partial(matrix_grid, title, labels, labels, edges[:, :, number], "signed"))
+    return tables

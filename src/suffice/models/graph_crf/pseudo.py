@@ -1,7 +1,7 @@
 """Pseudo-likelihood: the sum over nodes of log p(label | labels of all others), for graphs too wide for exact work.
 
 It is concave in the weights, as the likelihood is, and its maximum tends to the same weights (Besag 1975). Each node is
-a softmax law whose scores are those of its cliques with all other members at their labels.
+a softmax distribution whose scores are those of its cliques with all other members at their labels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.structure import Structure
+from suffice.models.graph_crf.structure import GraphStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 class PseudoLikelihood:
     """The pseudo-log-likelihood of labelled graphs, as a function of scores."""
 
-    def __init__(self, structure: Structure, graphs: Graphs, codes: Ints, shares: Floats) -> None:
+    def __init__(self, structure: GraphStructure, graphs: Graphs, codes: Ints, shares: Floats) -> None:
         """Codes (nodes,) of the labels; shares (n,): how often each example counts."""
         self.codes, self.share = codes, shares[graphs.parts[0].owner]
         labels = np.arange(structure.size)
@@ -37,24 +37,58 @@ class PseudoLikelihood:
                 free = cells - codes[members[:, axis]] * stride
                 self.visits.append((number, members[:, axis], free[:, None] + labels * stride))
 
-    def __call__(self, scores: Sequence[Floats]) -> tuple[float, list[Floats]]:
-        """Value, and its slope by the scores (c, cells) of each template."""
+    def conditionals(self, scores: Sequence[Floats]) -> Floats:
+        """Log-probabilities (nodes, K) of the label of each node, given those of all others."""
         count, size = len(self.codes), scores[0].shape[1]
         logs = np.zeros((count, size))
         for number, nodes, cells in self.visits:
-            found = np.take_along_axis(scores[number], cells, axis=1)
             states = nodes[:, None] * size + np.arange(size)
-            logs += np.bincount(states.ravel(), found.ravel(), count * size).reshape(count, size)
+            terms = np.take_along_axis(scores[number], cells, axis=1)
+            logs += np.bincount(states.ravel(), terms.ravel(), count * size).reshape(count, size)
         tops = logs.max(axis=1, keepdims=True)
-        shares = np.exp(logs - tops)
-        sums = shares.sum(axis=1, keepdims=True)
+        return np.asarray(logs - (np.log(np.exp(logs - tops).sum(axis=1, keepdims=True)) + tops))
+
+    def variances(self, structure: GraphStructure, graphs: Graphs, scores: Sequence[Floats]) -> Floats:
+        """The sum over nodes, weighted, of the variance of every feature (k,) where that node's label alone is open.
+
+        Of a feature that takes the values m(a) under the labels a of a node it is ``E m^2 - (E m)^2``. The terms of an
+        example are divided by one more than the most neighbours of any of its nodes: so many colours suffice to give
+        neighbours different ones (greedily), and nodes of one colour share no clique.
+        """
+        from scipy.sparse import csr_array
+
+        shares, owner = np.exp(self.conditionals(scores)), graphs.parts[0].owner
+        count, size = shares.shape
+        neighbours, most = np.zeros(count), np.zeros(len(graphs))
+        for number, nodes, _ in self.visits:
+            np.add.at(neighbours, nodes, structure.templates[number].size - 1.0)
+        np.maximum.at(most, owner, neighbours)
+        weight = self.share / (1.0 + most[owner])
+        means = csr_array((shares.ravel(), np.arange(count * size), size * np.arange(count + 1)))
+        variances = [((weight[:, None] * shares * (1.0 - shares)).T @ graphs.parts[0].features ** 2).ravel()]
+        for number, template in list(enumerate(structure.templates))[1:]:
+            visits = [(nodes, cells) for other, nodes, cells in self.visits if other == number]
+            states = np.concatenate([np.zeros(0, np.int64), *(nodes for nodes, _ in visits)])[:, None] * size
+            cells = np.concatenate([np.zeros((0, size), np.int64), *(cells for _, cells in visits)])
+            places = (states + np.arange(size)).ravel(), cells.ravel()
+            by_feature = np.zeros((template.rows, template.features))
+            for feature in range(template.features):
+                terms = np.tile(graphs.parts[number].features[:, feature], len(visits))
+                values = csr_array((np.repeat(terms, size), places), shape=(count * size, template.cells))
+                values = values if template.matrix is None else values @ csr_array(template.matrix)
+                squares = (weight[:, None] * shares).ravel() @ values.power(2)
+                by_feature[:, feature] = squares - weight @ (means @ values).power(2)
+            variances.append(by_feature.ravel())
+        return np.concatenate(variances)
+
+    def __call__(self, scores: Sequence[Floats]) -> tuple[float, list[Floats]]:
+        """Value, and its slope by the scores (c, cells) of each template."""
+        logs = self.conditionals(scores)
         rows = np.arange(len(logs))
-        own = logs[rows, self.codes] - (np.log(sums) + tops)[:, 0]
-        surprise = -shares / sums
+        own, surprise = logs[rows, self.codes], -np.exp(logs)
         surprise[rows, self.codes] += 1.0
         surprise *= self.share[:, None]
         slopes = [np.zeros_like(table) for table in scores]
         for number, nodes, cells in self.visits:
-            at = np.arange(len(cells))[:, None]
-            slopes[number][at, cells] += surprise[nodes]
+            slopes[number][np.arange(len(cells))[:, None], cells] += surprise[nodes]
         return float(self.share @ own), slopes

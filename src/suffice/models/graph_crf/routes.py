@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.engines.junction_tree import TreePlan
+from suffice.models.conditional_field.labels import counted
 from suffice.models.graph_crf.graphs import Graphs
 from suffice.models.graph_crf.shapes import Paths, paths_of, plan_of
-from suffice.models.graph_crf.structure import Structure
+from suffice.models.graph_crf.structure import GraphStructure
 
 Ints = NDArray[np.int64]
 Scope = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class ShapeGroup:
     """Examples (b,) of one shape, and the cliques of each that join two nodes or more, as (template, number) pairs."""
 
     examples: Ints
@@ -34,11 +34,11 @@ class Routes:
     """Examples whose nodes stand alone (a,), groups of paths, groups with junction trees, and those too wide (w,)."""
 
     alone: Ints
-    paths: tuple[Group, ...]
-    trees: tuple[Group, ...]
+    paths: tuple[ShapeGroup, ...]
+    trees: tuple[ShapeGroup, ...]
     wide: Ints
 
-    def said(self, wide: str) -> str:
+    def in_words(self, wide: str) -> str:
         """What a report says about it; wide: how those too wide are worked on."""
         words = []
         for number, what in (
@@ -46,31 +46,27 @@ class Routes:
             (sum(len(group.examples) for group in self.paths), "forward-backward"),
         ):
             if number:
-                words.append(f"{what} for {_counted(number, 'graph')}")
+                words.append(f"{what} for {counted(number, 'graph')}")
         if self.trees:
             count = sum(len(group.examples) for group in self.trees)
             plans = [group.plan for group in self.trees if group.plan is not None]
             width = max(plan.width for plan in plans)
             largest = max(plan.largest for plan in plans)
             words.append(
-                f"junction trees for {_counted(count, 'graph')} ({_counted(len(plans), 'shape')}, width {width}, "
+                f"junction trees for {counted(count, 'graph')} ({counted(len(plans), 'shape')}, width {width}, "
                 f"largest table {largest:,} cells)"
             )
         if len(self.wide):
-            words.append(f"{wide} for {_counted(len(self.wide), 'graph')} too wide for exact inference")
+            words.append(f"{wide} for {counted(len(self.wide), 'graph')} too wide for exact inference")
         return ", ".join(words)
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" + "s" * (number != 1)
-
-
-def groups_of(structure: Structure, graphs: Graphs) -> list[Group]:
+def groups_of(structure: GraphStructure, graphs: Graphs) -> list[ShapeGroup]:
     """Examples of the same shape together."""
     by_key: dict[tuple[Any, ...], list[int]] = {}
     for example in range(len(graphs)):
         by_key.setdefault(graphs.shape_key(example), []).append(example)
-    found = []
+    groups = []
     for examples in by_key.values():
         first = examples[0]
         scopes: list[Scope] = []
@@ -80,12 +76,12 @@ def groups_of(structure: Structure, graphs: Graphs) -> list[Group]:
                 continue
             members = part.members[part.offsets[first] : part.offsets[first + 1]].tolist()
             scopes += map(tuple, members)
-            cliques += [(number, place) for place in range(len(members))]
-        found.append(Group(np.array(examples, np.int64), tuple(scopes), tuple(cliques)))
-    return found
+            cliques += [(number, clique) for clique in range(len(members))]
+        groups.append(ShapeGroup(np.array(examples, np.int64), tuple(scopes), tuple(cliques)))
+    return groups
 
 
-def routes_of(structure: Structure, graphs: Graphs, most_cells: int) -> Routes:
+def routes_of(structure: GraphStructure, graphs: Graphs, most_cells: int) -> Routes:
     """The engine for each example; a junction tree may have up to `most_cells` cells."""
     counts = np.diff(graphs.offsets)
     alone, paths, trees, wide = [], [], [], []
@@ -96,14 +92,14 @@ def routes_of(structure: Structure, graphs: Graphs, most_cells: int) -> Routes:
             continue
         along = paths_of(count, group.scopes)
         if along is not None:
-            paths.append(Group(group.examples, group.scopes, group.cliques, paths=along))
+            paths.append(ShapeGroup(group.examples, group.scopes, group.cliques, paths=along))
             continue
         scopes = tuple((node,) for node in range(count)) + tuple(dict.fromkeys(group.scopes))
         plan = plan_of(count, structure.size, scopes, most_cells)
         if plan is None:
             wide.append(group.examples)
         else:
-            trees.append(Group(group.examples, group.scopes, group.cliques, plan=plan))
+            trees.append(ShapeGroup(group.examples, group.scopes, group.cliques, plan=plan))
     nothing = np.zeros(0, np.int64)
     return Routes(
         np.concatenate([nothing, *alone]), tuple(paths), tuple(trees), np.sort(np.concatenate([nothing, *wide]))
@@ -116,7 +112,7 @@ def everything(graphs: Graphs) -> Routes:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class PathSteps:
     """All paths one after another, as the engine of chains takes them.
 
     nodes (s,): the node of each step, among all; offsets (p + 1,) of the paths; owner (p,): the example of each;
@@ -130,7 +126,7 @@ class Steps:
     links: tuple[tuple[int, Ints, Ints, NDArray[np.bool_]], ...]
 
 
-def steps_of(graphs: Graphs, groups: tuple[Group, ...]) -> Steps:
+def steps_of(graphs: Graphs, groups: tuple[ShapeGroup, ...]) -> PathSteps:
     """Lay the paths of all examples one after another."""
     nodes, firsts, owners = [], [], []
     links: dict[int, list[tuple[Ints, Ints, NDArray[np.bool_]]]] = {}
@@ -145,14 +141,14 @@ def steps_of(graphs: Graphs, groups: tuple[Group, ...]) -> Steps:
         firsts.append(np.tile(paths.first, len(examples)))
         owners.append(np.repeat(examples, int(paths.first.sum())))
         inner = np.flatnonzero(~paths.first)
-        template, place = np.array([group.cliques[number] for number in paths.link[inner]], np.int64).reshape(-1, 2).T
+        template, clique = np.array([group.cliques[number] for number in paths.link[inner]], np.int64).reshape(-1, 2).T
         for number in np.unique(template).tolist():
             mine = template == number
             offsets = graphs.parts[number].offsets[examples]
             links.setdefault(number, []).append(
                 (
                     (begins[:, None] + inner[mine]).ravel(),
-                    (offsets[:, None] + place[mine]).ravel(),
+                    (offsets[:, None] + clique[mine]).ravel(),
                     np.tile(paths.turned[inner[mine]], len(examples)),
                 )
             )
@@ -161,14 +157,9 @@ def steps_of(graphs: Graphs, groups: tuple[Group, ...]) -> Steps:
     joined = [
         (number, *(np.concatenate(column) for column in zip(*parts, strict=True))) for number, parts in links.items()
     ]
-    return Steps(
+    return PathSteps(
         np.concatenate([np.zeros(0, np.int64), *nodes]),
         np.append(begin, start),
         np.concatenate([np.zeros(0, np.int64), *owners]),
         tuple(joined),  # type: ignore[arg-type]
     )
-
-
-def spans(offsets: Ints) -> list[tuple[int, int]]:
-    """Begin and end of each example."""
-    return list(pairwise(offsets.tolist()))

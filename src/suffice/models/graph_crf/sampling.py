@@ -15,9 +15,9 @@ from suffice.engines.tempering import Lengths, Replicas, fresh_means
 from suffice.fitting.report import FEW, MIXED, MonteCarlo, distrust
 from suffice.models.conditional_field.marginals import Marginals
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.inference import Inference, Union, unary_scores
+from suffice.models.graph_crf.inference import GraphInference, Union, unary_scores
 from suffice.models.graph_crf.objective import GraphObjective
-from suffice.models.graph_crf.structure import Structure
+from suffice.models.graph_crf.structure import GraphStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,7 +34,9 @@ ANSWERS = Lengths(burn_in=100, draws=400, seconds=20.0)
 class GibbsLabels:
     """GibbsChains of Gibbs sampling over the labels of some examples, side by side."""
 
-    def __init__(self, structure: Structure, graphs: Graphs, examples: Ints, *, threads: int | None = None) -> None:
+    def __init__(
+        self, structure: GraphStructure, graphs: Graphs, examples: Ints, *, threads: int | None = None
+    ) -> None:
         """See the class."""
         self.union = Union(structure, graphs, examples)
         self.sampler = GibbsSampler([structure.size] * self.union.count, self.union.scopes, threads=threads)
@@ -77,8 +79,8 @@ class GibbsLabels:
 def slope_by_chains(objective: GraphObjective, x: Floats) -> tuple[Floats, Floats, MonteCarlo]:
     """The slope (k,) of the log-likelihood and the prior, with wide examples measured by fresh chains, and its errors.
 
-    The chains start at random labels and at cold ones, not where those of the fit stood: thrown into the law of a
-    picture whose labels hang together, they may stay where their first sweeps lead, and R-hat then says so.
+    The chains start at random labels and at cold ones, not where those of the fit stood: thrown into the distribution
+    of a picture whose labels hang together, they may stay where their first sweeps lead, and R-hat then says so.
     """
     if objective.apart is None:
         raise AssertionError("GibbsChains measure examples that are too wide.")
@@ -99,8 +101,8 @@ def slope_by_chains(objective: GraphObjective, x: Floats) -> tuple[Floats, Float
     slope = np.asarray(slope - objective.penalties.smooth(x)[1])
     size, r_hat = means.mixing()
     draws, largest = JUDGING.draws, float(np.max(means.error, initial=0.0))
-    found = MonteCarlo(JUDGES, draws, largest, min(size, float(JUDGES * draws)), r_hat, levels=means.levels)
-    return slope, means.error, found
+    chains = MonteCarlo(JUDGES, draws, largest, min(size, float(JUDGES * draws)), r_hat, levels=means.levels)
+    return slope, means.error, chains
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +119,8 @@ class SampledNodes:
     def words(self) -> str:
         """What is against the examples that mix least; empty where nothing is."""
         worst = int(np.argmax(np.where(self.sizes < FEW, np.inf, self.r_hats)))
-        found = distrust(float(self.sizes[worst]), MOST * ANSWERS.draws, r_hat=float(self.r_hats[worst]))
-        return f"of example {worst} {found}" if found else ""
+        against = distrust(float(self.sizes[worst]), MOST * ANSWERS.draws, r_hat=float(self.r_hats[worst]))
+        return f"of example {worst} {against}" if against else ""
 
 
 class SampledMarginals(Marginals):
@@ -134,13 +136,13 @@ class SampledMarginals(Marginals):
 
     @classmethod
     def drawn(
-        cls, values: Floats, labels: tuple[Any, ...], said: SampledNodes, example: int, place: tuple[int, int]
+        cls, values: Floats, labels: tuple[Any, ...], sampled: SampledNodes, example: int, nodes: tuple[int, int]
     ) -> SampledMarginals:
         """The marginals of one example, whose nodes have these places."""
-        found = cls(values, labels)
-        found.standard_errors = said.errors[slice(*place)]
-        found.effective_sample_size, found.r_hat = float(said.sizes[example]), float(said.r_hats[example])
-        return found
+        marginals = cls(values, labels)
+        marginals.standard_errors = sampled.errors[slice(*nodes)]
+        marginals.effective_sample_size, marginals.r_hat = float(sampled.sizes[example]), float(sampled.r_hats[example])
+        return marginals
 
     def __array_finalize__(self, source: Any) -> None:
         """What is known about an array is not known about its parts."""
@@ -149,7 +151,7 @@ class SampledMarginals(Marginals):
 
 
 def sampled_nodes(
-    structure: Structure,
+    structure: GraphStructure,
     graphs: Graphs,
     scores: Sequence[Floats],
     wide: Ints,
@@ -163,27 +165,27 @@ def sampled_nodes(
     over. Also returned: the examples that took replicas, with how far apart their rungs were.
     """
     unary = unary_scores(structure, graphs, scores)
-    found = SampledNodes(np.zeros(table.shape), np.full(len(graphs), np.inf), np.ones(len(graphs)))
+    sampled = SampledNodes(np.zeros(table.shape), np.full(len(graphs), np.inf), np.ones(len(graphs)))
     tempered: dict[int, float] = {}
 
     def measure(examples: Ints, lengths: Lengths) -> None:
         labels = GibbsLabels(structure, graphs, examples, threads=threads)
         means, walk = labels.marginals(labels.union.flat(unary, scores), rng, lengths)
         places, size = labels.union.nodes, structure.size
-        table[places], found.errors[places] = means.mean.reshape(-1, size), means.error.reshape(-1, size)
+        table[places], sampled.errors[places] = means.mean.reshape(-1, size), means.error.reshape(-1, size)
         for example in examples.tolist():
             own = np.repeat(labels.union.owner == example, size)
-            found.sizes[example], found.r_hats[example] = means.mixing(own)
+            sampled.sizes[example], sampled.r_hats[example] = means.mixing(own)
             if isinstance(walk, Replicas):
                 tempered[example] = walk.step
 
     measure(wide, replace(ANSWERS, tempering=False))
-    for example in wide[found.r_hats[wide] > MIXED].tolist():
+    for example in wide[sampled.r_hats[wide] > MIXED].tolist():
         measure(np.array([example]), ANSWERS)
-    return found, tempered
+    return sampled, tempered
 
 
-def exact_draws(inference: Inference, scores: Sequence[Floats], count: int, rng: np.random.Generator) -> Ints:
+def exact_draws(inference: GraphInference, scores: Sequence[Floats], count: int, rng: np.random.Generator) -> Ints:
     """Independent draws (count, nodes); examples too wide are left at -1."""
     graphs, size = inference.graphs, inference.structure.size
     unary = unary_scores(inference.structure, graphs, scores)

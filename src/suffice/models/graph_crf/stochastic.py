@@ -1,24 +1,21 @@
-"""Stochastic ascent for graphs: minibatches of a few examples, with exact or sampled expectations.
-
-The gradient of a minibatch D' is ``(1 / |D'|) sum over D' of [phi(y_n, x_n) - E phi(y, x_n)]``, an estimate of the MEAN
-log-likelihood's gradient; steps go up it. Sampled expectations are means over draws of the labels given the example.
-"""
+"""Stochastic ascent for graphs: minibatches of a few examples, with exact or sampled expectations."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.models.conditional_field.priors import Penalties
-from suffice.models.conditional_field.stochastic import Plan, Stochastic
+from suffice.models.conditional_field.priors import WeightPenalties
+from suffice.models.conditional_field.stochastic import Stochastic, StochasticPlan
 from suffice.models.graph_crf.decoding import best_codes
 from suffice.models.graph_crf.graphs import Graphs
-from suffice.models.graph_crf.inference import Inference, nodes_of, unary_scores
+from suffice.models.graph_crf.inference import GraphInference, nodes_of, unary_scores
 from suffice.models.graph_crf.objective import Engine, GraphObjective
 from suffice.models.graph_crf.sampling import GibbsLabels, exact_draws
-from suffice.models.graph_crf.structure import Structure
+from suffice.models.graph_crf.structure import GraphStructure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,7 +24,34 @@ Ints = NDArray[np.int64]
 KEPT = 256
 
 
-class GraphStochastic(Stochastic):
+@dataclass(frozen=True, eq=False)
+class GraphPart:
+    """Some labelled graphs, which are those chosen of all: see `LabelledPart`."""
+
+    structure: GraphStructure
+    graphs: Graphs
+    codes: Ints
+    steps: Ints
+    shares: Floats
+    engine: Engine
+    rng: np.random.Generator
+    chosen: Ints
+
+    def observed(self, codes: Ints) -> Floats:
+        """The features (k,) of labels (nodes,), weighted and summed."""
+        return self.structure.observed(self.graphs, codes, self.shares)
+
+    def slope(self, weights: Floats) -> Floats:
+        """Observed less expected features (k,)."""
+        given = (self.structure, self.graphs, self.codes, self.shares)
+        return GraphObjective(*given, WeightPenalties(), self.engine).evaluate(weights)[1]
+
+    def best_codes(self, weights: Floats) -> Ints:
+        """The best labels (nodes,)."""
+        return best_codes(self.structure, self.graphs, weights, self.engine, self.rng)
+
+
+class GraphStochastic(Stochastic[GraphPart]):
     """One stochastic fit of a graph CRF; epochs, updates and averages are those of `Stochastic`.
 
     The draws of an epoch depend on the seed and on the number of updates before it alone, so that a fit that goes on
@@ -36,12 +60,12 @@ class GraphStochastic(Stochastic):
 
     def __init__(
         self,
-        structure: Structure,
+        structure: GraphStructure,
         graphs: Graphs,
         codes: Ints,
         weights: Floats,
-        penalties: Penalties,
-        plan: Plan,
+        penalties: WeightPenalties,
+        plan: StochasticPlan,
         engine: Engine,
         *,
         unit: float | None = None,
@@ -57,49 +81,32 @@ class GraphStochastic(Stochastic):
         self.rng = np.random.default_rng([self.seed, int(memory["updates"])])
         return super().epoch(memory)
 
-    def batch_gradient(self, x: Floats, chosen: Ints) -> Floats:
-        """The gradient (k,) of the mean log-likelihood and of the prior's share, estimated by some examples."""
+    def part(self, chosen: Ints) -> GraphPart:
+        """Some examples."""
         chosen = np.sort(chosen)
-        structure, shares = self.structure, self.weights[chosen]
-        part, codes = self._part(chosen)
-        total = len(chosen) * self.unit
-        if self.plan.expectations == "exact":
-            slope = GraphObjective(structure, part, codes, shares, Penalties(), self.engine).smooth(x)[1]
-            return np.asarray(slope / total - self._prior_slope(x))
-        draws = self.draws(chosen, part, codes, structure.scores(x, part))
-        expected = np.mean([structure.observed(part, draw, shares) for draw in draws], axis=0)
-        return np.asarray((structure.observed(part, codes, shares) - expected) / total - self._prior_slope(x))
+        graphs, nodes = self.graphs.chosen(chosen), nodes_of(self.graphs, chosen)
+        return GraphPart(
+            self.structure, graphs, self.codes[nodes], nodes, self.weights[chosen], self.engine, self.rng, chosen
+        )
 
-    def draws(self, chosen: Ints, part: Graphs, codes: Ints, scores: list[Floats]) -> Ints:
+    def draws(self, part: GraphPart, x: Floats) -> Ints:
         """Draws (samples, nodes) of the labels of some examples: of chains that began at the labels, or independent."""
-        structure, plan = self.structure, self.plan
+        structure, plan, graphs = self.structure, self.plan, part.graphs
+        scores = structure.scores(x, graphs)
         if plan.expectations == "sampled":
-            routes = Engine("exact", self.engine.most_cells).routes(structure, part)
-            return exact_draws(Inference(structure, part, routes, threads=1), scores, plan.samples, self.rng)
-        sampler = self._sampler(chosen, part)
-        logs = sampler.union.flat(unary_scores(structure, part, scores), scores)
-        nodes = nodes_of(self.graphs, chosen)
-        found = sampler.draw(logs, self.standing(nodes), plan.samples, plan.sweeps, self.rng)[0]
-        self.stand(nodes, found)
-        return found
+            routes = Engine("exact", self.engine.most_cells).routes(structure, graphs)
+            return exact_draws(GraphInference(structure, graphs, routes, threads=1), scores, plan.samples, self.rng)
+        sampler = self._sampler(part)
+        logs = sampler.union.flat(unary_scores(structure, graphs, scores), scores)
+        codes = sampler.draw(logs, self.standing(part.steps), plan.samples, plan.sweeps, self.rng)[0]
+        self.stand(part.steps, codes)
+        return codes
 
-    def _sampler(self, chosen: Ints, part: Graphs) -> GibbsLabels:
+    def _sampler(self, part: GraphPart) -> GibbsLabels:
         """The sampler of some examples; the last ones made are kept, as laying out a large graph takes a while."""
-        key = tuple(chosen.tolist())
+        key = tuple(part.chosen.tolist())
         if key not in self._samplers:
             if len(self._samplers) >= KEPT:
                 self._samplers.clear()
-            self._samplers[key] = GibbsLabels(self.structure, part, np.arange(len(part)), threads=1)
+            self._samplers[key] = GibbsLabels(self.structure, part.graphs, np.arange(len(part.graphs)), threads=1)
         return self._samplers[key]
-
-    def perceptron_step(self, x: Floats, chosen: Ints) -> Floats:
-        """The features of the labels less those of the best labels."""
-        structure, shares = self.structure, self.weights[chosen]
-        part, codes = self._part(chosen)
-        best = best_codes(structure, part, x, self.engine, self.rng)
-        if (best == codes).all():
-            return np.zeros_like(x)
-        return structure.observed(part, codes, shares) - structure.observed(part, best, shares)
-
-    def _part(self, chosen: Ints) -> tuple[Graphs, Ints]:
-        return self.graphs.chosen(chosen), self.codes[nodes_of(self.graphs, chosen)]

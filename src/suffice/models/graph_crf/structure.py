@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
+class GraphStructure:
     """Labels and templates; those without cliques have no weights."""
 
     labels: tuple[Any, ...]
@@ -73,7 +73,7 @@ class Structure:
 
     def observed(self, graphs: Graphs, codes: Ints, shares: Floats) -> Floats:
         """The features (k,) of labels (nodes,), weighted by example (n,) and summed."""
-        found = []
+        blocks = []
         for number, (template, part) in enumerate(zip(self.templates, graphs.parts, strict=True)):
             cells = self.cells(number, graphs.places(number), codes)
             weighted = part.features * shares[part.owner][:, None]
@@ -82,8 +82,8 @@ class Structure:
                 np.add.at(sums, cells, weighted)
             else:
                 sums = template.matrix[cells].T @ weighted
-            found.append(sums.ravel())
-        return np.concatenate(found)
+            blocks.append(sums.ravel())
+        return np.concatenate(blocks)
 
     def arrays(self) -> list[NDArray[Any]]:
         """What tells it from others: the numbers that functions of labels gave."""
@@ -101,13 +101,13 @@ class Structure:
 
 def make_structure(
     labels: tuple[Any, ...], widths: Mapping[str, tuple[int, int]], edges: Any, templates: Mapping[str, Any]
-) -> Structure:
+) -> GraphStructure:
     """The structure of labels, widths of the cliques, and the forms of the weights of edges and further templates."""
-    found = [make_template(NODES, "full", *widths[NODES], labels)]
+    made = [make_template(NODES, "full", *widths[NODES], labels)]
     for name, form in ((EDGES, edges), *templates.items()):
         size, features = widths[name]
         if size == 0 and name != EDGES:
             raise DataError(f"templates names {name!r}, and no example has such cliques. Add them, or leave it out.")
         # Edges always join two nodes, also where there are none of them.
-        found.append(make_template(name, form, size or 2, features, labels))
-    return Structure(labels, tuple(found))
+        made.append(make_template(name, form, size or 2, features, labels))
+    return GraphStructure(labels, tuple(made))

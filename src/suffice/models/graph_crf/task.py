@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,73 +10,92 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.errors import DataError, OptionError
-from suffice.fitting.contract import Inputs, Purpose
+from suffice.checks import choice, whole_number
+from suffice.engines.workers import worker_count
+from suffice.errors import OptionError, listing
+from suffice.families.base import generator
 from suffice.models.conditional_field.certificate import SlopeByChains
-from suffice.models.conditional_field.existence import Standing
-from suffice.models.conditional_field.labels import check_labels, counted, read_labels, sequence_weights
-from suffice.models.conditional_field.learning import Climb, chosen_solver
-from suffice.models.conditional_field.priors import Penalties
+from suffice.models.conditional_field.fitted import FieldFitted
+from suffice.models.conditional_field.labels import counted, read_labels
+from suffice.models.conditional_field.learning import STOCHASTIC, Climb, check_solver
 from suffice.models.conditional_field.rank import FeatureRank
-from suffice.models.conditional_field.task import FieldData, FieldTask, Watch
+from suffice.models.conditional_field.task import FieldData, FieldTask
 from suffice.models.graph_crf.ascent import ASCENT, ascend
-from suffice.models.graph_crf.existence import graph_standing
-from suffice.models.graph_crf.fitted import GraphFitted
-from suffice.models.graph_crf.graphs import EDGES, EXAMPLES, flat_labels, listed_examples, read_graphs
+from suffice.models.graph_crf.example import GraphExample
+from suffice.models.graph_crf.existence import SeparableGraphs
+from suffice.models.graph_crf.fitted import GraphCRFFitted
+from suffice.models.graph_crf.graphs import EDGES, EXAMPLES, NODES, Graphs, flat_labels, listed_examples, read_graphs
 from suffice.models.graph_crf.objective import WORDS, Engine, GraphObjective
 from suffice.models.graph_crf.rank import graph_rank
 from suffice.models.graph_crf.sampling import slope_by_chains
 from suffice.models.graph_crf.stochastic import GraphStochastic
-from suffice.models.graph_crf.structure import Structure, make_structure
+from suffice.models.graph_crf.structure import GraphStructure, make_structure
+from suffice.models.graph_crf.templates import FORMS
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+GraphData = FieldData[Graphs]
+
+EXPECTATIONS = ("auto", "exact", "sampled", "gibbs")
 
 
 @dataclass(frozen=True, eq=False)
-class GraphTask(FieldTask[GraphObjective]):
+class GraphCRFTask(FieldTask[GraphObjective, Graphs, GraphStructure]):
     """What a `GraphCRF` declares."""
+
+    words = EXAMPLES
 
     @property
     def engine(self) -> Engine:
         """How examples are worked on."""
         return Engine(self.options["inference"], self.options["max_cells"], self.options["threads"])
 
-    def read(self, given: Inputs, known: GraphFitted | None, purpose: Purpose) -> FieldData:
-        """Examples and labels; those that join a fitted value have its labels and features."""
-        templates = dict(self.options["templates"] or {})
-        widths = None if known is None else known.structure.widths
-        declared = None if self.options["labels"] is None else check_labels(self.options["labels"])
-        if known is not None:
-            declared = known.structure.labels
-        listed = listed_examples(given.data)
-        graphs = read_graphs(listed, list(templates), widths)
-        named = flat_labels(given["y"], graphs)
-        weights = sequence_weights(given["sample_weight"], len(graphs), words=EXAMPLES)
-        codes, labels = read_labels(named, graphs.offsets, declared, words=EXAMPLES)
-        if not weights.all():  # Read first as they stand, so that an error names the place that the user knows.
-            kept = np.flatnonzero(weights).tolist()
-            graphs, weights = read_graphs([listed[n] for n in kept], list(templates), widths), weights[kept]
-            codes, labels = read_labels([named[n] for n in kept], graphs.offsets, declared, words=EXAMPLES)
-        if known is not None:
-            return FieldData(graphs, codes, weights, known.structure)
-        structure = make_structure(labels, graphs.widths, self.options["edge_weights"], templates)
-        watch = None if given["validation"] is None else self._watch(given["validation"], structure)
-        return FieldData(graphs, codes, weights, structure, watch)
+    # -- reading -----------------------------------------------------------------------------------------------------
 
-    def _watch(self, validation: Any, structure: Structure) -> Watch:
-        """The mean log-likelihood of a validation set, or what takes its place, as a function of the weights."""
-        if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise OptionError("validation is a pair (X, y) of examples and their labels.")
-        try:
-            graphs = read_graphs(
-                validation[0], [template.name for template in structure.templates[2:]], structure.widths
-            )
-            codes, _ = read_labels(flat_labels(validation[1], graphs), graphs.offsets, structure.labels, words=EXAMPLES)
-        except DataError as error:
-            raise type(error)(f"In the validation set: {error}") from None
-        ones = np.ones(len(graphs))
-        objective = GraphObjective(structure, graphs, codes, ones, Penalties(), self.engine)
-        return lambda weights: objective.log_likelihood(weights) / len(graphs)
+    def listed(self, X: Iterable[Any]) -> list[GraphExample]:
+        """The examples in a list."""
+        return listed_examples(X)
+
+    def coded(self, listed: list[GraphExample], known: FieldFitted[GraphStructure] | None) -> Graphs:
+        """Graphs; those that join a fitted value have its features."""
+        return read_graphs(
+            listed, list(self.options["templates"] or {}), None if known is None else known.structure.widths
+        )
+
+    def given_labels(self, y: Iterable[Any], examples: Graphs) -> Any:
+        """Labels of each example, those of pictures laid out row by row."""
+        return flat_labels(y, examples)
+
+    def declared(self, known: FieldFitted[GraphStructure] | None) -> tuple[Any, ...] | None:
+        """Those of a fitted value that is known; else the labels that the options name, or None."""
+        declared = super().declared(known)
+        return declared if known is None else known.structure.labels
+
+    def compared(self, X: Iterable[Any], y: Iterable[Any], structure: GraphStructure) -> tuple[Graphs, Ints]:
+        """Graphs and the codes of their labels, which a structure must know."""
+        graphs = read_graphs(X, [template.name for template in structure.templates[2:]], structure.widths)
+        return graphs, read_labels(flat_labels(y, graphs), graphs.offsets, structure.labels, words=EXAMPLES)[0]
+
+    def structured(
+        self,
+        examples: Graphs,
+        named: Any,
+        codes: Ints,
+        labels: tuple[Any, ...],
+        weights: Floats,
+        known: FieldFitted[GraphStructure] | None,
+    ) -> GraphData:
+        """The data; graphs that join a fitted value have its structure."""
+        if known is not None:
+            return FieldData(examples, codes, weights, known.structure)
+        forms = self.options["edge_weights"], dict(self.options["templates"] or {})
+        return FieldData(examples, codes, weights, make_structure(labels, examples.widths, *forms))
+
+    def arrays(self, examples: Graphs) -> list[NDArray[Any]]:
+        """What tells graphs from others."""
+        return examples.arrays()
+
+    # -- the problem -------------------------------------------------------------------------------------------------
 
     def solver(self, objective: GraphObjective) -> str:
         """The solver asked for, or the one that "auto" stands for."""
@@ -85,15 +105,15 @@ class GraphTask(FieldTask[GraphObjective]):
                 return "sgd"
             if objective.apart is not None:
                 return ASCENT
-        return chosen_solver(solver, objective)
+        return super().solver(objective)
 
-    def objective(self, data: FieldData) -> GraphObjective:
+    def objective(self, data: GraphData) -> GraphObjective:
         """The penalised log-likelihood, or what takes its place."""
         penalties = self.penalties(data.structure)
         return GraphObjective(data.structure, data.examples, data.codes, data.weights, penalties, self.engine)
 
     def stochastic(
-        self, data: FieldData, objective: GraphObjective, solver: str, *, online: bool = False
+        self, data: GraphData, objective: GraphObjective, solver: str, *, online: bool = False
     ) -> GraphStochastic:
         """The gradient from a few examples; online: in their order, each call for itself."""
         asked = self.options["expectations"]
@@ -104,41 +124,45 @@ class GraphTask(FieldTask[GraphObjective]):
         examples = (data.structure, data.examples, data.codes, data.weights)
         return GraphStochastic(*examples, objective.penalties, plan, self.engine, unit=unit)
 
-    def climb(self, data: FieldData, objective: GraphObjective, solver: str) -> Climb | None:
+    def climb(self, data: GraphData, objective: GraphObjective, solver: str) -> Climb | None:
         """The way of a stochastic solver; None for others."""
         if solver == ASCENT:
             return partial(ascend, objective, self.stochastic(data, objective, solver))
         return super().climb(data, objective, solver)
 
-    def moved(self, vector: Floats, before: Structure, structure: Structure) -> Floats:
+    def moved(self, vector: Floats, before: GraphStructure, structure: GraphStructure) -> Floats:
         """The same weights: graphs go on with the labels and features that they have."""
         if before is not structure and before.names() != structure.names():
             raise OptionError("warm_start goes on with the same labels and features, and these are others.")
         return vector.copy()
 
-    def rank(self, data: FieldData, objective: GraphObjective, *, bounded: bool) -> FeatureRank:
+    def rank(self, data: GraphData, objective: GraphObjective, *, bounded: bool) -> FeatureRank:
         """The rank of the features, or a bound of it."""
         return graph_rank(data.structure, None if bounded else data.examples)
 
-    def existence(self, data: FieldData, objective: GraphObjective, weights: Floats, rank: FeatureRank) -> Standing:
-        """Whether some direction of the weights separates the labels given from all others."""
-        return graph_standing(objective, data.examples, data.codes, weights, rank)
+    def separable(self, data: GraphData, objective: GraphObjective) -> SeparableGraphs | None:
+        """The labels given, to be told from all others; they say nothing about Bethe's approximation."""
+        if objective.engine.wide == "loopy" and not objective.exact:
+            return None
+        return SeparableGraphs(data.structure, data.examples, data.codes, objective.engine)
 
     def chains(self, objective: GraphObjective, weights: Floats) -> SlopeByChains | None:
         """The slope by fresh chains, where wide examples are sampled."""
         if objective.engine.wide != "gibbs" or objective.apart is None:
             return None
-        slope, _, found = slope_by_chains(objective, weights)
-        return slope, found
+        slope, _, chains = slope_by_chains(objective, weights)
+        return slope, chains
 
-    def fitted(self, data: FieldData, weights: Floats, rank: FeatureRank, updates: int, walk: Any) -> GraphFitted:
+    def fitted(
+        self, data: GraphData, weights: Floats, rank: FeatureRank, updates: int, walk: Mapping[str, Floats]
+    ) -> GraphCRFFitted:
         """The fitted value."""
         forms = {EDGES: self.options["edge_weights"], **(self.options["templates"] or {})}
-        return GraphFitted(data.structure, weights, rank, updates, walk, forms=forms)
+        return GraphCRFFitted(data.structure, weights, rank, updates, walk, forms=forms)
 
-    def plan_in_words(self, data: FieldData, objective: GraphObjective) -> str:
+    def plan_in_words(self, data: GraphData, objective: GraphObjective) -> str:
         """Which engine takes how many graphs."""
-        return objective.routes.said(WORDS[objective.engine.wide])
+        return objective.routes.in_words(WORDS[objective.engine.wide])
 
     def notes(self, objective: GraphObjective) -> tuple[str, ...]:
         """What a receipt says about an objective that is not the likelihood itself."""
@@ -148,9 +172,36 @@ class GraphTask(FieldTask[GraphObjective]):
         if objective.engine.wide == "loopy":
             rest = "" if objective.converged else ", and its messages did not come to rest"
             return (f"log-likelihood of {counted(wide, 'graph')} by Bethe's approximation{rest}",)
-        found = f"log-likelihood of {counted(wide, 'graph')} is the pseudo-log-likelihood"
+        note = f"log-likelihood of {counted(wide, 'graph')} is the pseudo-log-likelihood"
         if objective.engine.wide == "gibbs":
-            return (found,)
-        return (
-            f"{found}; where labels hardly change along edges it makes edges too strong: compare inference='gibbs'",
+            return (note,)
+        return (f"{note}; where labels hardly change along edges it makes edges too strong: compare inference='gibbs'",)
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that make no sense."""
+    check_solver(options)
+    if options["inference"] == "gibbs" and options["solver"] not in ("auto", *STOCHASTIC):
+        raise OptionError(
+            f"inference='gibbs' gives noisy gradients, and solver={options['solver']!r} needs exact ones. Use "
+            "solver='sgd' or 'adam', or another inference."
         )
+    templates = options["templates"]
+    if templates is not None and not (
+        isinstance(templates, Mapping) and all(isinstance(name, str) for name in templates)
+    ):
+        raise OptionError(f"templates is {templates!r}; expected a dict from names to forms of their weights.")
+    if templates and {NODES, EDGES} & set(templates):
+        raise OptionError(f"templates may not be named {NODES!r} or {EDGES!r}: these are there already.")
+    for name, form in {EDGES: options["edge_weights"], **(templates or {})}.items():
+        if not (callable(form) or isinstance(form, np.ndarray) or (isinstance(form, str) and form in FORMS)):
+            raise OptionError(
+                f"The weights of {name} are {form!r}; expected one of {listing(FORMS)}, or a function of labels."
+            )
+    choice(options["expectations"], "expectations", EXPECTATIONS)
+    whole_number(options["patience"], "patience")
+    worker_count(options["threads"])
+    generator(options["random_state"])
+    task = GraphCRFTask(options)
+    task.engine  # noqa: B018  Refuses what makes no sense.
+    task.plan("sgd", expectations="exact")

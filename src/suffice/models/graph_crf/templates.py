@@ -59,20 +59,27 @@ class Template:
         """Shape of the table of a clique."""
         return (self.labels,) * self.size
 
+    @property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """The least and the most that each of the P rows may count (P,), over all labels."""
+        if self.matrix is None:
+            return np.zeros(self.rows), np.ones(self.rows)
+        return self.matrix.min(axis=0), self.matrix.max(axis=0)
+
     def scores(self, weights: Floats, features: Floats) -> Floats:
         """Scores (cliques, cells) of weights (P, F) and features (cliques, F)."""
-        found = features @ weights.T
-        return np.ascontiguousarray(found if self.matrix is None else found @ self.matrix.T)
+        by_row = features @ weights.T
+        return np.ascontiguousarray(by_row if self.matrix is None else by_row @ self.matrix.T)
 
     def gathered(self, tables: Floats, features: Floats) -> Floats:
         """The slope by weights (P, F) of a function whose slope by scores is tables (cliques, cells)."""
-        found = tables if self.matrix is None else tables @ self.matrix
-        return np.asarray(found.T @ features)
+        by_row = tables if self.matrix is None else tables @ self.matrix
+        return np.asarray(by_row.T @ features)
 
     def whole(self, weights: Floats) -> Floats:
         """The weights as they act (K, ..., K, F): one number for each joint state of the labels and feature."""
-        found = weights if self.matrix is None else self.matrix @ weights
-        return np.array(found).reshape(*self.shape, self.features)
+        acting = weights if self.matrix is None else self.matrix @ weights
+        return np.array(acting).reshape(*self.shape, self.features)
 
 
 def make_template(name: str, form: Any, size: int, features: int, labels: Sequence[Any]) -> Template:
@@ -89,7 +96,7 @@ def make_template(name: str, form: Any, size: int, features: int, labels: Sequen
         )
     if callable(form) or isinstance(form, np.ndarray):
         matrix = _tabulated(name, form, size, labels) if callable(form) else _checked(name, form, size, count)
-        return Template(name, size, features, count, matrix, tuple((place,) for place in range(matrix.shape[1])))
+        return Template(name, size, features, count, matrix, tuple((number,) for number in range(matrix.shape[1])))
     if not isinstance(form, str) or form not in FORMS:
         raise OptionError(
             f"The weights of {name} are {form!r}; expected one of {listing(FORMS)}, or a function of the labels."
@@ -102,9 +109,9 @@ def make_template(name: str, form: Any, size: int, features: int, labels: Sequen
         column = np.array([float(len(set(cell)) == 1) for cell in cells])
         return Template(name, size, features, count, column[:, None], (("equal",),))
     kinds = sorted({tuple(sorted(cell)) for cell in cells})
-    number = {kind: place for place, kind in enumerate(kinds)}
+    number_of = {kind: number for number, kind in enumerate(kinds)}
     matrix = np.zeros((len(cells), len(kinds)))
-    matrix[np.arange(len(cells)), [number[tuple(sorted(cell))] for cell in cells]] = 1.0
+    matrix[np.arange(len(cells)), [number_of[tuple(sorted(cell))] for cell in cells]] = 1.0
     names = tuple(tuple(labels[code] for code in kind) for kind in kinds)
     return Template(name, size, features, count, matrix, names)
 
