@@ -1,8 +1,8 @@
 """What rows that do not show everything determine of a Markov network: the curvature where EM has stopped.
 
-Weights of tables are more than a law needs. Of those that complete rows would tell apart a largest set is chosen, the
-others being held: their information is definite in complete rows, and what is flat in it is flat because of what the
-rows hide.
+Weights of tables are more than a distribution needs. Of those that complete rows would tell apart a largest set is
+chosen, the others being held: their information is definite in complete rows, and what is flat in it is flat because of
+what the rows hide.
 """
 
 from __future__ import annotations

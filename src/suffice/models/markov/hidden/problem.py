@@ -134,7 +134,7 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
 
     @cached_property
     def open_shares(self) -> Floats:
-        """Expected shares (n_cells,) under the uniform law: 0 only where they are 0 under every positive law."""
+        """Expected shares (n_cells,) under the uniform distribution: 0 only where no positive distribution has more."""
         zero = [np.zeros(self.plan.space.shape(scope)) for scope in self.plan.scopes]
         _, tables = self._counts(self.plan)(self.plan.load(zero, log=True))
         parts = [np.zeros(0), *(table.ravel() for table in tables[: len(self.model.scopes)])]
@@ -147,8 +147,8 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
         if math.prod(model.domain.shape(names)) <= SPREAD_CELLS:
             answers[Counts(names)] = CountTable.of(self._spread(names))
         else:
-            for place, scope in enumerate(model.scopes):
-                answers[Counts(scope)] = CountTable.of(model.part(self.open_shares * self.weight, place))
+            for number, scope in enumerate(model.scopes):
+                answers[Counts(scope)] = CountTable.of(model.part(self.open_shares * self.weight, number))
         return Summary(model.domain, answers, len(self.rows.weights), self.weight)
 
     def _spread(self, names: tuple[Hashable, ...]) -> Floats:
@@ -169,7 +169,7 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
         """Which joint states vanish in the limit.
 
         Whatever EM expects, the joint states that agree with some row are positive and all others are not, as long as
-        the law is positive. So all M-steps have their maxima on the same face, and it is found once.
+        the distribution is positive. So all M-steps have their maxima on the same face, and it is found once.
         """
         cells = MOST_CELLS if self.spec.options["check_existence"] else 0
         whole = LogLinearFamily(self.model, plan=self.plan)
@@ -177,7 +177,7 @@ class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
 
     @cached_property
     def family(self) -> LogLinearFamily:
-        """The laws, on the face."""
+        """The distributions, on the face."""
         return LogLinearFamily(
             self.model, self.existence.masks, plan=self.plan, memory_limit=self.spec.options["memory_limit"]
         )
