@@ -407,7 +407,8 @@ def _latent(rows: Any, structure: Any, oracle: Any, spoil: Spoil, **options: Any
 
 
 CLASS_ROWS, CYCLE_GAPS = class_rows(80), cycle_rows(80, 2, 0.2)[1]
-HIDDEN = "suffice.models.markov.hidden.steps."
+LATENT = "suffice.models.em.latent."
+HIDDEN = "suffice.models.markov.hidden.problem."
 SLOPING = ("lbfgs", "newton", "newton-cg", "cg", "ascent")
 TABLES_ONLY = ("ipf", "gis", "gis-cyclic", "ascent-potentials")
 MARKOV = {
@@ -434,12 +435,12 @@ MARKOV = {
         "pseudolikelihood", ended(OWLQN, shifted(0.3)), _pseudo_value(LAPLACE), LAPLACE
     ),
     "markov-loopy-bp": _sampled("loopy-bp", ended(LBFGS, shifted(0.3))),
-    "markov-gaps": _latent(CYCLE_GAPS, CYCLE, cycle_oracle(CYCLE_GAPS), ended(HIDDEN + "climb", shifted(0.3))),
+    "markov-gaps": _latent(CYCLE_GAPS, CYCLE, cycle_oracle(CYCLE_GAPS), ended(LATENT + "climb", shifted(0.3))),
     "markov-gaps-squarem": _latent(
-        CYCLE_GAPS, CYCLE, cycle_oracle(CYCLE_GAPS), ended(HIDDEN + "climb", shifted(0.3)), acceleration="squarem"
+        CYCLE_GAPS, CYCLE, cycle_oracle(CYCLE_GAPS), ended(LATENT + "climb", shifted(0.3)), acceleration="squarem"
     ),
     "markov-hidden": _latent(
-        CLASS_ROWS, CLASSES, class_oracle(CLASS_ROWS), ended(HIDDEN + "climb", shifted(0.3)), hidden={"H": 2}
+        CLASS_ROWS, CLASSES, class_oracle(CLASS_ROWS), ended(LATENT + "climb", shifted(0.3)), hidden={"H": 2}
     ),
     "markov-hidden-lbfgs": _latent(
         CLASS_ROWS,

@@ -104,10 +104,10 @@ def test_only_a_whole_face_gives_the_limit() -> None:
     """Zero margins are left out of the law in any case; without the linear programme that may not be all."""
     counts = counted(STATES, [4, 0, 0, 0, 7, 3, 2, 2, 5, 0, 1, 6])
     whole = sf.MarkovNetwork(CLIQUES).fit(counts)
-    assert any("the law returned is its limit" in note for note in whole.report_.warnings)
+    assert any("the distribution returned is its limit" in note for note in whole.report_.warnings)
     zeros = sf.MarkovNetwork(CLIQUES, check_existence=False).fit(counts)
     assert any("was not decided" in note for note in zeros.report_.warnings)
-    assert not any("the law returned is its limit" in note for note in zeros.report_.warnings)
+    assert not any("the distribution returned is its limit" in note for note in zeros.report_.warnings)
 
 
 # -- limits of weights -----------------------------------------------------------------------------------------------

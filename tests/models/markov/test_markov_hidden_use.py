@@ -132,7 +132,7 @@ def test_a_run_can_be_stopped_and_goes_on_from_a_checkpoint(tmp_path: Path) -> N
 
 
 def test_ctrl_c_in_the_middle_of_a_step_keeps_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    from suffice.models.markov.hidden import steps
+    from suffice.models.markov.hidden import problem as em
     from suffice.models.markov.learning import improve
 
     calls = [0]
@@ -143,7 +143,7 @@ def test_ctrl_c_in_the_middle_of_a_step_keeps_the_best(monkeypatch: pytest.Monke
             raise KeyboardInterrupt
         return improve(problem)
 
-    monkeypatch.setattr(steps, "improve", interrupted)
+    monkeypatch.setattr(em, "improve", interrupted)
     mrf = sf.MarkovNetwork(CLASSES, hidden={"H": 2}).fit(class_rows(50))
     assert (mrf.converged_, mrf.stop_reason_, mrf.n_iter_) == (False, "interrupted", 3)
     assert mrf.report_.objective == pytest.approx(max(mrf.history_), rel=1e-12)

@@ -37,7 +37,7 @@ def test_a_constant_feature_changes_nothing(solver: str, value: float) -> None:
     assert mrf.weights_[1] == 0.0
     assert np.isinf(mrf.standard_errors_[1])
     assert mrf.n_params_ == 1
-    assert any("constant features change no law" in note and "'one'" in note for note in mrf.report_.warnings)
+    assert any("constant features change no distribution" in note and "'one'" in note for note in mrf.report_.warnings)
 
 
 def test_the_rounding_of_a_constant_is_no_feature() -> None:
@@ -164,4 +164,4 @@ def test_an_approximate_fit_names_constant_features(solver: str) -> None:
     terms = [sf.Feature(("a", "b"), same), sf.Feature("a", lambda a: 3e7, name="one")]
     mrf = sf.MarkovNetwork(terms, solver=solver, start=[0.0, 0.7], random_state=0).fit(ROWS)
     assert mrf.weights_[1] == 0.0
-    assert any("constant features change no law" in note and "'one'" in note for note in mrf.report_.warnings)
+    assert any("constant features change no distribution" in note and "'one'" in note for note in mrf.report_.warnings)

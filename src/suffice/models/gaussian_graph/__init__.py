@@ -1,1 +1,1 @@
-"""Gaussian graphs: normal laws whose precision is zero wherever there is no edge."""
+"""Gaussian graphs: normal distributions whose precision is zero wherever there is no edge."""

@@ -42,14 +42,14 @@ def moments_of(covariance: Any, n: Any, mean: Floats, columns: Any, nodes: Seque
 def real_numbers(values: Any, what: str, error: type[Exception]) -> Floats:
     """An array of finite numbers; text, complex numbers and others are an error that names the first of them."""
     try:
-        found = np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
         raise error(f"{what} is {shortened(values)}; expected numbers.") from None
-    if found.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         for value in np.asarray(values, dtype=object).ravel().tolist():
             if not isinstance(value, int | float | np.integer | np.floating):
                 raise error(f"{what} holds {value!r}; expected numbers.")
-    numbers = np.array(found, dtype=np.float64)
+    numbers = np.array(array, dtype=np.float64)
     if not np.isfinite(numbers).all():
         raise error(f"{what} holds {numbers[~np.isfinite(numbers)][0]}; expected finite numbers.")
     return numbers
@@ -58,10 +58,10 @@ def real_numbers(values: Any, what: str, error: type[Exception]) -> Floats:
 def by_node(values: Any, nodes: Sequence[Hashable]) -> Floats:
     """The sample mean (p,), by node or in their order."""
     named = isinstance(values, Mapping) or hasattr(values, "loc")
-    found = real_numbers([values[node] for node in nodes] if named else values, "sample_mean", OptionError)
-    if found.shape != (len(nodes),):
-        raise OptionError(f"sample_mean has shape {found.shape}; expected {len(nodes)} finite numbers.")
-    return found
+    means = real_numbers([values[node] for node in nodes] if named else values, "sample_mean", OptionError)
+    if means.shape != (len(nodes),):
+        raise OptionError(f"sample_mean has shape {means.shape}; expected {len(nodes)} finite numbers.")
+    return means
 
 
 def _check(S: Floats, nodes: Sequence[Hashable]) -> None:

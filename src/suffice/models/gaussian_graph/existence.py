@@ -61,9 +61,9 @@ def decide(R: Floats, structure: GraphStructure) -> Verdict:
     if all(is_definite(R[np.ix_(cluster, cluster)]) for cluster in clusters):
         return Verdict(True, np.asarray(np.linalg.inv(closed_form(R, structure.tree)), dtype=np.float64))
     for clique in structure.cliques:
-        found = _of_clique(R, clique, structure)
-        if found is not None:
-            return Verdict(False, runaway=found)
+        runaway = _of_clique(R, clique, structure)
+        if runaway is not None:
+            return Verdict(False, runaway=runaway)
     if len(R) > MOST_NODES:
         return Verdict(None)
     return with_one_blas_thread(lambda: _along_the_path(R, structure))
@@ -76,38 +76,38 @@ def _along_the_path(R: Floats, structure: GraphStructure) -> Verdict:
         try:
             outcome = by_newton(R + more * np.eye(len(R)), K, structure.pairs, control)
             K = outcome.state.parameters.reshape(R.shape)
-            found = judge(K, R, structure)
+            verdict = judge(K, R, structure)
         except np.linalg.LinAlgError:
             break
-        if found.exists is not None:
-            return found
+        if verdict.exists is not None:
+            return verdict
     return _in_parts(np.diag(K), R, structure)
 
 
 def _in_parts(sizes: Floats, R: Floats, structure: GraphStructure) -> Verdict:
     """Whether a part of the graph has no maximum, so that the whole has none; parts are about nodes of large sizes."""
     for centre, most in itertools.product(np.argsort(-sizes, kind="stable")[:PARTS].tolist(), PART_NODES):
-        at = sorted(_ball(structure.graph, centre, most))
-        if not 4 <= len(at) < len(R):
+        part = sorted(_ball(structure.graph, centre, most))
+        if not 4 <= len(part) < len(R):
             continue
-        inside = set(at)
+        inside = set(part)
         edges = tuple((a, b) for a, b in structure.pairs.tolist() if a in inside and b in inside)
-        found = decide(R[np.ix_(at, at)], GraphStructure(tuple(at), edges))
-        if found.runaway is not None:
+        verdict = decide(R[np.ix_(part, part)], GraphStructure(tuple(part), edges))
+        if verdict.runaway is not None:
             K = np.zeros_like(R)
-            K[np.ix_(at, at)] = found.runaway
+            K[np.ix_(part, part)] = verdict.runaway
             return Verdict(False, runaway=K)
     return Verdict(None)
 
 
 def _ball(graph: dict[int, set[int]], centre: int, most: int) -> list[int]:
     """The nodes nearest to one of them, by edges; itself first."""
-    found = [centre]
-    for at in found:
-        found += [near for near in sorted(graph[at]) if near not in found]
-        if len(found) >= most:
+    nodes = [centre]
+    for node in nodes:
+        nodes += [near for near in sorted(graph[node]) if near not in nodes]
+        if len(nodes) >= most:
             break
-    return found[:most]
+    return nodes[:most]
 
 
 def judge(K: Floats, R: Floats, structure: GraphStructure) -> Verdict:
@@ -117,8 +117,8 @@ def judge(K: Floats, R: Floats, structure: GraphStructure) -> Verdict:
         return Verdict(True, V)
     if not np.trace(K) > AFAR * len(K):
         return Verdict(None)
-    found = _nearest_runaway(K, R, structure)
-    return Verdict(None) if found is None else Verdict(False, runaway=found)
+    runaway = _nearest_runaway(K, R, structure)
+    return Verdict(None) if runaway is None else Verdict(False, runaway=runaway)
 
 
 def completed(W: Floats, R: Floats, structure: GraphStructure) -> Floats:
@@ -173,11 +173,11 @@ def _nearest_runaway(K: Floats, R: Floats, structure: GraphStructure) -> Floats 
     values, vectors = np.linalg.eigh(R)
     N = vectors[:, values <= NO_SPREAD * len(R) * 4]
     for cut in range(CUTS):
-        found: Floats | None = K
+        candidate: Floats | None = K
         for number in (cut, 0, 0):  # Once the zeros are nearly there, what is left behind shows more clearly.
-            found = None if found is None else _with_zeros(N, _largest(N.T @ found @ N, number), structure)
-            if found is not None and _vanishes(found, R):
-                return found
+            candidate = None if candidate is None else _with_zeros(N, _largest(N.T @ candidate @ N, number), structure)
+            if candidate is not None and _vanishes(candidate, R):
+                return candidate
     return None
 
 

@@ -78,15 +78,15 @@ def learn(selection: Selection, solver: str) -> LearnedPrecision:
     try:
         verdict = Verdict(True, R) if selection.ridge is not None else decide(R, structure)
         _refuse_without_maximum(verdict, selection)
-        found, method, outcome = _solve(selection, R, units, verdict, solver)
-        np.linalg.cholesky(found)
+        scaled, method, outcome = _solve(selection, R, units, verdict, solver)
+        np.linalg.cholesky(scaled)
     except np.linalg.LinAlgError:
         raise EstimateError(UNLIKE) from None
     if verdict.exists is None:
-        _refuse_without_maximum(judge(found, R, structure), selection)
-    precision = found / units[:, None] / units
+        _refuse_without_maximum(judge(scaled, R, structure), selection)
+    precision = scaled / units[:, None] / units
     precision[~structure.support] = 0.0
-    _refuse_vanishing(found, structure, selection)
+    _refuse_vanishing(scaled, structure, selection)
     precision = (precision + precision.T) / 2
     return LearnedPrecision(
         precision, method, None if outcome is None else _held_to_account(outcome, precision, selection)
@@ -95,11 +95,11 @@ def learn(selection: Selection, solver: str) -> LearnedPrecision:
 
 def _held_to_account(outcome: Outcome, precision: Floats, selection: Selection) -> Outcome:
     """The outcome, where what a solver takes for the end stands up to the certificate."""
-    found = measure(selection.structure, precision, selection.S, selection.ridge, selection.weight)
-    far = found.value_gap is None or found.value_gap > UNTOLD
-    if outcome.converged and far and found.gap > 10.0 * selection.control.tolerance:
+    measurement = measure(selection.structure, precision, selection.S, selection.ridge, selection.weight)
+    far = measurement.value_gap is None or measurement.value_gap > UNTOLD
+    if outcome.converged and far and measurement.gap > 10.0 * selection.control.tolerance:
         raise EstimateError(UNLIKE)
-    if outcome.converged and found.exists is None and not is_definite(in_units(selection.S)):
+    if outcome.converged and measurement.exists is None and not is_definite(in_units(selection.S)):
         return _stalled(outcome, "the covariance is singular, and it is not known whether there is a maximum")
     return outcome
 
@@ -230,23 +230,23 @@ def _refuse_without_maximum(verdict: Verdict, selection: Selection) -> None:
         return
     structure, weight = selection.structure, selection.weight
     places = running(verdict.runaway)
-    names = listing([structure.nodes[at] for at in places], 8)
-    inside = {at for at in places if structure.support[np.ix_(places, places)].all()}
+    names = listing([structure.nodes[node] for node in places], 8)
+    inside = {node for node in places if structure.support[np.ix_(places, places)].all()}
     if inside:
         clique = min((c for c in structure.cliques if inside <= set(c)), key=len, default=tuple(places))
         few = f" A clique of {len(clique)} nodes needs more than {len(clique)} rows." if weight <= len(clique) else ""
-        said = listing([structure.nodes[at] for at in clique], 8)
-        found = f"The covariance of the clique {said} is singular over {weight:g} rows, so the likelihood"
+        members = listing([structure.nodes[node] for node in clique], 8)
+        sentence = f"The covariance of the clique {members} is singular over {weight:g} rows, so the likelihood"
     else:
         enough = max(len(cluster) for cluster in structure.tree.clusters) + 1
         few = f" More rows may give it one; {enough} always do, unless columns are combinations of others."
-        found = (
+        sentence = (
             f"No positive definite matrix has the variances and the edges of this covariance of {weight:g} rows: the "
             f"precisions of {names} run to infinity together, along which the likelihood"
         )
     raise EstimateError(
-        f"{found} grows without bound and there is no maximum.{few} Leave out edges or columns, or give a prior such "
-        "as Wishart(dof, inverse_scale)."
+        f"{sentence} grows without bound and there is no maximum.{few} Leave out edges or columns, or give a prior "
+        "such as Wishart(dof, inverse_scale)."
     )
 
 

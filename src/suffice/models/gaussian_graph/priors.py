@@ -33,9 +33,10 @@ def read_prior(prior: Any, structure: GraphStructure, moments: MomentSums, mean:
     """What to maximise with a prior on the precision.
 
     A Wishart density multiplies the likelihood by ``|K|^((dof - p - 1)/2) exp(-tr(T K)/2)``: it acts as
-    ``dof - p - 1`` more rows whose products add up to T. A normal-Wishart one also gives the mean a law whose density
-    at its centre grows as ``|K|^(1/2)``: the mode of both together counts one row more. On a graph the density is that
-    of the Wishart law restricted to the precisions of the graph. mean: the known mean; None where it is free.
+    ``dof - p - 1`` more rows whose products add up to T. A normal-Wishart one also gives the mean a distribution whose
+    density at its centre grows as ``|K|^(1/2)``: the mode of both together counts one row more. On a graph the density
+    is that of the Wishart distribution restricted to the precisions of the graph. mean: the known mean; None where it
+    is free.
     """
     centre = moments.mean if mean is None else mean
     scatter = moments.scatter if mean is None else moments.scatter_about(mean)
@@ -48,13 +49,13 @@ def read_prior(prior: Any, structure: GraphStructure, moments: MomentSums, mean:
             raise OptionError(
                 "A NormalWishart prior is for a free mean; with a known one give Wishart(dof, inverse_scale)."
             )
-        law = prior.marginal(_places(prior, structure, len(prior.mean_)))
-        posterior = law._updated(moments.weight, moments.mean, moments.scatter)
+        distribution = prior.marginal(_places(prior, structure, len(prior.mean_)))
+        posterior = distribution._updated(moments.weight, moments.mean, moments.scatter)
         return _conjugate(posterior.mean_, posterior.inverse_scale_, posterior.dof_ - len(structure.nodes))
     if isinstance(prior, Wishart):
-        at = _places(prior, structure, len(prior.inverse_scale_))
-        scale = prior.inverse_scale_[np.ix_(at, at)]
-        return _conjugate(centre, scatter + scale, moments.weight + prior.dof_ - len(at) - 1)
+        dimensions = _places(prior, structure, len(prior.inverse_scale_))
+        scale = prior.inverse_scale_[np.ix_(dimensions, dimensions)]
+        return _conjugate(centre, scatter + scale, moments.weight + prior.dof_ - len(dimensions) - 1)
     raise OptionError(
         f"The prior is {prior!r}; a Gaussian graph takes Wishart(dof, inverse_scale), NormalWishart(...), or "
         "Normal(mean, variance) on the entries of the precision (ridge)."
@@ -85,7 +86,7 @@ def _places(prior: Any, structure: GraphStructure, size: int) -> list[int]:
 def _ridge(prior: Normal, structure: GraphStructure) -> Ridge:
     """One mean and variance for all free entries, or one for each: the diagonal, then the edges."""
     size = len(structure.nodes) + len(structure.edges)
-    found = []
+    values_of = []
     for what in ("mean", "variance"):
         values = np.asarray(getattr(prior, f"{what}_"), dtype=np.float64)
         if values.shape not in ((), (size,)):
@@ -93,5 +94,5 @@ def _ridge(prior: Normal, structure: GraphStructure) -> Ridge:
                 f"The {what} of the prior has shape {values.shape}; expected one number, or {size}: the diagonal of "
                 "the precision, then the edges in order."
             )
-        found.append(np.broadcast_to(values, (size,)))
-    return Ridge(found[0], 1.0 / found[1])
+        values_of.append(np.broadcast_to(values, (size,)))
+    return Ridge(values_of[0], 1.0 / values_of[1])

@@ -34,15 +34,15 @@ class GraphStructure:
     edges: tuple[tuple[Hashable, Hashable], ...]
 
     @cached_property
-    def place(self) -> dict[Hashable, int]:
-        """The place of each node."""
-        return {node: at for at, node in enumerate(self.nodes)}
+    def number(self) -> dict[Hashable, int]:
+        """The number of each node, its column in all arrays."""
+        return {node: number for number, node in enumerate(self.nodes)}
 
     @cached_property
     def pairs(self) -> NDArray[np.intp]:
         """The places of both ends of each edge (m, 2), smaller first."""
-        found = [sorted((self.place[first], self.place[second])) for first, second in self.edges]
-        return np.array(found, dtype=np.intp).reshape(-1, 2)
+        ends = [sorted((self.number[first], self.number[second])) for first, second in self.edges]
+        return np.array(ends, dtype=np.intp).reshape(-1, 2)
 
     @cached_property
     def entries(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -66,16 +66,16 @@ class GraphStructure:
     @cached_property
     def cycle(self) -> Names:
         """A cycle of four or more nodes without a chord; empty if the graph is chordal."""
-        return tuple(self.nodes[at] for at in chordless_cycle(self.graph))  # type: ignore[call-overload]
+        return tuple(self.nodes[number] for number in chordless_cycle(self.graph))  # type: ignore[call-overload]
 
     @cached_property
     def cliques(self) -> tuple[tuple[int, ...], ...]:
         """The maximal cliques by place; where there are far too many, the edges and the nodes without any."""
-        found = cliques_of(self.graph, most=CLIQUES_PER_NODE * len(self.nodes))
-        if found is None:
+        cliques = cliques_of(self.graph, most=CLIQUES_PER_NODE * len(self.nodes))
+        if cliques is None:
             alone = [(node,) for node, near in self.graph.items() if not near]
             return (*map(tuple, self.pairs.tolist()), *alone)
-        return tuple(found)  # type: ignore[arg-type]
+        return tuple(cliques)  # type: ignore[arg-type]
 
     @cached_property
     def tree(self) -> PlacedTree:
@@ -91,10 +91,12 @@ class GraphStructure:
         """The cliques, each in a cluster that holds it."""
         sets = [frozenset(cluster.tolist()) for cluster in self.tree.clusters]
         holders: dict[int, list[int]] = {}
-        for at, cluster in enumerate(sets):
-            for place in cluster:
-                holders.setdefault(place, []).append(at)
-        homes = [next(at for at in holders[clique[0]] if sets[at].issuperset(clique)) for clique in self.cliques]
+        for number, cluster in enumerate(sets):
+            for node in cluster:
+                holders.setdefault(node, []).append(number)
+        homes = [
+            next(number for number in holders[clique[0]] if sets[number].issuperset(clique)) for clique in self.cliques
+        ]
         return Tour(self.tree, tuple(np.array(c, dtype=np.intp) for c in self.cliques), tuple(homes))
 
     @property
@@ -136,20 +138,20 @@ def _joined(first: Names, cliques: list[Names], given: Names | None) -> GraphStr
     unknown = [name for name in named if given is not None and name not in set(given)]
     if unknown:
         raise OptionError(f"The structure joins {listing(unknown)}, not among nodes={listing(given or ())}.")
-    pairs = [(a, b) for clique in cliques for at, a in enumerate(clique) for b in clique[at + 1 :]]
+    pairs = [(a, b) for clique in cliques for number, a in enumerate(clique) for b in clique[number + 1 :]]
     edges = {frozenset(pair): pair for pair in reversed(pairs)}
-    found = given or named
-    if not found:
+    all_nodes = given or named
+    if not all_nodes:
         raise OptionError("The graph has no nodes. Give edges, cliques or nodes=.")
-    return GraphStructure(found, tuple(reversed(edges.values())))
+    return GraphStructure(all_nodes, tuple(reversed(edges.values())))
 
 
 def _matrix_of(structure: Any) -> NDArray[Any] | None:
     """The matrix whose support is meant, where the structure is one or has one."""
-    found = getattr(structure, "precision_", structure)
-    if not hasattr(found, "shape"):
+    entries = getattr(structure, "precision_", structure)
+    if not hasattr(entries, "shape"):
         return None
-    matrix = np.asarray(found)
+    matrix = np.asarray(entries)
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
     if not square or matrix.dtype.kind not in "bif" or (matrix.dtype.kind == "i" and len(matrix) == 2):
         raise OptionError(
@@ -182,9 +184,9 @@ def _from_support(matrix: NDArray[Any], names: Names) -> GraphStructure:
 def _placed(tree: CliqueTree) -> PlacedTree:
     """The tree with parents before their children."""
     order = list(reversed(tree.order))
-    new = {old: at for at, old in enumerate(order)}
+    new = {old: number for number, old in enumerate(order)}
     return PlacedTree(
-        tuple(np.array(tree.cliques[at], dtype=np.intp) for at in order),
-        tuple(np.array(tree.separators[at], dtype=np.intp) for at in order),
-        tuple(-1 if tree.parents[at] < 0 else new[tree.parents[at]] for at in order),
+        tuple(np.array(tree.cliques[number], dtype=np.intp) for number in order),
+        tuple(np.array(tree.separators[number], dtype=np.intp) for number in order),
+        tuple(-1 if tree.parents[number] < 0 else new[tree.parents[number]] for number in order),
     )

@@ -1,6 +1,7 @@
 """How near a log-linear fit is to its maximum, measured at the weights that were returned.
 
-Nothing that a solver keeps is used: the law is made anew from the weights by the engine that answers questions.
+Nothing that a solver keeps is used: the distribution is made anew from the weights by the engine that answers
+questions.
 
 - With a normal prior the objective is strongly concave, with a Laplace prior its maximum lies in a known ball: what is
   left is bounded by the slope.
@@ -149,21 +150,21 @@ def feature_variances(family: LogLinearFamily, weights: Floats, marginals: Float
 def _measure(
     family: LogLinearFamily, weights: Floats, margins: Floats, weight: float, penalty: Penalty | None
 ) -> _ExactMeasurement:
-    """The law by the engine of queries, which no solver uses, from the weights alone."""
-    model, law = family.model, family.tree(weights).condition()
-    tables = law.factor_marginals()[: len(model.scopes)]
+    """The distribution by the engine of queries, which no solver uses, from the weights alone."""
+    model, distribution = family.model, family.tree(weights).condition()
+    tables = distribution.factor_marginals()[: len(model.scopes)]
     marginals = np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
     observed, expected = model.expected(margins), model.expected(marginals)
     sizes = _absolute(model, margins) + _absolute(model, marginals)
     slope, logs = observed - expected, family.potentials(weights)[: model.n_cells]
-    size = inner(np.abs(logs), margins) + abs(law.log_partition)
+    size = inner(np.abs(logs), margins) + abs(distribution.log_partition)
     if penalty is not None:
         size += penalty.value(weights) / weight
     if isinstance(penalty, GaussianPenalty):
         sizes = sizes + np.abs(penalty.slope(weights)) / weight
     slope = penalised_slope(penalty, weights, slope, weight)
     unit = ROUNDING * (1.0 + math.log2(1.0 + model.n_cells))
-    log_likelihood = inner(logs, margins) - law.log_partition
+    log_likelihood = inner(logs, margins) - distribution.log_partition
     return _ExactMeasurement(family, weights, marginals, log_likelihood, slope, unit * sizes, unit * (1.0 + size))
 
 
@@ -173,7 +174,7 @@ def _absolute(model: LogLinear, shares: Floats) -> Floats:
 
 
 def _value_gap(
-    found: _ExactMeasurement,
+    measured: _ExactMeasurement,
     margins: Floats,
     weight: float,
     penalty: Penalty | None,
@@ -182,17 +183,17 @@ def _value_gap(
 ) -> tuple[float | None, bool]:
     """What the objective can still rise by, in nats a row, and whether that is a bound."""
     if isinstance(penalty, GaussianPenalty):
-        return weight * penalty.loss_bound(found.slope, found.noise) + found.rounding, True
+        return weight * penalty.loss_bound(measured.slope, measured.noise) + measured.rounding, True
     if isinstance(penalty, LaplacePenalty):
-        loss = penalty.value(found.weights) - weight * found.log_likelihood
-        return penalty.loss_bound(found.slope, found.weights, loss, found.noise) + found.rounding, True
-    if existence.exists is False and not existence.notes:  # No law has the margins: the objective has no limit.
+        loss = penalty.value(measured.weights) - weight * measured.log_likelihood
+        return penalty.loss_bound(measured.slope, measured.weights, loss, measured.noise) + measured.rounding, True
+    if existence.exists is False and not existence.notes:  # The margins are those of no distribution: no limit.
         return None, False
-    best = _decomposable_maximum(found.family.model, margins)
+    best = _decomposable_maximum(measured.family.model, margins)
     if best is not None:
-        return max(0.0, best - found.log_likelihood) + found.rounding, True
-    left = _decrement(found, deadline)
-    return (None if left is None else left + found.rounding), False
+        return max(0.0, best - measured.log_likelihood) + measured.rounding, True
+    left = _decrement(measured, deadline)
+    return (None if left is None else left + measured.rounding), False
 
 
 def _decomposable_maximum(model: LogLinear, margins: Floats) -> float | None:
@@ -222,35 +223,35 @@ class _LateError(Exception):
     """There is no time left."""
 
 
-def _decrement(found: _ExactMeasurement, deadline: float) -> float | None:
+def _decrement(measured: _ExactMeasurement, deadline: float) -> float | None:
     """Half the squared Newton decrement, which estimates how much the objective can still rise, in nats a row.
 
-    None where the equations could not be solved: the law does not curve along the slope, or the time is up. A slope
-    that rounding alone explains is none.
+    None where the equations could not be solved: the distribution does not curve along the slope, or the time is up. A
+    slope that rounding alone explains is none.
     """
-    slope = np.where(np.abs(found.slope) > found.noise, found.slope, 0.0)
+    slope = np.where(np.abs(measured.slope) > measured.noise, measured.slope, 0.0)
     if not slope.any():
         return 0.0
     try:
-        return _by_products(found, slope, deadline)
+        return _by_products(measured, slope, deadline)
     except _LateError:
         return None
 
 
-def _by_products(found: _ExactMeasurement, slope: Floats, deadline: float) -> float | None:
+def _by_products(measured: _ExactMeasurement, slope: Floats, deadline: float) -> float | None:
     """By conjugate gradients on products with the covariance; from the whole of it where these do not suffice."""
-    variance = variances(found.family.model, found.marginals)
+    variance = variances(measured.family.model, measured.marginals)
     diagonal = 1.0 / np.where(variance > CONSTANT, variance, 1.0)
-    product = _until(deadline, found.family.covariance_product(found.weights))
+    product = _until(deadline, measured.family.covariance_product(measured.weights))
     direction = solve_truncated(product, slope, diagonal, FORCING)
     left = slope - product(direction)
     small = float(left @ (diagonal * left)) <= (2.0 * FORCING) ** 2 * float(slope @ (diagonal * slope))
-    if small or (np.abs(left) <= found.noise).all():
+    if small or (np.abs(left) <= measured.noise).all():
         return 0.5 * max(0.0, float(slope @ direction))
     if len(slope) > WHOLE_WEIGHTS:
         return None
-    inverse, flat, _ = inverse_and_flat(found.family.covariance(found.weights), STILL)
-    if (np.abs(flat.T @ slope) > np.sqrt((flat**2).T @ found.noise**2)).any():
+    inverse, flat, _ = inverse_and_flat(measured.family.covariance(measured.weights), STILL)
+    if (np.abs(flat.T @ slope) > np.sqrt((flat**2).T @ measured.noise**2)).any():
         return None
     return 0.5 * max(0.0, float(slope @ inverse @ slope))
 

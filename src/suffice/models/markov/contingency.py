@@ -90,8 +90,8 @@ def _refuse_sums(cells: Cells, variable: Variable) -> None:
         here = cells.codes[:, axis] == code
         if not (isinstance(state, str) and state.lower() in NAMES_OF_SUMS and here.any()) or here.all():
             continue
-        others = [at for at in range(len(cells.domain)) if at != axis and not _is_blank(cells, at, here)]
-        shape = [cells.domain.variables[at].card for at in others]
+        others = [other for other in range(len(cells.domain)) if other != axis and not _is_blank(cells, other, here)]
+        shape = [cells.domain.variables[other].card for other in others]
         if math.prod(shape) > MOST_COMPARED:
             continue
         flat = np.ravel_multi_index(list(cells.codes[:, others].T), shape) if others else np.zeros(len(here), np.intp)
@@ -176,7 +176,7 @@ def note_total(what: str, values: Any) -> tuple[str, ...]:
         return ()
     return (
         f"{what.lower()} sum{'s' * (what == 'The table')} to {total:.10g}, neither 1 nor a whole number: taken as the "
-        "number of rows; the law depends on the shares alone",
+        "number of rows; the distribution depends on the shares alone",
     )
 
 
@@ -218,7 +218,7 @@ def _from_axes(data: NDArray[Any], columns: Any, states: Mapping[Any, Variable])
 
 def _array_domain(names: Sequence[Hashable], shape: Sequence[int], states: Mapping[Any, Variable]) -> Domain:
     """Variables of the axes of an array: with declared states, else 0, 1, 2, ..."""
-    found = []
+    variables = []
     for name, card in zip(names, shape, strict=True):
         variable = states[name] if name in states else Variable.discrete(name, range(card), "category")
         if variable.card != card:
@@ -226,8 +226,8 @@ def _array_domain(names: Sequence[Hashable], shape: Sequence[int], states: Mappi
                 f"The axis of {name!r} has {card} cells and the variable {variable.card} states: "
                 f"{listing(variable.states)}."
             )
-        found.append(variable)
-    return Domain(found)
+        variables.append(variable)
+    return Domain(variables)
 
 
 def _from_named_axes(data: Any) -> Cells:
@@ -263,8 +263,8 @@ def _from_series(data: Any, states: Mapping[Any, Variable]) -> Cells:
     if None in names or len(set(names)) != len(names):
         raise DataError(f"The levels of the index are named {listing(names)}; name every level after its variable.")
     variables, codes = [], []
-    for place, name in enumerate(names):
-        labels, used = index.levels[place], np.asarray(index.codes[place])
+    for level, name in enumerate(names):
+        labels, used = index.levels[level], np.asarray(index.codes[level])
         if (used < 0).any() or any(is_gap(label) for label in labels):
             raise DataError(f"The level {name!r} of the index has gaps; every cell needs a state.")
         variable = states[name] if name in states else _level_variable(name, labels)
@@ -310,21 +310,23 @@ def summary_of_cells(
 
 def read_margins(data: Mapping[Any, Any], states: Mapping[Any, Variable], known: Sequence[Hashable]) -> list[Table]:
     """Margins with axes in the order of their keys, all over one set of states."""
-    found = [(key, _read_margin(key, values, states)) for key, values in data.items()]
-    _check_cards(data, found, states)
+    margins = [(key, _read_margin(key, values, states)) for key, values in data.items()]
+    _check_cards(data, margins, states)
     domain = Domain()
-    for _, cells in found:
+    for _, cells in margins:
         domain = domain.merge(cells.domain)
     missing = [name for name in known if name not in domain and name not in states]
     if missing:
         raise MissingColumnError(f"No margin holds {listing(missing)}. Give one, or declare states=.")
-    return [Table(domain.select(key), cells.over(domain.select(key))) for key, cells in found]
+    return [Table(domain.select(key), cells.over(domain.select(key))) for key, cells in margins]
 
 
-def _check_cards(data: Mapping[Any, Any], found: Sequence[tuple[Names, Cells]], states: Mapping[Any, Variable]) -> None:
+def _check_cards(
+    data: Mapping[Any, Any], margins: Sequence[tuple[Names, Cells]], states: Mapping[Any, Variable]
+) -> None:
     """Arrays without labels must agree on how many states a variable has."""
     first: dict[Hashable, tuple[Names, int]] = {}
-    for key, cells in found:
+    for key, cells in margins:
         plain = isinstance(data[key], np.ndarray | list | tuple)
         for name in key if plain else ():
             card = cells.domain[name].card

@@ -1,9 +1,10 @@
 """Standard errors of weights: what the data say about each, and that they say nothing about some.
 
 Weights along which the information is 0 are not told by the data. For features that is a weight without an error. The
-cells of tables have more weights than free parameters by construction: along the directions that change no law, the
-shortest weights stand for all, and their error is that of the pseudo-inverse. A direction that is flat at this law but
-not at others, such as one along which the likelihood rises for ever, is no such convention: it has no error either.
+cells of tables have more weights than free parameters by construction: along the directions that change no
+distribution, the shortest weights stand for all, and their error is that of the pseudo-inverse. A direction that is
+flat at this distribution but not at others, such as one along which the likelihood rises for ever, is no such
+convention: it has no error either.
 """
 
 from __future__ import annotations
@@ -75,9 +76,9 @@ def weight_errors(
 ) -> Floats:
     """Standard errors (k,) from the information of all rows (k, k), its features in units of about their spread.
 
-    features (k,): which weights are those of features. structural: makes the information under a law that is positive
-    wherever the fitted one may be, whose flat directions change no law; spare: their number, where it is known. inf
-    where the data do not tell a weight.
+    features (k,): which weights are those of features. structural: makes the information under a distribution that is
+    positive wherever the fitted one may be, whose flat directions change no distribution; spare: their number, where it
+    is known. inf where the data do not tell a weight.
     """
     inverse, flat, shares = inverse_and_flat(information, STILL)
     errors = np.asarray(np.sqrt(np.clip(np.diagonal(inverse), 0.0, None)))

@@ -90,13 +90,13 @@ class ExactProblem:
         cells = MOST_CELLS if options["check_existence"] and not conflicts else 0
         summary = self.data.statistics
         try:
-            found = check_existence(self.model, self.margins, summary, self.penalty, cells, self.whole)
+            existence = check_existence(self.model, self.margins, summary, self.penalty, cells, self.whole)
         except NoJointLawError as error:
             if options["on_inconsistent"] == "raise":
                 raise
             conflicts = (*conflicts, warn_conflict(str(error)))
-            found = WeightExistence.undecided(self.model.n_weights)
-        return (found.of_no_law(conflicts) if self.penalty is None and conflicts else found), conflicts
+            existence = WeightExistence.undecided(self.model.n_weights)
+        return (existence.of_no_law(conflicts) if self.penalty is None and conflicts else existence), conflicts
 
     # -- solving -----------------------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class ExactProblem:
         if mean <= ABOVE_ZERO:
             return ()
         sentence = (
-            "No joint law has the observed margins: at the weights found their mean log-probability would be "
+            "No joint distribution has the observed margins: at the weights found their mean log-probability would be "
             f"{mean:.3g}, above 0. Check the margins, or take them from one table."
         )
         if self.spec.options["on_inconsistent"] == "raise":

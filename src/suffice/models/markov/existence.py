@@ -24,16 +24,16 @@ Floats = NDArray[np.float64]
 #: Parts of a direction below this share of its largest one are rounding of the linear programme.
 MOVES = 1e-9
 
-_NOT_ATTAINED = "the maximum is not attained: the law returned is its limit"
+_NOT_ATTAINED = "the maximum is not attained: the distribution returned is its limit"
 _NOT_COMPLETE = (
-    "the maximum is not attained: the cells of terms that vanish have been left out of the law, but whether further "
-    "joint states vanish in its limit was not decided"
+    "the maximum is not attained: the cells of terms that vanish have been left out of the distribution, but whether "
+    "further joint states vanish in its limit was not decided"
 )
 
 
 @dataclass(frozen=True)
 class WeightExistence:
-    """Whether the maximum exists, and where the law is put if not.
+    """Whether the maximum exists, and where the distribution is put if not.
 
     limits (n_weights,): minus or plus infinity for weights that run there each by itself, NaN for those that run to
     infinity only together with others, 0 for all that stay. direction (n_weights,): along it the likelihood rises to
@@ -54,7 +54,7 @@ class WeightExistence:
         return cls(None, (), (), nothing, nothing)
 
     def of_no_law(self, sentences: tuple[str, ...]) -> WeightExistence:
-        """The existence of margins that no law has, as the sentences say."""
+        """The existence of margins that no distribution has, as the sentences say."""
         return replace(self, exists=False, directions=sentences, notes=())
 
 
@@ -68,7 +68,7 @@ def check_existence(
 ) -> WeightExistence:
     """Look at the observed margins before solving. A prior always has a maximum at finite weights.
 
-    family: all laws of the model, whose tree is tried first.
+    family: all distributions of the model, whose tree is tried first.
     """
     nothing = np.zeros(model.n_weights)
     if penalty is not None:
@@ -94,14 +94,14 @@ def check_existence(
 
 def _weight_directions(model: LogLinear, direction: Floats, limits: Floats) -> list[str]:
     """A sentence for each weight that runs by itself, and one for those that run together."""
-    found = [f"weight of {model.weight_names[k]} -> {limits[k]:.0f}" for k in np.flatnonzero(np.isinf(limits))]
+    sentences = [f"weight of {model.weight_names[k]} -> {limits[k]:.0f}" for k in np.flatnonzero(np.isinf(limits))]
     joint = np.flatnonzero(np.isnan(limits))
     if len(joint):
         sizes = direction[joint] / np.abs(direction[joint]).max()
         terms = [f"{size:+.4g} [{model.weight_names[k]}]" for k, size in zip(joint[:12], sizes[:12], strict=True)]
         rest = f" ... ({len(joint) - 12} more)" if len(joint) > 12 else ""
-        found.append(f"weights together, none by itself -> inf along {' '.join(terms)}{rest}")
-    return found
+        sentences.append(f"weights together, none by itself -> inf along {' '.join(terms)}{rest}")
+    return sentences
 
 
 class _Names(Sequence[str]):
@@ -113,8 +113,8 @@ class _Names(Sequence[str]):
     def __len__(self) -> int:
         return self._model.n_weights
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._model.weight_names[place]
+    def __getitem__(self, index: Any) -> Any:
+        return self._model.weight_names[index]
 
 
 def find_face(model: LogLinear, margins: Floats, summary: Summary, most_cells: int = MOST_CELLS) -> Face:
@@ -125,8 +125,8 @@ def find_face(model: LogLinear, margins: Floats, summary: Summary, most_cells: i
     model = standardised(model, feature_units(model, margins), margins)
 
     def margin(scope: tuple[Hashable, ...]) -> Floats:
-        found = observed_margin(summary, scope)
-        return np.zeros(model.domain.shape(scope)) if found is None else found
+        counts = observed_margin(summary, scope)
+        return np.zeros(model.domain.shape(scope)) if counts is None else counts
 
     return smallest_face(
         {variable.name: variable.card for variable in model.domain.variables},
@@ -149,7 +149,7 @@ def _by_weights(model: LogLinear, margins: Floats, face: Face) -> Face:
         return face
     parts = enumerate(face.scope_support)
     direction = np.where(face.direction == 0.0, np.sign(limits), face.direction)
-    tables = tuple(table & model.part(left, place) for place, table in parts)
+    tables = tuple(table & model.part(left, number) for number, table in parts)
     return replace(face, exists=False, scope_support=tables, direction=direction)
 
 
@@ -175,7 +175,7 @@ def weight_limits(model: LogLinear, margins: Floats, face: Face) -> Floats:
         own, whole = (settled(model.cards, model.scopes, cells) for cells in (alive, known))
         same = np.array_equal(own, whole)
     else:
-        parts = [model.part(alive, place) for place in range(len(model.scopes))]
+        parts = [model.part(alive, number) for number in range(len(model.scopes))]
         same = np.array_equal(face.polytope.spread(parts), face.support)
     if same:
         return limits

@@ -1,8 +1,9 @@
 """A short proof that the maximum of the likelihood of a model of tables exists.
 
-It exists if and only if some law that is positive everywhere has the observed margins t. Let a positive law p have the
-margins m. What lacks is d = t - m, and a signed measure with these margins is known: by the parts of a table that are
-orthogonal under the uniform law (Hoeffding 1948), with h_I the part on the variables I alone,
+It exists if and only if some distribution that is positive everywhere has the observed margins t. Let a positive
+distribution p have the margins m. What lacks is d = t - m, and a signed measure with these margins is known: by the
+parts of a table that are orthogonal under the uniform distribution (Hoeffding 1948), with h_I the part on the variables
+I alone,
 
     e(x) = sum over all I inside of a scope of h_I(x_I) / (joint states of all other variables).
 
@@ -13,7 +14,7 @@ with ``|d| <= gap`` everywhere
     |e(x_K)| <= gap * s_K,    s_K = sum over scopes C of (prod over C and K of (3 - 2 / card) - 1) |C| / |K|.
 
 Where every cell of p in every clique is above that, p + e is positive in all cliques, its cliques agree on their
-separators, and so it is the family of margins of a positive law with the margins t.
+separators, and so it is the family of margins of a positive distribution with the margins t.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ ROUNDING = 1e-15
 
 
 def shown_to_exist(family: LogLinearFamily, margins: Floats) -> bool:
-    """Whether a few sweeps of proportional fitting find a law that proves it for the margins (n_cells,).
+    """Whether a few sweeps of proportional fitting find a distribution that proves it for the margins (n_cells,).
 
-    family: all laws of the model. False means that nothing was shown.
+    family: all distributions of the model. False means that nothing was shown.
     """
     totals = np.add.reduceat(margins, family.model.starts[:-1]) if len(margins) else margins
     if not (margins > 0.0).all() or (np.abs(totals - 1.0) > ROUNDING * 1e3).any():
@@ -49,7 +50,7 @@ def shown_to_exist(family: LogLinearFamily, margins: Floats) -> bool:
     scaling = family.scaling(margins)
     if scaling.work > WORK:
         return False
-    scaling.record()  # A fit that begins at the same law need not do these sweeps again.
+    scaling.record()  # A fit that begins at the same distribution need not do these sweeps again.
     shares, before, reach = spreads(family.plan), np.inf, np.inf
     for sweep in range(SWEEPS):
         change = scaling.sweep()
@@ -63,16 +64,16 @@ def shown_to_exist(family: LogLinearFamily, margins: Floats) -> bool:
 
 
 def proves_existence(family: LogLinearFamily, weights: Floats, margins: Floats) -> bool:
-    """Whether the law at these weights proves that the maximum for the margins (n_cells,) exists."""
+    """Whether the distribution at these weights proves that the maximum for the margins (n_cells,) exists."""
     gap, reach = _measure(family.tree_moments, family.potentials(weights), margins, spreads(family.plan))
     return bool((margins > 0.0).all()) and gap <= reach
 
 
 def _measure(moments: TreeMoments, logs: Floats, margins: Floats, shares: Floats) -> tuple[float, float]:
-    """The largest difference of the margins, and below which difference the law proves existence."""
-    _, found, tables = moments.laws(logs)
+    """The largest difference of the margins, and below which difference the distribution proves existence."""
+    _, fitted, tables = moments.laws(logs)
     least = np.array([float(table.min()) for table in tables[: len(shares)]])
-    gap = float(np.abs(found - margins).max(initial=0.0)) + ROUNDING
+    gap = float(np.abs(fitted - margins).max(initial=0.0)) + ROUNDING
     reach = np.divide(least, shares, out=np.where(least > 0.0, np.inf, 0.0), where=shares > 0.0)
     return gap, float(np.min(reach, initial=np.inf)) * (1.0 - SLACK)
 
@@ -101,8 +102,8 @@ def _spread(plan: TreePlan) -> Floats:
     pairs = [np.asarray(touching[variable], np.intp) for variable in members]
     keys = np.repeat(cliques, counts[members]) * len(scopes) + np.concatenate([np.zeros(0, np.intp), *pairs])
     logs = np.repeat(np.log(3.0 - 2.0 / np.array(layout.cards, np.float64))[members], counts[members])
-    met, place = np.unique(keys, return_inverse=True)
-    parts = np.expm1(np.bincount(place, logs, len(met)))
+    met, group = np.unique(keys, return_inverse=True)
+    parts = np.expm1(np.bincount(group, logs, len(met)))
     cells = np.array([layout.size(scope) for scope in scopes], np.float64)
     sums = np.bincount(met // max(len(scopes), 1), parts * cells[met % max(len(scopes), 1)], len(layout.cliques))
     return np.asarray(sums / np.array(layout.sizes, np.float64))

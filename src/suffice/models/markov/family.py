@@ -19,7 +19,7 @@ from suffice.models.markov.log_linear import ROUNDING, LogLinear
 
 Floats = NDArray[np.float64]
 Names = tuple[Hashable, ...]
-#: Where a law is put on a face of the marginal polytope: scopes, with tables of 0 and minus infinity.
+#: Where a distribution is put on a face of the marginal polytope: scopes, with tables of 0 and minus infinity.
 Masks = Sequence[tuple[Names, Floats]]
 
 #: A covariance of more weights would not be worth its time and memory.
@@ -27,7 +27,7 @@ MOST_COVARIANCE = 6_000
 
 
 class LogLinearFamily:
-    """All laws of a log-linear model, possibly put on a face: weights in, moments out."""
+    """All distributions of a log-linear model, possibly put on a face: weights in, moments out."""
 
     def __init__(
         self, model: LogLinear, masks: Masks = (), *, plan: TreePlan | None = None, memory_limit: int | None = None
@@ -36,7 +36,7 @@ class LogLinearFamily:
         self.model = model
         self.masks = tuple((tuple(scope), np.asarray(table, dtype=np.float64)) for scope, table in masks)
         #: Scopes that only the masks need.
-        self.extra_scopes = tuple(scope for scope, _ in self.masks if model.place(scope) is None)
+        self.extra_scopes = tuple(scope for scope, _ in self.masks if model.scope_number(scope) is None)
         self._given_plan, self._memory_limit = None if self.extra_scopes else plan, memory_limit
         self._offset, self._extra = self._mask_vectors()
         self._last: tuple[Floats, float, Floats] | None = None
@@ -55,23 +55,23 @@ class LogLinearFamily:
         offset = np.zeros(self.model.n_cells)
         further = [np.zeros(0)]
         for scope, table in self.masks:
-            place = self.model.place(scope)
-            if place is None:
+            number = self.model.scope_number(scope)
+            if number is None:
                 further.append(table.ravel())
                 continue
-            axes = [scope.index(name) for name in self.model.scopes[place]]
-            self.model.part(offset, place)[...] += np.transpose(table, axes)
+            axes = [scope.index(name) for name in self.model.scopes[number]]
+            self.model.part(offset, number)[...] += np.transpose(table, axes)
         return (offset if offset.any() else None), np.concatenate(further)
 
     def over(self, model: LogLinear) -> LogLinearFamily:
-        """The same laws with other weights: a model of the same terms whose features have other units."""
+        """The same distributions with other weights: a model of the same terms whose features have other units."""
         self.plan  # noqa: B018  Planned once, for both.
         return self._over(model)
 
     def _over(self, model: LogLinear) -> Self:
-        found = copy.copy(self)
-        found.model = model
-        return found
+        family = copy.copy(self)
+        family.model = model
+        return family
 
     def scaling(self, margins: Floats, start: Floats | None = None) -> TreeScaling:
         """What fits the margins of all scopes of the model (n_cells,) by proportional scaling; the last one is kept.
@@ -80,7 +80,7 @@ class LogLinearFamily:
         """
         last = self._last_scaling
         if last is None or not np.array_equal(last.targets, margins):
-            targets = [self.model.part(margins, place) for place in range(len(self.model.scopes))]
+            targets = [self.model.part(margins, number) for number in range(len(self.model.scopes))]
             last = self._last_scaling = TreeScaling(self.plan, targets, start, moments=self.tree_moments)
         else:
             last.restart(np.zeros(len(margins)) if start is None else start)
@@ -156,7 +156,7 @@ class LogLinearFamily:
         return TreeCovariance(self.plan, moments=self.tree_moments)
 
     def covariance(self, weights: Floats) -> Floats:
-        """Cov[f] under the law at these weights (n_weights, n_weights)."""
+        """Cov[f] under the distribution at these weights (n_weights, n_weights)."""
         model = self.model
         if model.n_weights > MOST_COVARIANCE:
             raise SizeError(
@@ -167,8 +167,8 @@ class LogLinearFamily:
             cells = self._curvature.covariance(self.potentials(weights))[: model.n_cells, : model.n_cells]
             return cells if model.is_identity else np.asarray(model.matrix.T @ (model.matrix.T @ cells).T)
         times = self.covariance_product(weights)
-        found = np.array([times(unit) for unit in np.eye(model.n_weights)]).reshape(model.n_weights, model.n_weights)
-        return np.asarray(0.5 * (found + found.T))
+        rows = np.array([times(unit) for unit in np.eye(model.n_weights)]).reshape(model.n_weights, model.n_weights)
+        return np.asarray(0.5 * (rows + rows.T))
 
     def covariance_product(self, weights: Floats) -> Callable[[Floats], Floats]:
         """The function that multiplies Cov[f] at these weights by a vector (n_weights,)."""
@@ -197,10 +197,10 @@ def limit_masks(model: LogLinear, limits: Floats) -> list[tuple[Names, Floats]]:
     if not len(running):
         return masks
     columns = model.matrix.tocsr()[:, running]
-    for place, scope in enumerate(model.scopes):
-        values = columns[model.starts[place] : model.starts[place + 1]].toarray()
+    for number, scope in enumerate(model.scopes):
+        values = columns[model.starts[number] : model.starts[number + 1]].toarray()
         ends = np.where(limits[running] > 0.0, values.max(axis=0), values.min(axis=0))
         alive = (np.abs(values - ends) <= ROUNDING * np.abs(ends)).all(axis=1) & ~values[:, lost].any(axis=1)
         if not alive.all():
-            masks.append((scope, np.where(alive, 0.0, -np.inf).reshape(model.shape(place))))
+            masks.append((scope, np.where(alive, 0.0, -np.inf).reshape(model.shape(number))))
     return masks

@@ -74,13 +74,13 @@ class Feature:
         key = (number, tuple(tuple(map(state_key, variable.states)) for variable in domain.variables))
         if callable(values) and key in self._evaluated:
             return self._evaluated[key]
-        found = _evaluate(values, domain, self.name)
-        if not np.isfinite(found).all():
+        table = _evaluate(values, domain, self.name)
+        if not np.isfinite(table).all():
             raise OptionError(f"The feature {self.name!r} on {listing(domain.names)} has values that are not finite.")
-        check_size(found, f"The feature {self.name!r} on {listing(domain.names)}")
+        check_size(table, f"The feature {self.name!r} on {listing(domain.names)}")
         if callable(values):
-            self._evaluated[key] = found
-        return found
+            self._evaluated[key] = table
+        return table
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Feature:
         """Values are copied, functions shared."""
@@ -106,8 +106,8 @@ class Feature:
             return values
         known: dict[tuple[Any, ...], float] = {}
         for (owner, states), table in self._evaluated.items():
-            for place in np.ndindex(*table.shape) if owner == number else ():
-                known[tuple(keys[code] for keys, code in zip(states, place, strict=True))] = float(table[place])
+            for cell in np.ndindex(*table.shape) if owner == number else ():
+                known[tuple(keys[code] for keys, code in zip(states, cell, strict=True))] = float(table[cell])
         if not known:
             raise OptionError(
                 f"The feature {self.name!r} is a function that cannot be pickled (a lambda, or one inside another "
@@ -149,13 +149,13 @@ def _read_placements(variables: Any) -> tuple[Names, ...]:
                 f"A feature is placed on {variables!r}; give a tuple of variables, or a list of tuples for several "
                 "places."
             )
-        found = tuple(tuple(scope) for scope in variables)
+        placements = tuple(tuple(scope) for scope in variables)
     else:
-        found = (variables if isinstance(variables, tuple) else (variables,),)
-    for scope in found:
+        placements = (variables if isinstance(variables, tuple) else (variables,),)
+    for scope in placements:
         if not scope or len(set(scope)) != len(scope):
             raise OptionError(f"A feature is placed on {scope!r}; give one or more different variables.")
-    return found
+    return placements
 
 
 def _evaluate(values: Any, domain: Domain, name: str) -> Floats:
@@ -193,23 +193,23 @@ def _by_label(table: Table, domain: Domain, name: str) -> Floats:
 
 
 def _from_mapping(values: Mapping[Any, Any], domain: Domain, name: str) -> Floats:
-    found = np.zeros(domain.shape(domain.names))
+    table = np.zeros(domain.shape(domain.names))
     for states, value in values.items():
         joint: Sequence[Hashable] = states if isinstance(states, tuple) and len(domain) > 1 else (states,)
         if isinstance(states, tuple) and len(domain) == 1 and len(states) == 1:
             joint = states
         if len(joint) != len(domain):
             raise OptionError(f"The joint state {states!r} of a feature does not name {listing(domain.names)}.")
-        place = tuple(variable.index(state) for variable, state in zip(domain.variables, joint, strict=True))
-        found[place] = real_numbers(value, f"The feature {name!r} at {listing(joint)}")
-    return found
+        cell = tuple(variable.index(state) for variable, state in zip(domain.variables, joint, strict=True))
+        table[cell] = real_numbers(value, f"The feature {name!r} at {listing(joint)}")
+    return table
 
 
 def _from_function(function: Callable[..., Any], domain: Domain, name: str) -> Floats:
-    found = np.empty(domain.shape(domain.names))
+    table = np.empty(domain.shape(domain.names))
     lists = [variable.states for variable in domain.variables]
-    for place in np.ndindex(*found.shape):
-        labels = [states[code] for states, code in zip(lists, place, strict=True)]
+    for cell in np.ndindex(*table.shape):
+        labels = [states[code] for states, code in zip(lists, cell, strict=True)]
         where = f"The feature {name!r} on {listing(domain.names)}"
         try:
             value = function(*labels)
@@ -218,13 +218,13 @@ def _from_function(function: Callable[..., Any], domain: Domain, name: str) -> F
                 f"{where} raised {type(error).__name__} for the states {listing(labels)}: {error}. Its function is "
                 f"called with {len(labels)} labels, one for each variable, and returns a number."
             ) from error
-        found[place] = _number(value)
-        if not np.isfinite(found[place]):
+        table[cell] = _number(value)
+        if not np.isfinite(table[cell]):
             raise OptionError(
                 f"{where} gave {value!r} for the states {listing(labels)}, which is not finite or no number; expected "
                 "a number or a truth value."
             )
-    return found
+    return table
 
 
 def _number(value: Any) -> float:

@@ -1,6 +1,6 @@
 """How many parameters of a log-linear model can be told apart, without listing its joint states.
 
-Under the uniform law every function of some variables is a sum of parts, one for each subset of them, that are
+Under the uniform distribution every function of some variables is a sum of parts, one for each subset of them, that are
 orthogonal to each other and to constants (Hoeffding 1948). A table holds all parts of the subsets of its clique. The
 features add the rank of their parts on all other subsets.
 """
@@ -37,16 +37,16 @@ def parameter_count(model: LogLinear) -> int:
     """The rank of all features of a model, constants aside."""
     cards = {variable.name: variable.card for variable in model.domain.variables}
     tables = [frozenset(term) for term in model.terms if not isinstance(term, Feature)]
-    found = table_rank([tuple(clique) for clique in tables], cards)
+    rank = table_rank([tuple(clique) for clique in tables], cards)
     coordinates = _coordinates_of(model)
     blocks = _blocks(coordinates)
-    return found + sum(1 if len(block) == 1 else matrix_rank(coordinates[block]) for block in blocks)
+    return rank + sum(1 if len(block) == 1 else matrix_rank(coordinates[block]) for block in blocks)
 
 
 def untold_weights(model: LogLinear) -> list[int]:
     """The weights of features that no data can tell: constants, what the tables hold, and those that depend on others.
 
-    A weight is told if and only if no combination of features that changes no law holds it.
+    A weight is told if and only if no combination of features that changes no distribution holds it.
     """
     coordinates = _coordinates_of(model)
     untold = np.diff(coordinates.indptr) == 0
@@ -65,11 +65,11 @@ def untold_notes(model: LogLinear, penalty: Penalty | None) -> tuple[str, ...]:
     names = {alike: [model.weight_names[k] for k in untold if still[k] == alike] for alike in (True, False)}
     notes = []
     if names[True]:
-        notes.append(f"constant features change no law, and their weights stay 0: {listing(names[True])}")
+        notes.append(f"constant features change no distribution, and their weights stay 0: {listing(names[True])}")
     if names[False]:
         notes.append(
             f"no data tell the weights of the features {listing(names[False])}: other terms, alone or together, say "
-            "the same, and only the law is unique"
+            "the same, and only the distribution is unique"
         )
     return tuple(notes)
 
@@ -100,11 +100,11 @@ def _made_coordinates(model: LogLinear) -> Any:
     starts: dict[Names, int] = {}
     size = 0
     rows, columns, values = [], [], []
-    place = {name: number for number, name in enumerate(model.domain.names)}
+    order = {name: number for number, name in enumerate(model.domain.names)}
     known: dict[Any, list[tuple[tuple[int, ...], NDArray[np.intp], Floats]]] = {}  # Many features have the same values.
     for row, feature in enumerate(features):
         for scope, table in zip(feature.placements, feature.tables(model.domain), strict=True):
-            axes = tuple(sorted(range(len(scope)), key=lambda axis: place[scope[axis]]))
+            axes = tuple(sorted(range(len(scope)), key=lambda axis: order[scope[axis]]))
             key = (table.tobytes(), table.shape, axes)
             if key not in known:
                 known[key] = list(_parts(np.transpose(table, axes)))
@@ -118,13 +118,13 @@ def _made_coordinates(model: LogLinear) -> Any:
                 rows += [row] * len(cells)
                 columns += (starts[names] + cells).tolist()
                 values += part.tolist()
-    found = sparse.csr_array((values, (rows, columns)), shape=(len(features), size))
+    coordinates = sparse.csr_array((values, (rows, columns)), shape=(len(features), size))
     largest = np.zeros(len(features))
     np.maximum.at(largest, np.array(rows, np.intp), np.abs(values))
     # The placements of one feature may cancel.
-    found.data[np.abs(found.data) <= TOLERANCE * np.repeat(largest, np.diff(found.indptr))] = 0.0
-    found.eliminate_zeros()
-    return found
+    coordinates.data[np.abs(coordinates.data) <= TOLERANCE * np.repeat(largest, np.diff(coordinates.indptr))] = 0.0
+    coordinates.eliminate_zeros()
+    return coordinates
 
 
 def _parts(values: Floats) -> Iterator[tuple[tuple[int, ...], NDArray[np.intp], Floats]]:
@@ -147,12 +147,12 @@ def _parts(values: Floats) -> Iterator[tuple[tuple[int, ...], NDArray[np.intp], 
 
 def _contrasts(card: int) -> Floats:
     """Orthonormal rows (card - 1, card) that add up to zero."""
-    found = np.zeros((card - 1, card))
+    contrasts = np.zeros((card - 1, card))
     for row in range(card - 1):
-        found[row, : row + 1] = 1.0
-        found[row, row + 1] = -(row + 1.0)
-        found[row] /= np.sqrt((row + 1.0) * (row + 2.0))
-    return found
+        contrasts[row, : row + 1] = 1.0
+        contrasts[row, row + 1] = -(row + 1.0)
+        contrasts[row] /= np.sqrt((row + 1.0) * (row + 2.0))
+    return contrasts
 
 
 def _blocks(matrix: Any) -> list[NDArray[np.intp]]:

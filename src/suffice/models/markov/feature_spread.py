@@ -2,8 +2,8 @@
 
 A feature may be a probability, an income in cents or a date in seconds. Less a constant and divided by its standard
 deviation it is of the size of one, and the same tolerance, step or threshold means the same for all of them. Neither
-changes the law: the constant is taken by log Z, the unit by the weight. Units are powers of two and centres are values
-of the feature itself, so that neither rounds anything but the difference. Cells of tables stay as they are.
+changes the distribution: the constant is taken by log Z, the unit by the weight. Units are powers of two and centres
+are values of the feature itself, so that neither rounds anything but the difference. Cells of tables stay as they are.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def variances(model: LogLinear, margins: Floats) -> Floats:
     if model.is_identity:
         return np.asarray(margins * (1.0 - margins))
     parts = _Parts.of(model)
-    found = np.bincount(parts.weight, _part_variances(parts, margins), model.n_weights)
-    return found.astype(np.float64, copy=False)
+    variance = np.bincount(parts.weight, _part_variances(parts, margins), model.n_weights)
+    return variance.astype(np.float64, copy=False)
 
 
 def _part_variances(parts: _Parts, margins: Floats) -> Floats:
@@ -104,13 +104,13 @@ def at_ends(model: LogLinear, margins: Floats) -> tuple[Bools, Bools]:
     # Cells of a scope that were observed where the part is 0.
     sizes = np.add.reduceat(margins > 0.0, model.starts[:-1]) if model.n_cells else np.zeros(0, np.intp)
     zero_seen = sizes[parts.scope] > np.bincount(parts.part, seen, len(parts.weight))
-    found = []
+    always = []
     for end in (lowest, highest):
         away = np.abs(parts.value - end[parts.part]) > ROUNDING * np.abs(end[parts.part])
         elsewhere = np.bincount(parts.part, seen & away, len(parts.weight)) > 0
         elsewhere |= zero_seen & (end != 0.0)
-        found.append(np.bincount(parts.weight, elsewhere, model.n_weights) == 0)
-    return found[0], found[1]
+        always.append(np.bincount(parts.weight, elsewhere, model.n_weights) == 0)
+    return always[0], always[1]
 
 
 # -- units and centres -----------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def at_ends(model: LogLinear, margins: Floats) -> tuple[Bools, Bools]:
 def feature_units(model: LogLinear, margins: Floats) -> Floats:
     """A power of two near the standard deviation of each feature (n_weights,), and 1 for cells of tables.
 
-    Where a feature does not vary under the margins, its standard deviation under the uniform law counts.
+    Where a feature does not vary under the margins, its standard deviation under the uniform distribution counts.
     """
     units = np.ones(model.n_weights)
     if model.is_tables:
@@ -137,8 +137,8 @@ def feature_units(model: LogLinear, margins: Floats) -> Floats:
 def standardised(model: LogLinear, units: Floats, margins: Floats | None = None, *, far: float = FAR) -> LogLinear:
     """The model with its features less their centres, divided by their units; its weights are those times the units.
 
-    margins (n_cells,): centres are values near the means under these; under the uniform law by default. far: how many
-    standard deviations its values may reach of a feature that is not centred.
+    margins (n_cells,): centres are values near the means under these; under the uniform distribution by default. far:
+    how many standard deviations its values may reach of a feature that is not centred.
     """
     if model.is_tables:
         return model
@@ -148,24 +148,24 @@ def standardised(model: LogLinear, units: Floats, margins: Floats | None = None,
 
 
 def centred(model: LogLinear) -> LogLinear:
-    """The model with features that lie far from 0 less their centres: the same laws at the same weights."""
+    """The model with features that lie far from 0 less their centres: the same distributions at the same weights."""
     return standardised(model, np.ones(model.n_weights))
 
 
 def offsets(model: LogLinear) -> Floats:
     """What the centres of a model take off its features (n_weights,), in the unit of each feature itself."""
-    found = np.zeros(model.n_weights)
-    for place, centre in zip(model.weight_slices, model.centres, strict=False):
-        found[place] = math.fsum(centre)
-    return found
+    totals = np.zeros(model.n_weights)
+    for own, centre in zip(model.weight_slices, model.centres, strict=False):
+        totals[own] = math.fsum(centre)
+    return totals
 
 
 def features_of(model: LogLinear) -> Bools:
     """Which weights are those of features, and not of cells (n_weights,)."""
-    found = np.zeros(model.n_weights, np.bool_)
-    for term, place in zip(model.terms, model.weight_slices, strict=True):
-        found[place] = isinstance(term, Feature)
-    return found
+    is_feature = np.zeros(model.n_weights, np.bool_)
+    for term, own in zip(model.terms, model.weight_slices, strict=True):
+        is_feature[own] = isinstance(term, Feature)
+    return is_feature
 
 
 def constant_features(model: LogLinear) -> Bools:
@@ -191,19 +191,19 @@ def _centres(model: LogLinear, margins: Floats, limit: float = FAR) -> Centres:
     far[parts.weight[largest > limit * spread]] = True
     if not far.any():
         return ()
-    found: list[tuple[float, ...]] = [()] * len(model.terms)
+    centres: list[tuple[float, ...]] = [()] * len(model.terms)
     for number, (term, own) in enumerate(zip(model.terms, model.weight_slices, strict=True)):
         if isinstance(term, Feature) and far[own.start]:
-            found[number] = tuple(
-                _centre(model, margins, *place)
-                for place in zip(term.placements, term.tables(model.domain), strict=True)
+            centres[number] = tuple(
+                _centre(model, margins, *placement)
+                for placement in zip(term.placements, term.tables(model.domain), strict=True)
             )
-    return tuple(found) if any(any(centre) for centre in found) else ()
+    return tuple(centres) if any(any(centre) for centre in centres) else ()
 
 
 def _centre(model: LogLinear, margins: Floats, names: Names, table: Floats) -> float:
     """The value of the table that is next to its mean; 0 stays where it is next too."""
-    scope = model.place(names)
+    scope = model.scope_number(names)
     assert scope is not None
     shares = np.transpose(model.part(margins, scope), [model.scopes[scope].index(name) for name in names])
     total = float(shares.sum())

@@ -153,11 +153,11 @@ class MarkovFitted:
         """The factor on exactly these variables, exp of the sum of all terms on them, axes in the order asked."""
         model = self.model
         names = self.domain.names_of(list(clique) if isinstance(clique, set | frozenset) else clique)
-        place = model.place(names)
-        if place is None:
+        number = model.scope_number(names)
+        if number is None:
             raise OptionError(f"No term is on exactly {listing(names)}; there are {listing(model.scopes)}.")
-        logs = model.part(self.family.potentials(self.finite)[: model.n_cells], place)
-        scope = model.scopes[place]
+        logs = model.part(self.family.potentials(self.finite)[: model.n_cells], number)
+        scope = model.scopes[number]
         table = Table(self.domain.select(scope), np.exp(logs))
         return table if tuple(names) == scope else table.transpose(names)
 

@@ -26,7 +26,7 @@ class NetworkInference(Protocol):
     domain: Domain
 
     def condition(self, given: Mapping[Any, Any] | None) -> Any:
-        """The law given evidence."""
+        """The distribution given evidence."""
 
     def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: Any = None) -> Table:
         """P(names | given)."""
@@ -48,7 +48,7 @@ class NetworkInference(Protocol):
 
 
 class ExactInference:
-    """The junction tree of a law, loaded once and asked many times."""
+    """The junction tree of a distribution, loaded once and asked many times."""
 
     def __init__(self, family: LogLinearFamily, weights: Floats, log_partition: float) -> None:
         """Load the tree with the potentials at these weights."""
@@ -57,14 +57,14 @@ class ExactInference:
         self._family, self._weights, self._log_partition = family, weights, log_partition
 
     def condition(self, given: Mapping[Any, Any] | None) -> Calibration:
-        """The law given evidence; impossible evidence is an error."""
+        """The distribution given evidence; impossible evidence is an error."""
         known = read_evidence(self.domain, given)
-        found = self.tree.condition(known.states, known.likelihoods)
-        if found.log_partition == -np.inf:
+        calibration = self.tree.condition(known.states, known.likelihoods)
+        if calibration.log_partition == -np.inf:
             raise EstimateError(
                 f"The evidence {given!r} has probability 0 under the network, so nothing follows from it."
             )
-        return found
+        return calibration
 
     def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: Any = None) -> Table:
         """P(names | given), axes in that order."""
@@ -72,8 +72,8 @@ class ExactInference:
 
     def tables(self, given: Mapping[Any, Any] | None, random_state: Any = None) -> dict[Hashable, Table]:
         """P(variable | given) of every variable, from one calibration."""
-        found = self.condition(given).marginals()
-        return {name: Table(self.domain.select([name]), values) for name, values in found.items()}
+        marginals = self.condition(given).marginals()
+        return {name: Table(self.domain.select([name]), values) for name, values in marginals.items()}
 
     def most_probable(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Hashable]:
         """The most probable joint state that agrees with the evidence."""
@@ -93,14 +93,14 @@ class ExactInference:
         """
         rows, names = _matrix(columns, n)
         whole = (rows >= 0).all(axis=1) & (len(names) == len(self.domain))
-        found = np.empty(n)
+        logs = np.empty(n)
         codes = rows[whole][:, [names.index(name) for name in self.domain.names]] if whole.any() else rows[:0]
         if len(codes):
-            found[whole] = self._family.log_cells(self._weights, codes, self._log_partition)
+            logs[whole] = self._family.log_cells(self._weights, codes, self._log_partition)
         if not whole.all():
             answers = self.tree.solve_rows(rows[~whole], names, threads=worker_count(threads))
-            found[~whole] = answers.log_partition - self._log_partition
-        return found
+            logs[~whole] = answers.log_partition - self._log_partition
+        return logs
 
     def predict_rows(self, columns: Columns, n: int, target: Hashable, threads: int | None) -> Floats:
         """P(target | row) of each row (n, card); rows of probability 0 are an error that names the first."""

@@ -116,10 +116,10 @@ class LogLinearProblem:
 
     def information(self, weights: Floats) -> Floats:
         """Minus the Hessian of the smooth objective a row (n_weights, n_weights)."""
-        found = self.family.covariance(weights)
+        information = self.family.covariance(weights)
         if isinstance(self.penalty, GaussianPenalty):
-            found = found + self.penalty.matrix() / self.weight
-        return found
+            information = information + self.penalty.matrix() / self.weight
+        return information
 
     def information_product(self, weights: Floats) -> Callable[[Floats], Floats]:
         """The function that multiplies the information at these weights by a vector."""
@@ -133,8 +133,8 @@ class LogLinearProblem:
         """A guess of the diagonal of the inverse of the information: a function of weights and slope.
 
         For cells of tables that of `indicator_scale`. For features one over the observed variance, where at least a
-        hundredth of the variance under the uniform law counts, so that rare features take no huge steps; the places of
-        a feature that has several count as independent.
+        hundredth of the variance under the uniform distribution counts, so that rare features take no huge steps; the
+        places of a feature that has several count as independent.
         """
         sizes = np.diff(self.model.starts)
         uniform = np.repeat(1.0 / sizes, sizes)
@@ -240,11 +240,11 @@ def _watched_ipf(problem: LogLinearProblem) -> LearnedWeights:
     why, sweeps = choose(problem, "auto")[1], first.state.iteration
     if first.stop_reason != "slow":
         return LearnedWeights(weights, f"{method_named('ipf').title} (chosen: {why})", in_sums(first, problem.weight))
-    control, told = problem.control, problem.control.callback
+    control, callback = problem.control, problem.control.callback
 
     def enough(state: State) -> bool:
-        """Above 0 the mean log-likelihood is that of no law, and rises for ever."""
-        stop = told is not None and told(replace(state, iteration=state.iteration + sweeps)) is True
+        """Above 0 the mean log-likelihood is that of no distribution, and rises for ever."""
+        stop = callback is not None and callback(replace(state, iteration=state.iteration + sweeps)) is True
         return stop or state.objective > ABOVE_ZERO
 
     if control.max_seconds is not None:
@@ -281,9 +281,9 @@ def in_sums(outcome: Outcome, weight: float) -> Outcome:
 
 def _closed_form(problem: LogLinearProblem) -> tuple[Floats, None]:
     model = problem.model
-    tables = [model.part(problem.margins, place) for place in range(len(model.scopes))]
-    found = closed_form(model.scopes, tables, model.decomposition)
-    return table_weights(model, np.concatenate([np.zeros(0), *(table.ravel() for table in found)])), None
+    tables = [model.part(problem.margins, number) for number in range(len(model.scopes))]
+    potentials = closed_form(model.scopes, tables, model.decomposition)
+    return table_weights(model, np.concatenate([np.zeros(0), *(table.ravel() for table in potentials)])), None
 
 
 def _ipf(problem: LogLinearProblem) -> tuple[Floats, Outcome]:
@@ -328,7 +328,7 @@ def _gis(problem: LogLinearProblem, blocks: Sequence[NDArray[np.intp]] | None = 
 
 def _gis_cyclic(problem: LogLinearProblem) -> tuple[Floats, Outcome]:
     places = problem.model.weight_slices
-    return _gis(problem, [np.arange(place.start, place.stop) for place in places])
+    return _gis(problem, [np.arange(own.start, own.stop) for own in places])
 
 
 def _ascent_potentials(problem: LogLinearProblem) -> tuple[Floats, Outcome]:

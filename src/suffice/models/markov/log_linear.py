@@ -62,7 +62,8 @@ class LogLinear:
     ) -> None:
         """Lay out the weights of the terms, one after another.
 
-        Features are used less their centres, divided by their units. A constant changes no law: log Z takes it.
+        Features are used less their centres, divided by their units. A constant changes no distribution: log Z takes
+        it.
         """
         self.domain = domain
         self.terms = tuple(terms)
@@ -71,7 +72,7 @@ class LogLinear:
         for scope in self._term_scopes():
             by_set.setdefault(frozenset(scope), scope)
         self.scopes: tuple[Names, ...] = tuple(by_set.values())
-        self._places = {key: place for place, key in enumerate(by_set)}
+        self._numbers = {key: number for number, key in enumerate(by_set)}
         self.cards: dict[Hashable, int] = {variable.name: variable.card for variable in domain.variables}
         self._shapes = [tuple([self.cards[name] for name in scope]) for scope in self.scopes]
         self._ends = list(accumulate(map(math.prod, self._shapes), initial=0))
@@ -98,17 +99,17 @@ class LogLinear:
         """The clique tree of the scopes, where they are those of a decomposable model."""
         return decompose_once(self.cards, self.scopes)
 
-    def place(self, scope: Sequence[Hashable]) -> int | None:
+    def scope_number(self, scope: Sequence[Hashable]) -> int | None:
         """The scope over this set of variables, or None."""
-        return self._places.get(frozenset(scope))
+        return self._numbers.get(frozenset(scope))
 
-    def shape(self, place: int) -> tuple[int, ...]:
+    def shape(self, number: int) -> tuple[int, ...]:
         """Cards of a scope."""
-        return self._shapes[place]
+        return self._shapes[number]
 
-    def part(self, vector: NDArray[Any], place: int) -> NDArray[Any]:
+    def part(self, vector: NDArray[Any], number: int) -> NDArray[Any]:
         """The table of a scope within a vector over all scopes."""
-        return vector[self._ends[place] : self._ends[place + 1]].reshape(self._shapes[place])
+        return vector[self._ends[number] : self._ends[number + 1]].reshape(self._shapes[number])
 
     # -- the linear map ----------------------------------------------------------------------------------------------
 
@@ -117,30 +118,30 @@ class LogLinear:
         """For each term what it adds to the scopes."""
         centres = self.centres or ((),) * len(self.terms)
         return [
-            self._feature_blocks(term, place.start, centre)
+            self._feature_blocks(term, own.start, centre)
             if isinstance(term, Feature)
-            else [self._table_block(term, place)]
-            for term, place, centre in zip(self.terms, self.weight_slices, centres, strict=True)
+            else [self._table_block(term, own)]
+            for term, own, centre in zip(self.terms, self.weight_slices, centres, strict=True)
         ]
 
-    def _table_block(self, clique: Names, place: slice) -> FeatureBlock:
-        weights = np.arange(place.start, place.stop).reshape(self.domain.shape(clique))
-        scope = self._places[frozenset(clique)]
+    def _table_block(self, clique: Names, own: slice) -> FeatureBlock:
+        weights = np.arange(own.start, own.stop).reshape(self.domain.shape(clique))
+        scope = self._numbers[frozenset(clique)]
         columns = np.transpose(weights, [clique.index(name) for name in self.scopes[scope]]).ravel()
         return FeatureBlock(scope, np.arange(len(columns)), columns, np.ones(len(columns)))
 
     def _feature_blocks(self, feature: Feature, column: int, centres: Sequence[float]) -> list[FeatureBlock]:
-        found = []
+        blocks = []
         off = centres or (0.0,) * len(feature.placements)
         for names, table, centre in zip(feature.placements, feature.tables(self.domain), off, strict=True):
-            scope = self._places[frozenset(names)]
+            scope = self._numbers[frozenset(names)]
             values = np.transpose(table, [names.index(name) for name in self.scopes[scope]]).ravel()
             if centre:
                 values = values - centre
                 values[np.abs(values) <= ROUNDING * abs(centre)] = 0.0
             used = np.flatnonzero(values)
-            found.append(FeatureBlock(scope, used, np.full(len(used), column), values[used] / self.units[column]))
-        return found
+            blocks.append(FeatureBlock(scope, used, np.full(len(used), column), values[used] / self.units[column]))
+        return blocks
 
     @cached_property
     def _matrices(self) -> tuple[Any, Any]:
@@ -172,11 +173,11 @@ class LogLinear:
         from scipy import sparse
 
         codes = np.asarray(cells)
-        columns = {name: codes[:, place] for place, name in enumerate(self.domain.names)}
+        columns = {name: codes[:, number] for number, name in enumerate(self.domain.names)}
         flat = np.empty((len(codes), len(self.scopes)), np.intp)
-        for place, scope in enumerate(self.scopes):
-            index = np.ravel_multi_index([columns[name] for name in scope], self.shape(place))
-            flat[:, place] = self.starts[place] + index
+        for number, scope in enumerate(self.scopes):
+            index = np.ravel_multi_index([columns[name] for name in scope], self.shape(number))
+            flat[:, number] = self.starts[number] + index
         rows = np.repeat(np.arange(len(codes)), len(self.scopes))
         picks = sparse.csr_array((np.ones(flat.size), (rows, flat.ravel())), shape=(len(codes), self.n_cells))
         return np.asarray((picks @ self._matrices[0]).toarray())
@@ -191,14 +192,14 @@ class LogLinear:
     @cached_property
     def weight_names(self) -> tuple[str, ...]:
         """One name for each weight: the joint state of a table, or the name of a feature."""
-        found: list[str] = []
+        names: list[str] = []
         for term in self.terms:
-            found += [term.name] if isinstance(term, Feature) else self._cell_names(term)
-        return tuple(found)
+            names += [term.name] if isinstance(term, Feature) else self._cell_names(term)
+        return tuple(names)
 
     def _cell_names(self, clique: Names) -> list[str]:
         lists = [[f"{name}={state}" for state in self.domain[name].states] for name in clique]
         return [
-            ", ".join(labels[code] for labels, code in zip(lists, place, strict=True))
-            for place in np.ndindex(*self.domain.shape(clique))
+            ", ".join(labels[code] for labels, code in zip(lists, cell, strict=True))
+            for cell in np.ndindex(*self.domain.shape(clique))
         ]

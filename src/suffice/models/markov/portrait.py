@@ -135,7 +135,8 @@ def _estimates(network: MarkovNetwork, level: float = 0.95, node: Hashable = Non
     intervals = tuple(_of_features(network, level))
     if not intervals:
         return Estimates(
-            note="Estimates are not compared: there are too many weights, or the law is sampled, or rows have gaps."
+            note="Estimates are not compared: there are too many weights, or the distribution is sampled, or values "
+            "are missing."
         )
     return Estimates(
         intervals,
@@ -159,8 +160,8 @@ def _of_features(network: MarkovNetwork, level: float) -> Iterator[Interval]:
     precision = _precision(network._learned_by().options["prior"], len(covariance))
     spread = covariance @ np.linalg.pinv(network.report_.weight * covariance + precision, hermitian=True) @ covariance
     reach = normal_reach(level) * np.sqrt(np.maximum(np.diagonal(spread), 0.0))
-    for name, seen, told, far in zip(matched.names, matched.observed, matched.expected, reach, strict=True):
-        yield Interval(str(name), float(told - far), float(told + far), float(seen), float(told), None)
+    for name, seen, fitted, far in zip(matched.names, matched.observed, matched.expected, reach, strict=True):
+        yield Interval(str(name), float(fitted - far), float(fitted + far), float(seen), float(fitted), None)
 
 
 def _precision(prior: Any, size: int) -> Floats:

@@ -103,8 +103,8 @@ class Specification:
     @cached_property
     def hidden(self) -> dict[Hashable, Variable]:
         """The hidden variables; states= may name the states that hidden= counts."""
-        found = hidden_variables(self.options["hidden"])
-        for name, variable in found.items():
+        variables = hidden_variables(self.options["hidden"])
+        for name, variable in variables.items():
             if variable.kind != "discrete":
                 raise OptionError(f"hidden[{name!r}] is {variable.kind!r}; a Markov network needs states. Count them.")
             if name in self._stated:
@@ -114,8 +114,8 @@ class Specification:
                         f"{name!r} has {stated.card} states in states= and {variable.card} in hidden=, or other ones. "
                         "Declare it once."
                     )
-                found[name] = stated
-        return found
+                variables[name] = stated
+        return variables
 
     @cached_property
     def _stated(self) -> dict[Hashable, Variable]:

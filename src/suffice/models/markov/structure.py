@@ -64,15 +64,15 @@ def _graph_cliques(graph: Any) -> list[Names]:
 def graph_edges(graph: Any) -> list[tuple[Hashable, Hashable]]:
     """The edges of a networkx graph or of a list of pairs; loops and repeated edges are errors."""
     given = graph.edges() if hasattr(graph, "is_directed") else graph
-    found: dict[frozenset[Hashable], tuple[Hashable, Hashable]] = {}
+    edges: dict[frozenset[Hashable], tuple[Hashable, Hashable]] = {}
     for edge in given:
         pair = tuple(edge) if isinstance(edge, tuple | list) else (edge,)
         if len(pair) != 2 or pair[0] == pair[1]:
             raise OptionError(f"An edge joins two different variables; found {edge!r}.")
-        if frozenset(pair) in found:
+        if frozenset(pair) in edges:
             raise OptionError(f"The edge between {pair[0]!r} and {pair[1]!r} is given more than once. Give it once.")
-        found[frozenset(pair)] = pair
-    return list(found.values())
+        edges[frozenset(pair)] = pair
+    return list(edges.values())
 
 
 def graph_nodes(graph: Any, edges: Sequence[tuple[Hashable, Hashable]]) -> list[Hashable]:
@@ -85,14 +85,14 @@ def grid_edges(rows: int, columns: int) -> list[tuple[Hashable, Hashable]]:
     """The edges of a grid, whose nodes are the pairs (row, column)."""
     if rows < 1 or columns < 1:
         raise OptionError(f"A grid of {rows} by {columns} has no nodes.")
-    found: list[tuple[Hashable, Hashable]] = []
+    edges: list[tuple[Hashable, Hashable]] = []
     for row in range(rows):
         for column in range(columns):
             if column + 1 < columns:
-                found.append(((row, column), (row, column + 1)))
+                edges.append(((row, column), (row, column + 1)))
             if row + 1 < rows:
-                found.append(((row, column), (row + 1, column)))
-    return found
+                edges.append(((row, column), (row + 1, column)))
+    return edges
 
 
 # -- features of physics: module-level functions, so that networks can be copied and pickled ------------------------

@@ -61,19 +61,19 @@ def estimate_log_partition(
     Returns:
         An estimate with `value`, `standard_error` and `lower_bound`; it unpacks as value and standard error.
     """
-    found = _annealed(fitted, chains, steps, random_state)
+    estimate = _annealed(fitted, chains, steps, random_state)
     taken = inner(fitted.finite, offsets(fitted.near.model))
-    return replace(found, value=found.value + taken, lower_bound=found.lower_bound + taken)
+    return replace(estimate, value=estimate.value + taken, lower_bound=estimate.lower_bound + taken)
 
 
 def _annealed(fitted: MarkovFitted, chains: int, steps: int | None, random_state: Any) -> LogPartition:
     """Log Z of the potentials of `near`."""
     family, seed = fitted.near, fitted.seed if random_state is None else random_state
     logs, sampler = family.potentials(fitted.finite)[: family.model.n_cells], model_sampler(family.model)
-    found = log_partition(sampler, logs, chains=chains, steps=steps, random_state=seed)
-    if found.distrust:
-        warn(f"The estimate of log Z is not to be relied on: {found.distrust}. Use more steps.", SamplingWarning)
-    return found
+    estimate = log_partition(sampler, logs, chains=chains, steps=steps, random_state=seed)
+    if estimate.distrust:
+        warn(f"The estimate of log Z is not to be relied on: {estimate.distrust}. Use more steps.", SamplingWarning)
+    return estimate
 
 
 def estimate_score(fitted: MarkovFitted, summary: Summary, steps: int | None, random_state: Any) -> Estimate:

@@ -1,4 +1,4 @@
-"""The laws of a model that is too large for exact inference: potentials are known, sums over joint states are not."""
+"""Distributions of models too large for exact inference: potentials are known, sums over joint states are not."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ MOST_LANES = 1 << 16
 
 
 class SampledPosterior:
-    """The law given evidence, as chains: those sites whose state is known keep it."""
+    """The distribution given evidence, as chains: those sites whose state is known keep it."""
 
     def __init__(self, inference: GibbsInference, given: Mapping[Any, Any] | None, random_state: Any) -> None:
         """Read the evidence; soft evidence is a factor more."""
@@ -42,7 +42,7 @@ class SampledPosterior:
         self._sampling = inference.sampling
         self._seed = np.random.default_rng(inference.seed if random_state is None else random_state)
         known = read_evidence(self.domain, given)
-        number = {name: place for place, name in enumerate(self.domain.names)}
+        number = {name: site for site, name in enumerate(self.domain.names)}
         self._known = {number[name]: code for name, code in known.states.items()}
         scopes, logs = list(inference.scopes), [inference.logs]
         for name, values in known.likelihoods.items():
@@ -66,11 +66,11 @@ class SampledPosterior:
     def _means(self, functions: Functions) -> tuple[ChainMeans, GibbsChains | Replicas]:
         """Means of some functions of the states, by chains that have forgotten their start, and these chains."""
         count, lengths = self._sampling.chains, self._sampling.lengths
-        found, walk = fresh_means(
+        means, walk = fresh_means(
             self._sampler, self._logs, lambda: self._start(count, self._seed), functions, lengths, self._seed
         )
         self._check(walk.states)
-        return found, walk
+        return means, walk
 
     def _check(self, states: NDArray[np.uint8]) -> None:
         if (self._sampler.log_values(states, self._logs) == -np.inf).any():
@@ -90,9 +90,9 @@ class SampledPosterior:
             cells = np.ravel_multi_index(tuple(states[sites].astype(np.intp)), shape)
             out[cells, lanes] += 1.0
 
-        found = self._labelled(domain, self._means((add, size))[0], slice(None))
-        found.warn(f"P({', '.join(map(str, names))})")
-        return found
+        table = self._labelled(domain, self._means((add, size))[0], slice(None))
+        table.warn(f"P({', '.join(map(str, names))})")
+        return table
 
     def tables(self) -> dict[Hashable, Table]:
         """P(variable) of every variable, from the same chains."""
@@ -102,9 +102,9 @@ class SampledPosterior:
         def add(states: NDArray[np.uint8], out: Floats) -> None:
             out[first[:-1, None] + states, lanes] += 1.0
 
-        found, _ = self._means((add, int(first[-1])))
+        means, _ = self._means((add, int(first[-1])))
         answers = {
-            name: self._labelled(self.domain.select([name]), found, slice(start, stop))
+            name: self._labelled(self.domain.select([name]), means, slice(start, stop))
             for name, start, stop in zip(names, first[:-1], first[1:], strict=True)
         }
         worst = max(names, key=lambda name: (answers[name].r_hat or 1.0, -answers[name].effective_sample_size))
@@ -121,10 +121,10 @@ class SampledPosterior:
 
         return self._means((add, len(chosen)))
 
-    def _labelled(self, domain: Domain, found: ChainMeans, part: slice) -> SampledTable:
+    def _labelled(self, domain: Domain, means: ChainMeans, part: slice) -> SampledTable:
         names, count = domain.names, self._sampling.chains * self._sampling.draws
-        mean, error = found.mean[part], found.error[part]
-        here = ChainMeans(mean, error, found.effective_sample_size[part], found.r_hat[part], found.draws, found.levels)
+        mean, error = means.mean[part], means.error[part]
+        here = ChainMeans(mean, error, means.effective_sample_size[part], means.r_hat[part], means.draws, means.levels)
         size, r_hat = here.mixing()
         size = min(size, float(count))
         # A cell that all chains were in, or none, may have missed about one draw in the effective number.
@@ -132,7 +132,7 @@ class SampledPosterior:
         error = np.where(certain_cells(domain, names, self._possible), 0.0, error)
         shape = domain.shape(names)
         return SampledTable(
-            domain, mean.reshape(shape), error.reshape(shape), size, count, r_hat=r_hat, levels=found.levels
+            domain, mean.reshape(shape), error.reshape(shape), size, count, r_hat=r_hat, levels=means.levels
         )
 
     def sample(self, n: int, *, random_state: Any = None) -> NDArray[np.uint8]:
@@ -142,8 +142,8 @@ class SampledPosterior:
             return np.zeros((0, len(self.domain)), np.uint8)
         if len(self._known) == len(self.domain):
             return self._start(n, seed).states.T
-        found, walk = self._witnesses()
-        size, r_hat = found.mixing()
+        means, walk = self._witnesses()
+        size, r_hat = means.mixing()
         if words := distrust(size, self._sampling.chains * self._sampling.draws, r_hat=r_hat):
             warn(
                 f"The rows drawn are not to be relied on: measured on {self._sampling.chains} chains, {words}.",
@@ -167,14 +167,14 @@ class GibbsInference:
     """Answers by chains; what needs a sum over all joint states is refused, with what to call instead."""
 
     def __init__(self, family: SampledFamily, weights: Floats, sampling: GibbsSampling, seed: Any) -> None:
-        """Take the law; seed: where a question brings none."""
+        """Take the distribution; seed: where a question brings none."""
         self.domain = family.model.domain
         self.sampling, self.seed = sampling, seed
         self.scopes, self.logs = model_scopes(family.model), family.potentials(weights)
         self._family = family
 
     def condition(self, given: Mapping[Any, Any] | None, random_state: Any = None) -> SampledPosterior:
-        """The law given evidence."""
+        """The distribution given evidence."""
         return SampledPosterior(self, given, random_state)
 
     def table(self, names: tuple[Hashable, ...], given: Mapping[Any, Any] | None, random_state: Any = None) -> Table:
@@ -194,9 +194,9 @@ class GibbsInference:
                 f"{listing(missing)} have gaps, which only exact inference sums out. {self._family.refusal}"
             )
         states = np.zeros((len(self.domain), n), np.uint8)
-        for place, name in enumerate(self.domain.names):
+        for site, name in enumerate(self.domain.names):
             if name != target:
-                states[place] = columns[name]
+                states[site] = columns[name]
         sampler = model_sampler(self._family.model)
         sampler.load(self.logs)
         return sampler.conditional(self.domain.names.index(target), states).T

@@ -31,7 +31,7 @@ class GibbsSampling:
             further from its expectation than ``accuracy * sqrt(2 log(2 p) / N)`` standard deviations of the feature:
             the largest of p such errors (or than `tolerance`, if that is more).
         tempering: whether replicas at several temperatures, which exchange their states, take over where the chains do
-            not mix (R-hat above 1.05), as between the modes of a law. They cost as many sweeps as there are
+            not mix (R-hat above 1.05), as between the modes of a distribution. They cost as many sweeps as there are
             temperatures.
     """
 

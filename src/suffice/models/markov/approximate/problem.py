@@ -22,7 +22,7 @@ from suffice.solvers.penalties import GaussianPenalty, Penalty
 
 Floats = NDArray[np.float64]
 
-#: A variance counts for at least this share of that under the uniform law.
+#: A variance counts for at least this share of that under the uniform distribution.
 LEAST_VARIANCE = 0.01
 
 

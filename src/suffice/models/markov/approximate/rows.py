@@ -38,7 +38,7 @@ class CodedRows:
 
 def model_scopes(model: LogLinear) -> list[tuple[int, ...]]:
     """The scopes of a model as numbers of its variables."""
-    number = {name: place for place, name in enumerate(model.domain.names)}
+    number = {name: column for column, name in enumerate(model.domain.names)}
     return [tuple(number[name] for name in scope) for scope in model.scopes]
 
 
@@ -74,11 +74,11 @@ def _moved(codes: NDArray[np.uint8], old: Domain, new: Domain) -> NDArray[np.uin
     """Codes (variables, n) of one domain in those of another that has all of its states."""
     if old == new:
         return codes
-    found = np.empty_like(codes)
-    for place, name in enumerate(new.names):
+    moved = np.empty_like(codes)
+    for row, name in enumerate(new.names):
         moves = np.array([new[name].index(state) for state in old[name].states], np.uint8)
-        found[place] = moves[codes[place]]
-    return found
+        moved[row] = moves[codes[row]]
+    return moved
 
 
 def _check_cards(domain: Domain) -> None:
@@ -100,7 +100,7 @@ class _Coded:
         part = batch.codes[[batch.discrete.index(name) for name in nodes]] if batch.discrete != nodes else batch.codes
         gaps = part >= np.array(domain.shape(nodes))[:, None]
         if gaps.any():
-            column, row = (int(found[0]) for found in np.nonzero(gaps))
+            column, row = (int(indices[0]) for indices in np.nonzero(gaps))
             raise MissingValueError(
                 f"Column {nodes[column]!r} has a gap in row {batch.start + row}. Markov networks learn from whole "
                 "rows: drop the rows with gaps, or fill them."
@@ -117,9 +117,9 @@ def read_rows(
     wrong = [variable.name for variable in domain.variables if variable.kind != "discrete"]
     if wrong:
         raise OptionError(f"{listing(wrong)} hold numbers; a Markov network needs states. Declare them in states=.")
-    found, rows = source.reduce(_Coded(tuple(nodes)), domain).joined()
+    whole, rows = source.reduce(_Coded(tuple(nodes)), domain).joined()
     keep, count = rows.weights > 0.0, len(rows.weights)
-    return found, rows if keep.all() else CodedRows(rows.states[:, keep], rows.weights[keep]), count
+    return whole, rows if keep.all() else CodedRows(rows.states[:, keep], rows.weights[keep]), count
 
 
 def summary_of_rows(domain: Domain, terms: Sequence[Term], rows: CodedRows, count: int) -> Summary:
@@ -128,10 +128,10 @@ def summary_of_rows(domain: Domain, terms: Sequence[Term], rows: CodedRows, coun
         raise DataError("There are no rows to learn from.")
     model = LogLinear(domain, terms)
     plain = None if (rows.weights == 1.0).all() else rows.weights
-    found = model_sampler(model).counts(rows.states, plain)
+    counts = model_sampler(model).counts(rows.states, plain)
     answers: dict[Any, Any] = {}
-    for place, scope in enumerate(model.scopes):
-        answers[Counts(scope)] = CountTable.of(model.part(found, place))
+    for number, scope in enumerate(model.scopes):
+        answers[Counts(scope)] = CountTable.of(model.part(counts, number))
     return Summary(domain, answers, count, float(rows.weights.sum()))
 
 

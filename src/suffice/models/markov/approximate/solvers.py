@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 #: variance that lies between chains where they do not.
 WITNESSES, LONG, STUCK = 64, 100, 0.6
 #: Updates after which a ladder is looked at; the share of exchanges below which it is set up anew; and rungs so few
-#: that it always is, as it may have been set up for a law without modes.
+#: that it always is, as it may have been set up for a distribution without modes.
 RENEWED, FROZEN, LADDERS = 50, 0.1, 3
 #: Updates to expect of a fit by replicas, and the longest that they may take, in seconds, by estimate.
 UPDATES, MOST_SECONDS = 2_000, 600.0
@@ -120,11 +120,11 @@ def _by_chains(slope: Callable[..., Floats], solver: str) -> Callable[[SampledPr
 
         def noisy(x: Floats, chains: dict[str, Any], *, measuring: bool) -> Floats:
             walk = GibbsChains.from_arrays(chains)
-            found = slope(problem, x, walk, measuring=measuring)
+            drawn = slope(problem, x, walk, measuring=measuring)
             chains.update(walk.to_arrays())
             if watch is not None:
                 watch.see(walk.states, measuring=measuring)
-            return found
+            return drawn
 
         noise = 1.0 / count + (0.0 if size is None or solver == "cd" else 1.0 / size)
         return _ascend(problem, noisy, begin.to_arrays(), noise)
@@ -176,7 +176,7 @@ class Watch:
 
 
 def tempered_sml(problem: SampledProblem) -> Ascended:
-    """Stochastic maximum likelihood with replicas, for laws between whose modes chains do not move.
+    """Stochastic maximum likelihood with replicas, for distributions between whose modes chains do not move.
 
     The ladder is set up anew when the weights have changed so much that its rungs hardly exchange states. No checkpoint
     is written: a run that goes on from one begins with single chains.
@@ -197,7 +197,7 @@ def tempered_sml(problem: SampledProblem) -> Ascended:
         nonlocal calls
         calls += 1
         ladder, replicas = held
-        # A ladder of one step has not been tried by exchanges: at weights of 0 all powers are the same law.
+        # A ladder of one step has not been tried by exchanges: at weights of 0 all powers are the same distribution.
         if calls % RENEWED == 0 and (ladder.weakest() < FROZEN or len(replicas.powers) < LADDERS):
             renew(x)
             ladder, replicas = held
@@ -283,12 +283,12 @@ def bethe(problem: SampledProblem) -> Callable[[Floats], tuple[float, Floats, bo
     engine = LoopyBeliefs(model.domain.shape(model.domain.names), model_scopes(model))
 
     def objective(weights: Floats) -> tuple[float, Floats, bool]:
-        found = engine.solve(model.log_potentials(weights))
-        value = inner(weights, problem.observed) - found.log_partition
-        slope = problem.observed - model.expected(found.shares) + problem.prior_slope(weights)
+        beliefs = engine.solve(model.log_potentials(weights))
+        value = inner(weights, problem.observed) - beliefs.log_partition
+        slope = problem.observed - model.expected(beliefs.shares) + problem.prior_slope(weights)
         if isinstance(problem.penalty, GaussianPenalty):
             value -= problem.penalty.value(weights) / problem.weight
-        return value, slope, found.converged
+        return value, slope, beliefs.converged
 
     return objective
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.engines.junction_tree import JunctionTree
 from suffice.models.em.rows import Rows
 from suffice.models.markov.family import LogLinearFamily
+from suffice.models.markov.log_linear import LogLinear
 from suffice.models.markov.priors import penalised_slope
 from suffice.solvers.penalties import Penalty
 
@@ -26,18 +28,26 @@ def code_matrix(rows: Rows) -> tuple[NDArray[np.int32], tuple[object, ...]]:
     return np.stack([rows.columns[name] for name in names], axis=1) if names else empty, names
 
 
-def stationarity(family: LogLinearFamily, weights: Floats, rows: Rows, penalty: Penalty | None) -> Floats:
-    """Features that the rows are expected to have less those that the law has, a row, with the prior (n_weights,)."""
-    model, tree = family.model, family.tree(weights)
+def expected_shares(tree: JunctionTree, model: LogLinear, rows: Rows) -> tuple[float, Floats]:
+    """Sum of the log masses that agree with each row, and the shares of all cells (n_cells,) that rows are expected in.
+
+    tree: that of the model, loaded with its potentials.
+    """
     codes, names = code_matrix(rows)
-    scopes = list(model.scopes)
-    totals = [np.zeros(model.shape(place)) for place in range(len(scopes))]
+    mass, totals = 0.0, [np.zeros(model.shape(number)) for number in range(len(model.scopes))]
     for start in range(0, len(codes), BLOCK):
         some = slice(start, start + BLOCK)
-        answer = tree.solve_rows(tree.plan.rows(codes[some], names, calls=1), scopes=scopes)
-        for scope, total in zip(scopes, totals, strict=True):
+        answer = tree.solve_rows(tree.plan.rows(codes[some], names, calls=1), scopes=list(model.scopes))
+        mass += float(rows.weights[some] @ answer.log_partition)
+        for scope, total in zip(model.scopes, totals, strict=True):
             total += np.tensordot(rows.weights[some], answer.marginals[scope], 1)
-    law = tree.condition().factor_marginals()[: len(scopes)]
-    weight = float(rows.weights.sum())
-    away = [np.zeros(0), *((total / weight - own).ravel() for total, own in zip(totals, law, strict=True))]
-    return penalised_slope(penalty, weights, model.expected(np.concatenate(away)), weight)
+    return mass, np.concatenate([np.zeros(0), *(total.ravel() for total in totals)]) / float(rows.weights.sum())
+
+
+def stationarity(family: LogLinearFamily, weights: Floats, rows: Rows, penalty: Penalty | None) -> Floats:
+    """Features that rows are expected to have less those of the distribution, a row, with the prior (n_weights,)."""
+    model, tree = family.model, family.tree(weights)
+    _, shares = expected_shares(tree, model, rows)
+    tables = tree.condition().factor_marginals()[: len(model.scopes)]
+    marginals = np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
+    return penalised_slope(penalty, weights, model.expected(shares - marginals), float(rows.weights.sum()))

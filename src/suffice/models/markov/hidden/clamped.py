@@ -78,14 +78,14 @@ class ClampedRows:
 def open_margins(rows: Rows, model: LogLinear) -> Floats:
     """Shares of the cells of all scopes (n_cells,), with what the rows leave open filled in evenly."""
     weight, parts = float(rows.weights.sum()), [np.zeros(0)]
-    for place, scope in enumerate(model.scopes):
-        table = np.full((len(rows.weights), *model.shape(place)), 1.0)
+    for number, scope in enumerate(model.scopes):
+        table = np.full((len(rows.weights), *model.shape(number)), 1.0)
         for axis, name in enumerate(scope):
             card, column = model.cards[name], rows.columns.get(name)
             known = np.full((len(rows.weights), card), 1.0 / card)
             if column is not None:
                 known[column >= 0] = np.eye(card)[column[column >= 0]]
-            table *= known.reshape(len(known), *(card if at == axis else 1 for at in range(len(scope))))
+            table *= known.reshape(len(known), *(card if other == axis else 1 for other in range(len(scope))))
         parts.append(np.tensordot(rows.weights, table, 1).ravel() / weight)
     return np.concatenate(parts)
 
@@ -302,16 +302,16 @@ def row_masses(model: LogLinear, logs: Floats, rows: Rows) -> Floats:
     scopes = {tuple(name for name in free if name in scope) for scope in model.scopes} - {()}
     plan = plan_tree({name: model.cards[name] for name in free}, sorted(scopes, key=repr))
     tree = plan.load([None] * len(plan.scopes))
-    found = np.empty(len(rows.weights))
-    for start in range(0, len(found), BLOCK):
+    masses = np.empty(len(rows.weights))
+    for start in range(0, len(masses), BLOCK):
         some = slice(start, start + BLOCK)
         part = {name: codes[some] for name, codes in rows.columns.items()}
-        n = len(found[some])
+        n = len(masses[some])
         constant, factors = _sliced(model, logs, part, shown, free, n)
         partly = [name for name in free if name in part]
         codes = np.stack([part[name] for name in partly], axis=1) if partly else np.zeros((n, 0), np.int32)
-        found[some] = constant + tree.solve_rows(codes, partly, row_factors=factors).log_partition
-    return found
+        masses[some] = constant + tree.solve_rows(codes, partly, row_factors=factors).log_partition
+    return masses
 
 
 def _sliced(
@@ -319,9 +319,9 @@ def _sliced(
 ) -> tuple[Floats, dict[Any, Floats]]:
     """The log-potentials at what the rows show: sums (n,) of whole scopes, and factors (n, cards) of what is left."""
     constant, factors = np.zeros(n), dict[Any, Floats]()
-    for place, scope in enumerate(model.scopes):
+    for number, scope in enumerate(model.scopes):
         known, left = [name for name in scope if name in shown], tuple(name for name in free if name in scope)
-        table = np.transpose(model.part(logs, place), [scope.index(name) for name in (*known, *left)])
+        table = np.transpose(model.part(logs, number), [scope.index(name) for name in (*known, *left)])
         values = table[tuple(codes[name] for name in known)] if known else np.broadcast_to(table, (n, *table.shape))
         if left:
             factors[left] = factors[left] + values if left in factors else np.array(values)

@@ -1,8 +1,8 @@
 """What rows that do not show everything determine of a Markov network: the curvature where EM has stopped.
 
-Weights of tables are more than a law needs. Of those that complete rows would tell apart a largest set is chosen, the
-others being held: their information is definite in complete rows, and what is flat in it is flat because of what the
-rows hide.
+Weights of tables are more than a distribution needs. Of those that complete rows would tell apart a largest set is
+chosen, the others being held: their information is definite in complete rows, and what is flat in it is flat because of
+what the rows hide.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def curvature_of(
     step = float(np.abs(slope[chosen] / spread).max(initial=0.0))
     if step > STOPPED:
         return None
-    found = spectrum(observed[inner], complete=spread**2, step=step)
-    return curvature(found, [names[at] for at in chosen], scores)
+    eigenvalues = spectrum(observed[inner], complete=spread**2, step=step)
+    return curvature(eigenvalues, [names[weight] for weight in chosen], scores)
 
 
-def untold(observed: Floats, complete: Floats, threshold: float) -> NDArray[np.bool_]:
+def undetermined(observed: Floats, complete: Floats, threshold: float) -> NDArray[np.bool_]:
     """Which weights (k,) change along directions that complete rows tell and these rows do not, a row each.
 
     threshold: the share of the complete information below which nothing is told.
@@ -58,8 +58,8 @@ def untold(observed: Floats, complete: Floats, threshold: float) -> NDArray[np.b
     scale = np.sqrt(np.clip(np.diag(complete), 0.0, None))
     scale = np.where(scale > STILL * scale.max(initial=0.0), scale, np.inf)
     values, vectors = np.linalg.eigh(complete / np.outer(scale, scale))
-    told = values > ALIKE * max(float(values[-1]), 1e-300)
-    half = vectors[:, told] / np.sqrt(values[told])
+    seen = values > ALIKE * max(float(values[-1]), 1e-300)
+    half = vectors[:, seen] / np.sqrt(values[seen])
     shares, turns = np.linalg.eigh(half.T @ (observed / np.outer(scale, scale)) @ half)
     open_ones = half @ turns[:, shares <= threshold]
     sizes = np.linalg.norm(open_ones / np.maximum(np.linalg.norm(open_ones, axis=0), 1e-300), axis=1)

@@ -1,11 +1,23 @@
-"""Learning a Markov network by EM: rows that do not show everything meet weights."""
+"""Learning a Markov network by EM: rows that do not show everything meet weights, by exact expectations.
+
+The observed log-likelihood of rows v with unseen rest h is ``sum over rows of log Z(v) - log Z``, where Z(v) sums over
+the joint states that agree with the row. Its slope is ``E[f | rows] - E[f]`` (Fisher's identity).
+
+- E-step: the margins m of all cliques that the rows are expected to have, ``m = mean over rows of P(clique | v)``.
+- M-step: weights with larger ``weights . E_m[f] - log Z``, the likelihood of whole rows with these margins, by any of
+  its solvers: its maximum, or some iterations on the way there (generalised EM; Dempster, Laird and Rubin 1977).
+
+Starts, extrapolation, limits and checkpoints are those of every model with something hidden, `em.latent.LatentProblem`.
+The slope also serves L-BFGS, which takes far fewer steps where the likelihood is flat.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,35 +27,45 @@ from numpy.typing import NDArray
 from suffice.answers import Answer, CountTable
 from suffice.engines.junction_tree import TreePlan
 from suffice.engines.workers import worker_count
-from suffice.errors import OptionError, SufficeWarning, listing
-from suffice.families.base import generator
+from suffice.errors import EstimateError, OptionError, SufficeWarning, listing
 from suffice.fitting.contract import Found, Judgement
-from suffice.fitting.control import Control
+from suffice.fitting.control import Control, Outcome, State
 from suffice.fitting.report import Certificate, Curvature, Report
 from suffice.models.em.counts import ExpectedCounts
-from suffice.models.em.information import score_differences
+from suffice.models.em.information import Information, score_differences
+from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.reports import NOT_COMPUTED
 from suffice.models.em.rows import Rows, read_rows
-from suffice.models.em.runs import Runs, run_all
+from suffice.models.em.runs import Runs
 from suffice.models.markov.certificate import feature_variances, gap_fields
 from suffice.models.markov.errors import standard_errors
 from suffice.models.markov.existence import WeightExistence, check_existence
 from suffice.models.markov.family import LogLinearFamily
-from suffice.models.markov.feature_spread import feature_units, standardised
+from suffice.models.markov.feature_spread import feature_units, standardised, variances
 from suffice.models.markov.fitted import MarkovFitted
-from suffice.models.markov.hidden.check import code_matrix, stationarity
-from suffice.models.markov.hidden.determined import curvature_of, untold
+from suffice.models.markov.hidden.check import code_matrix, expected_shares, stationarity
+from suffice.models.markov.hidden.determined import curvature_of, undetermined
 from suffice.models.markov.hidden.start import random_weights, symmetry_notes
-from suffice.models.markov.hidden.steps import WeightsEM
-from suffice.models.markov.learning import LogLinearProblem, in_sums, settle
+from suffice.models.markov.learning import LogLinearProblem, improve, in_given_units, in_sums, settle
 from suffice.models.markov.log_linear import LogLinear
+from suffice.models.markov.priors import penalised_slope
 from suffice.models.markov.specification import EM_TOLERANCE, MarkovData, Specification
 from suffice.solvers.faces import MOST_CELLS
+from suffice.solvers.gradient import lbfgs
 from suffice.solvers.penalties import GaussianPenalty, LaplacePenalty, Penalty
 from suffice.statistics import Counts, Statistic, Summary
 
 Floats = NDArray[np.float64]
 
+#: A whole M-step ends where its slope is below this share of the tolerance of EM; none is asked to be more exact.
+WHOLE, LEAST_SLOPE = 0.1, 1e-12
+#: Most iterations of a whole M-step; what is not at the maximum then is still better than before.
+MOST_INNER = 10_000
+#: Steps of EM before L-BFGS takes over: fewer where the slope has fallen to this. From far away the long steps of
+#: L-BFGS find worse maxima, and at the edge.
+WARM_STEPS, WARM_GAP = 200, 1e-4
+#: Shares below this are as good as 0, and their logarithms would not be finite.
+LEAST_SHARE = 1e-250
 #: Joint states up to which the rows are spread over all that they leave open, to see which are possible.
 SPREAD_CELLS = 2**16
 #: Distinct rows from which on the E-step uses all cores.
@@ -52,12 +74,26 @@ MANY_ROWS = 4096
 MOST_ROWS = 200_000
 
 
+@dataclass
+class _Run:
+    """What steers the M-steps of a run, in seconds of `time.monotonic` and as a slope, and the last E-step."""
+
+    tolerance: float = EM_TOLERANCE
+    deadline: float = math.inf
+    last: tuple[Floats, tuple[float, Floats, Floats]] | None = None
+
+
 @dataclass(frozen=True, eq=False)
-class MarkovEMProblem:
-    """Distinct rows meet weights; variables of the model without a column are hidden."""
+class MarkovEMProblem(LatentProblem[Floats, Floats, MarkovFitted]):
+    """Distinct rows meet weights; variables of the model without a column are hidden.
+
+    The parameters of EM are the weights times the units of their features (n_weights,), its statistics the shares of
+    the cells of all scopes (n_cells,).
+    """
 
     spec: Specification
     data: MarkovData
+    _state: _Run = field(default_factory=_Run)
 
     @cached_property
     def model(self) -> LogLinear:
@@ -98,7 +134,7 @@ class MarkovEMProblem:
 
     @cached_property
     def open_shares(self) -> Floats:
-        """Expected shares (n_cells,) under the uniform law: 0 only where they are 0 under every positive law."""
+        """Expected shares (n_cells,) under the uniform distribution: 0 only where no positive distribution has more."""
         zero = [np.zeros(self.plan.space.shape(scope)) for scope in self.plan.scopes]
         _, tables = self._counts(self.plan)(self.plan.load(zero, log=True))
         parts = [np.zeros(0), *(table.ravel() for table in tables[: len(self.model.scopes)])]
@@ -111,8 +147,8 @@ class MarkovEMProblem:
         if math.prod(model.domain.shape(names)) <= SPREAD_CELLS:
             answers[Counts(names)] = CountTable.of(self._spread(names))
         else:
-            for place, scope in enumerate(model.scopes):
-                answers[Counts(scope)] = CountTable.of(model.part(self.open_shares * self.weight, place))
+            for number, scope in enumerate(model.scopes):
+                answers[Counts(scope)] = CountTable.of(model.part(self.open_shares * self.weight, number))
         return Summary(model.domain, answers, len(self.rows.weights), self.weight)
 
     def _spread(self, names: tuple[Hashable, ...]) -> Floats:
@@ -133,7 +169,7 @@ class MarkovEMProblem:
         """Which joint states vanish in the limit.
 
         Whatever EM expects, the joint states that agree with some row are positive and all others are not, as long as
-        the law is positive. So all M-steps have their maxima on the same face, and it is found once.
+        the distribution is positive. So all M-steps have their maxima on the same face, and it is found once.
         """
         cells = MOST_CELLS if self.spec.options["check_existence"] else 0
         whole = LogLinearFamily(self.model, plan=self.plan)
@@ -141,7 +177,7 @@ class MarkovEMProblem:
 
     @cached_property
     def family(self) -> LogLinearFamily:
-        """The laws, on the face."""
+        """The distributions, on the face."""
         return LogLinearFamily(
             self.model, self.existence.masks, plan=self.plan, memory_limit=self.spec.options["memory_limit"]
         )
@@ -151,45 +187,164 @@ class MarkovEMProblem:
         """The units of the features (n_weights,)."""
         return feature_units(self.model, self.open_shares)
 
-    # -- runs --------------------------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------------------------
 
-    def steps(self, tolerance: float) -> tuple[WeightsEM, str]:
-        """E-step and M-step, and what the M-step is called."""
-        units = self.units
+    @cached_property
+    def scaled(self) -> LogLinearProblem:
+        """The likelihood of whole rows as M-steps see it, features in their units: its shares are those of a step."""
+        units, nothing = self.units, np.zeros(self.model.n_weights)
         family = self.family.over(standardised(self.model, units, self.open_shares))
         penalty = None if self.penalty is None else self.penalty.in_units(units)
-        direction, nothing = self.existence.direction * units, np.zeros(self.model.n_weights)
-        like = LogLinearProblem(family, self.open_shares, self.weight, penalty, Control(), nothing, direction)
-        method, title = settle(like, self.spec.options["solver"])
-        alive, steps = self.open_shares > 0.0, self.spec.options["m_steps"]
-        counts = self._counts(family.plan)
-        return WeightsEM(family, counts, penalty, method, direction, alive, units, tolerance, steps), title
+        direction = self.existence.direction * units
+        return LogLinearProblem(family, self.open_shares, self.weight, penalty, Control(), nothing, direction)
+
+    @cached_property
+    def method(self) -> tuple[str, str]:
+        """The solver of the M-step, and what a report calls it."""
+        return settle(self.scaled, self.spec.options["solver"])
+
+    @cached_property
+    def _counts_of_steps(self) -> ExpectedCounts:
+        return self._counts(self.scaled.family.plan)
+
+    @property
+    def starts(self) -> Starts:
+        """Several where variables are hidden: with missing values alone the objective has one maximum near by."""
+        options = self.spec.options
+        return Starts(options["n_init"] if self.hidden else 1, options["random_state"], options["acceleration"])
 
     def start(self, number: int, rng: np.random.Generator) -> Floats:
-        """Where a run begins (n_weights,): the first at weights that were given, the others at random."""
-        if number == 0 and self.spec.options["start"] is not None:
-            return self.spec.start(self.model)
-        return random_weights(self.model, self.hidden, rng)
+        """Where a run begins: the first at weights that were given, the others at random."""
+        given = number == 0 and self.spec.options["start"] is not None
+        return (self.spec.start(self.model) if given else random_weights(self.model, self.hidden, rng)) * self.units
+
+    def _e_step(self, weights: Floats) -> tuple[float, Floats, Floats]:
+        """Observed log-likelihood, expected shares and marginals of the distribution (n_cells,); the last is kept."""
+        last = self._state.last
+        if last is None or not np.array_equal(last[0], weights):
+            family = self.scaled.family
+            mass, tables = self._counts_of_steps(family.tree(weights))
+            log_z, marginals = family.margins(weights)
+            parts = [np.zeros(0), *(table.ravel() for table in tables[: len(self.model.scopes)])]
+            shares = np.concatenate(parts) / self.weight
+            last = self._state.last = weights.copy(), (mass - self.weight * log_z, shares, marginals)
+        return last[1]
+
+    def expect(self, parameters: Floats) -> Expected[Floats]:
+        """The E-step; cells that are 0 in every distribution with the support of the rows stay 0."""
+        log_likelihood, shares, _ = self._e_step(parameters)
+        return Expected(log_likelihood, np.where(self.open_shares > 0.0, np.maximum(shares, LEAST_SHARE), 0.0))
+
+    def expect_again(self, parameters: Floats) -> Expected[Floats]:
+        """As `expect`, row by row through the engine that answers queries."""
+        tree = self.scaled.family.tree(parameters)
+        mass, shares = expected_shares(tree, self.model, self.rows)
+        return Expected(mass - self.weight * tree.condition().log_partition, shares)
+
+    def slope_at(self, weights: Floats) -> Floats:
+        """The slope of the objective a row (n_weights,)."""
+        _, shares, marginals = self._e_step(weights)
+        slope = self.scaled.model.expected(shares - marginals)
+        return penalised_slope(self.scaled.penalty, weights, slope, self.weight)
+
+    def maximise(self, statistics: Floats, before: Floats) -> Floats:
+        """Better weights for these expected shares, from those before."""
+        steps, state = self.spec.options["m_steps"], self._state
+        most = MOST_INNER if steps is None else steps
+
+        def enough(reached: State) -> bool:
+            late = time.monotonic() > state.deadline
+            return reached.iteration >= most or bool(reached.memory.get("stalled")) or late
+
+        control = Control(max_iter=most + 1, tolerance=max(WHOLE * state.tolerance, LEAST_SLOPE), callback=enough)
+        better, outcome = improve(self._whole_rows(statistics, before, control))
+        if outcome is not None and outcome.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        return better
+
+    def _whole_rows(self, shares: Floats, weights: Floats, control: Control) -> LogLinearProblem:
+        """The likelihood of whole rows with these shares, from these weights."""
+        return replace(self.scaled, margins=shares, start=weights, control=control, method=self.method[0])
+
+    def log_prior(self, parameters: Floats) -> float:
+        """Minus the penalty."""
+        return 0.0 if self.scaled.penalty is None else -self.scaled.penalty.value(parameters)
+
+    def vector(self, parameters: Floats) -> Floats:
+        """The weights themselves."""
+        return parameters
+
+    def at(self, vector: Floats, like: Floats) -> Floats:
+        """The weights themselves; an error where they are not finite."""
+        if not np.isfinite(vector).all():
+            raise EstimateError("Weights that were extrapolated are not finite.")
+        return vector
+
+    def gap(self, vector: Floats, mapped: Floats) -> float:
+        """The largest slope of the objective, a row."""
+        return float(np.abs(self.slope_at(vector)).max(initial=0.0))
+
+    # -- runs --------------------------------------------------------------------------------------------------------
 
     def solve(self, control: Control) -> Found[MarkovFitted]:
-        """Climb from every start, and keep the best."""
-        options = self.spec.options
+        """Climb from every start, and keep the best; callbacks see weights as they are given, and nats a row."""
+        options, callback = self.spec.options, control.callback
         if options["tolerance"] is None:
             control = replace(control, tolerance=EM_TOLERANCE)
         if options["acceleration"] == "lbfgs" and isinstance(self.penalty, LaplacePenalty):
             raise OptionError("acceleration='lbfgs' needs a smooth prior; with a Laplace prior use 'squarem' or None.")
-        steps, title = self.steps(control.tolerance)
-        seeds = generator(options["random_state"]).spawn(int(options["n_init"]) if self.hidden else 1)
-        starts = [
-            lambda number=number, rng=rng: self.start(number, rng) * self.units for number, rng in enumerate(seeds)
-        ]
-        runs = run_all(steps, starts, control, acceleration=options["acceleration"], fingerprint=control.problem)
-        return self._found(runs, title)
+        self._state.tolerance = control.tolerance
+        if callback is not None:
+            weight, by_row = self.weight, callback
+            control = replace(control, callback=lambda s: by_row(replace(s, objective=s.objective / weight)))
+        return super().solve(in_given_units(control, self.units))
 
-    def _found(self, runs: Runs[Floats], title: str) -> Found[MarkovFitted]:
-        """The fitted value of the best run; title: that of the M-step."""
+    def run(
+        self, start: Floats, control: Control, *, acceleration: str | None, fingerprint: str
+    ) -> tuple[Floats, Outcome]:
+        """Climb from one start; returns where it ended and how."""
+        seconds = control.max_seconds
+        self._state.deadline = math.inf if seconds is None else time.monotonic() + seconds
+        if acceleration == "lbfgs":
+            return self._follow(start, control, fingerprint)
+        return super().run(start, control, acceleration=acceleration, fingerprint=fingerprint)
+
+    def _follow(self, start: Floats, control: Control, fingerprint: str) -> tuple[Floats, Outcome]:
+        """Some steps, then along the slope of the observed log-likelihood.
+
+        A checkpoint holds the second part; the first is the same again.
+        """
+        callback, stopped = control.callback, False
+
+        def warm(state: State) -> bool:
+            nonlocal stopped
+            stopped = callback is not None and callback(state) is True
+            return stopped or state.iteration >= WARM_STEPS or state.gap <= WARM_GAP
+
+        warming = replace(control, callback=warm, checkpoint=None, problem="")
+        begin, first = super().run(start, warming, acceleration=None, fingerprint="")
+        if stopped or first.stop_reason != "callback":
+            return begin, first
+        steps, evaluations = first.state.iteration, int(first.state.memory["evaluations"])
+
+        def by_row(weights: Floats) -> tuple[float, Floats]:
+            nonlocal evaluations
+            evaluations += 1
+            return self.objective(self.expect(weights), weights) / self.weight, self.slope_at(weights)
+
+        def in_total(state: State) -> bool:
+            return callback is not None and callback(replace(state, objective=state.objective * self.weight)) is True
+
+        left = replace(control, max_iter=control.max_iter - steps, callback=in_total)
+        scale = self._whole_rows(self.expect(begin).statistics, begin, control).scale()
+        outcome = in_sums(lbfgs(by_row, begin, left, scale=scale, problem=fingerprint), self.weight)
+        memory = {**outcome.state.memory, "evaluations": evaluations}
+        state = replace(outcome.state, memory=memory, iteration=outcome.state.iteration + steps)
+        return state.parameters, replace(outcome, state=state, history=(*first.history, *outcome.history[1:]))
+
+    def found(self, runs: Runs[Floats]) -> Found[MarkovFitted]:
+        """The fitted value of the best run."""
         weights, existence = runs.best / self.units, self.existence
-        scores = tuple(score * self.weight for score in runs.scores)
         notes = (*self.data.notes, *existence.notes)
         if self.spec.options["start"] is not None:
             symmetric = symmetry_notes(self.model, self.spec.start(self.model), weights, self.hidden)
@@ -197,16 +352,18 @@ class MarkovEMProblem:
                 warnings.warn(note, SufficeWarning, stacklevel=2)
             notes = (*notes, *symmetric)
         notes = (*notes, *runs.notes)
-        if len(scores) > 1:
-            notes = (*notes, f"objectives of {len(scores)} runs: {', '.join(f'{s:.6f}' for s in scores)}")
+        if len(runs.scores) > 1:
+            each = ", ".join(f"{score:.6f}" for score in runs.scores)
+            notes = (*notes, f"objectives of {len(runs.scores)} runs: {each}")
         empty = [name for name in self.spec.observed if name not in self.rows.columns]
         if empty:
             notes = (*notes, f"the columns {listing(empty)} hold no value at all and are treated as hidden")
+        how = {"scores": runs.scores, "n_expectations": runs.evaluations}
         return Found(
-            self.spec.fitted(self.family, weights, existence.limits, scores=scores, n_expectations=runs.evaluations),
-            self._title(title),
+            self.spec.fitted(self.family, weights, existence.limits, **how),
+            self._title(self.method[1]),
             "maximum likelihood" if self.penalty is None else "MAP",
-            in_sums(runs.outcome, self.weight),
+            runs.outcome,
             (*notes, *self.spec.model_notes(self.model, self.penalty)),
             str(self.family.plan),
             None if self.penalty is None else "in the weights",
@@ -238,18 +395,21 @@ class MarkovEMProblem:
         """
         log_likelihood = fitted.log_likelihood(self.data.statistics)
         penalty = 0.0 if self.penalty is None else self.penalty.value(fitted.finite)
-        slope = self.slope(fitted)
-        information = self.observed_information(fitted.finite) if self._is_affordable(fitted) else None
+        weights = fitted.finite * self.units
+        family = fitted.family.over(self.scaled.model)
+        slope = stationarity(family, weights, self.rows, self.scaled.penalty)
+        information = self.observed_information(weights) if self._is_affordable(fitted) else None
         curvature = None
         if information is not None:
-            parts = self._a_row(fitted, information)
-            curvature = curvature_of(*parts, slope, fitted.weight_names, fitted.scores)
+            complete = fitted.information + self._prior_matrix()
+            observed, left = information.objective / self.weight, slope * self.units
+            curvature = curvature_of(observed, complete, left, fitted.weight_names, fitted.scores)
         return Judgement(
             log_likelihood,
             log_likelihood - penalty,
-            self._certificate(fitted, slope, curvature),
-            gap=float(np.abs(slope / self.units).max(initial=0.0)),
-            kept=information,
+            self._certificate(family, weights, slope, curvature),
+            gap=float(np.abs(slope).max(initial=0.0)),
+            kept=None if information is None else information.observed,
             empirical_entropy=self.data.entropy,
             n_params=None if curvature is None else fitted.n_params - len(curvature.flat),
             notes=(NOT_COMPUTED,) if curvature is None else curvature.warnings(),
@@ -259,11 +419,11 @@ class MarkovEMProblem:
         """What a file says about its fit."""
         return Judgement(report.log_likelihood, report.objective, report.certificate)
 
-    def _certificate(self, fitted: MarkovFitted, slope: Floats, curvature: Curvature | None) -> Certificate:
+    def _certificate(
+        self, family: LogLinearFamily, weights: Floats, slope: Floats, curvature: Curvature | None
+    ) -> Certificate:
         """By Fisher's identity the slope is that of complete rows: standard errors are those of complete statistics."""
-        units, existence = self.units, self.existence
-        family = fitted.family.over(standardised(self.model, units, self.open_shares))
-        weights, penalty = fitted.finite * units, None if self.penalty is None else self.penalty.in_units(units)
+        existence = self.existence
         variance = feature_variances(family, weights, family.margins(weights)[1])
         # No row is more probable than 1, and a prior on all weights falls without end wherever they go.
         exists = True if self.penalty is not None else False if existence.exists is False else None
@@ -271,7 +431,7 @@ class MarkovEMProblem:
             exists=exists,
             directions=existence.directions if exists is False else (),
             curvature=curvature,
-            **gap_fields(slope / units, variance, self.weight, penalty, units),
+            **gap_fields(slope, variance, self.weight, self.scaled.penalty, self.units),
         )
 
     def _is_affordable(self, fitted: MarkovFitted) -> bool:
@@ -279,36 +439,34 @@ class MarkovEMProblem:
         steps = max(fitted.n_expectations, MOST_ROWS / max(len(self.rows.weights), 1))
         return 2 * self.model.n_weights <= steps and not isinstance(self.penalty, LaplacePenalty)
 
-    def _a_row(self, fitted: MarkovFitted, information: Floats) -> tuple[Floats, Floats]:
-        """The information of the rows, and that of complete ones, with the prior, a row."""
-        more = self.penalty.matrix() / self.weight if isinstance(self.penalty, GaussianPenalty) else 0.0
-        return information / self.weight + more, fitted.information + more
+    def _prior_matrix(self) -> Floats | float:
+        """Curvature of minus the log prior, a row."""
+        return self.penalty.matrix() / self.weight if isinstance(self.penalty, GaussianPenalty) else 0.0
 
-    def slope(self, fitted: MarkovFitted) -> Floats:
-        """What is left of the slope of the objective (n_weights,), a row."""
-        units = self.units
-        penalty = None if self.penalty is None else self.penalty.in_units(units)
-        over = fitted.family.over(standardised(self.model, units, self.open_shares))
-        return stationarity(over, fitted.finite * units, self.rows, penalty) * units
-
-    def observed_information(self, weights: Floats) -> Floats:
-        """Minus the Hessian of the observed log-likelihood without the prior (n_weights, n_weights)."""
-        units = self.units
-        family = self.family.over(standardised(self.model, units, self.open_shares))
-        counts, nothing = self._counts(family.plan), np.zeros(self.model.n_weights)
-        alive = np.ones(self.model.n_cells, np.bool_)
-        steps = WeightsEM(family, counts, None, "", nothing, alive, units, 0.0)
+    def observed_information(self, parameters: Floats) -> Information:
+        """Of each weight, by differences of exact slopes; with the prior in `objective`."""
 
         def score(delta: Floats) -> Floats:
-            return self.weight * steps.expect(weights * units + delta).slope
+            _, shares, marginals = self._e_step(parameters + delta)
+            return self.weight * self.scaled.model.expected(shares - marginals)
 
-        return score_differences(score, self.model.n_weights) * np.outer(units, units)
+        units, weight, names = self.units, self.weight, self.model.weight_names
+        observed = score_differences(score, self.model.n_weights) * np.outer(units, units)
+        family = self.scaled.family
+        complete = weight * variances(family.model, family.margins(parameters)[1]) * units**2
+        prior = weight * self._prior_matrix()
+        return Information(
+            names, observed, observed + prior, complete, complete + np.diag(np.zeros_like(observed) + prior)
+        )
 
     def standard_errors(self, fitted: MarkovFitted, judged: Judgement) -> Floats:
         """Standard errors of the weights (n_weights,); what was filled in does not count as seen."""
-        known: Floats = self.observed_information(fitted.finite) if judged.kept is None else judged.kept
+        kept = judged.kept
+        known: Floats = self.observed_information(fitted.finite * self.units).observed if kept is None else kept
         errors = standard_errors(fitted, self.penalty, lambda f: known / np.outer(f.model.units, f.model.units))
         curvature = judged.certificate.curvature
         if curvature is None or not curvature.flat:
             return errors
-        return np.where(untold(*self._a_row(fitted, known), curvature.threshold), np.inf, errors)
+        prior = self._prior_matrix()
+        open_ones = undetermined(known / self.weight + prior, fitted.information + prior, curvature.threshold)
+        return np.where(open_ones, np.inf, errors)

@@ -30,9 +30,9 @@ def random_weights(
     units = feature_units(model, np.repeat(1.0 / sizes, sizes))
     weights = np.zeros(model.n_weights)
     unseen = set(hidden)
-    for term, place in zip(model.terms, model.weight_slices, strict=True):
+    for term, own in zip(model.terms, model.weight_slices, strict=True):
         if unseen & set(term.variables if isinstance(term, Feature) else term):
-            weights[place] = rng.standard_normal(place.stop - place.start)
+            weights[own] = rng.standard_normal(own.stop - own.start)
     return np.where(constant_features(model), 0.0, spread * weights / units)
 
 
@@ -51,18 +51,18 @@ def symmetric_states(
     Two states whose log-potentials differ by a constant in every scope have P(i | row) / P(j | row) the same in all
     rows, so the expected margins are again those of alike states.
     """
-    found = {}
+    symmetric = {}
     for name in hidden:
         tables = [
-            np.moveaxis(model.part(log_potentials, place), scope.index(name), 0)
-            for place, scope in enumerate(model.scopes)
+            np.moveaxis(model.part(log_potentials, number), scope.index(name), 0)
+            for number, scope in enumerate(model.scopes)
             if name in scope and len(scope) > 1
         ]
         card = model.cards[name]
         pairs = {(i, j) for i, j in combinations(range(card), 2) if all(_alike(t[i], t[j]) for t in tables)}
         if pairs and tables:
-            found[name] = pairs
-    return found
+            symmetric[name] = pairs
+    return symmetric
 
 
 def symmetry_notes(model: LogLinear, begun: Floats, ended: Floats, hidden: Sequence[Hashable]) -> tuple[str, ...]:
