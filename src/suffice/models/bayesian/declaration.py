@@ -270,64 +270,25 @@ class BayesianNetwork(SummaryEstimator):
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    def query(
-        self,
-        variables: Any,
-        given: Mapping[Any, Any] | None = None,
-        *,
-        engine: str = "exact",
-        n: int = 10_000,
-        random_state: Any = None,
-    ) -> Any:
-        """P(variables | given).
-
-        Args:
-            variables: one name or a list of them.
-            given: states and values by node; a dict or array of likelihoods by state is soft evidence.
-            engine: ``"exact"``, or ``"sampling"`` for networks that the exact engines do not take or that are too
-                large: likelihood weighting, whose answers carry standard errors and an effective sample size.
-            n: number of weighted samples.
-            random_state: seed of the samples.
-
-        Returns:
-            A `Table` of discrete nodes, axes in the order asked. Of real nodes a normal distribution (where all nodes
-            are linear-Gaussian) or a mixture of normal ones; of both a table with a mixture in each cell.
-        """
-        return self.fitted_.query(variables, given, engine=engine, n=n, random_state=random_state)
+    query = delegated(NetworkFitted.query)
 
     def joint_marginal(self, variables: Sequence[Hashable]) -> Any:
         """P(variables), axes in the order asked."""
         return self.query(list(variables))
 
     marginals = delegated(NetworkFitted.marginals)
-
-    def map_query(self, given: Mapping[Any, Any] | None = None, *, variables: Any = None) -> dict[Hashable, Hashable]:
-        """The most probable joint state that agrees with the evidence; of a linear-Gaussian network the mode.
-
-        With `variables` that of some nodes only, the others summed out: from their joint table, or an error where that
-        would be too large.
-        """
-        return self.fitted_.map_query(given, variables)
-
+    map_query = delegated(NetworkFitted.map_query)
     log_probability = delegated(NetworkFitted.log_probability)
     joint_gaussian = delegated(NetworkFitted.joint_gaussian)
     to_joint = delegated(NetworkFitted.to_joint)
+
     # -- many rows ---------------------------------------------------------------------------------------------------
 
     score_samples = delegated(NetworkFitted.score_samples)
     predict_proba = delegated(NetworkFitted.predict_proba)
     predict = delegated(NetworkFitted.predict)
     query_rows = delegated(NetworkFitted.query_rows)
-
-    def sample(
-        self, n: int = 1, given: Mapping[Any, Any] | None = None, *, missing: Any = None, random_state: Any = None
-    ) -> dict[Hashable, NDArray[Any]]:
-        """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior.
-
-        `missing` takes values away completely at random, for testing: the share of missing cells, or a dict of shares
-        by node. They are None among states and NaN among numbers. `fit` takes the columns as they are.
-        """
-        return self.fitted_.sample(n, given, missing=missing, random_state=random_state)
+    sample = delegated(NetworkFitted.sample)
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""

@@ -14,9 +14,11 @@ from suffice.errors import OptionError, listing
 Column = NDArray[Any]
 
 
-def missing_rates(missing: Any, domain: Domain) -> dict[Hashable, float]:
+def missing_rates(missing: object, domain: Domain) -> dict[Hashable, float]:
     """The share of missing cells of each node, from one number or from a dict by node."""
-    by_node = dict(missing) if isinstance(missing, Mapping) else dict.fromkeys(domain.names, missing)
+    by_node: dict[Hashable, Any] = (
+        dict(missing) if isinstance(missing, Mapping) else dict.fromkeys(domain.names, missing)
+    )
     unknown = [name for name in by_node if name not in domain]
     if unknown:
         raise OptionError(

@@ -17,6 +17,7 @@ from suffice.answers import PatternTable
 from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, OptionError, SizeError, listing
+from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussianLearner
 from suffice.models.bayesian.nodes.table import MOST_CELLS, TableNode
 from suffice.models.bayesian.nodes.table_learner import TableLearner
@@ -77,7 +78,7 @@ def _counted_as_seen(family: Domain, node: Any) -> bool:
     return isinstance(node, LinearGaussianLearner) and _numbers(family) > WIDE
 
 
-def _check_size(family: Domain, learner: Any, hidden: Sequence[Hashable]) -> None:
+def _check_size(family: Domain, learner: NodeLearner, hidden: Sequence[Hashable]) -> None:
     """Refuse a family with gaps whose expected statistics do not fit; a wide noisy-OR has a way of its own."""
     size, counted = _numbers(family), isinstance(learner.of_one, TableLearner | LinearGaussianLearner)
     if not counted or (size <= MOST_CELLS and len(family) <= MOST_AXES):
@@ -93,7 +94,7 @@ def _check_size(family: Domain, learner: Any, hidden: Sequence[Hashable]) -> Non
     )
 
 
-def family_summary(rows: Rows, family: Domain, learner: Any) -> Summary:
+def family_summary(rows: Rows, family: Domain, learner: NodeLearner) -> Summary:
     """What a learner asks about a family that all rows show: counts, moments, or its distinct rows."""
     asked: tuple[Statistic, ...] = learner.statistics(family)
     if not any(isinstance(question, CompleteRows) for question in asked):

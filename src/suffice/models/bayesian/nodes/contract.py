@@ -234,7 +234,7 @@ class FittedNode:
     #: Standard errors from the observed information, where rows had missing values.
     observed: Any
 
-    def with_errors(self, observed: Any) -> Self:
+    def with_errors(self, observed: object) -> Self:
         """The node, which gives its standard errors from the observed information of a fit by EM."""
         return replace(self, observed=observed)  # type: ignore[type-var]
 

@@ -27,7 +27,7 @@ from suffice.statistics import Summary
 from suffice.table import Table
 
 if TYPE_CHECKING:
-    from suffice.models.bayesian.em.coordinates import Coordinates
+    from suffice.models.bayesian.em.coordinates import Coordinates, Units
     from suffice.models.glm.fitted import GLMFitted
 
 Floats = NDArray[np.float64]
@@ -281,7 +281,7 @@ class GLMNode(UnitFree):
         """The coefficients that run to infinity, as the fit found them."""
         return self.directions
 
-    def coordinates(self, units: Any) -> Coordinates:
+    def coordinates(self, units: Units) -> Coordinates:
         """The coefficients that the rows determine."""
         from suffice.models.bayesian.em.coordinates import CoefficientCoordinates
 

@@ -143,7 +143,7 @@ class GLMKind(NodeKind):
         return [tuple(v.name for v in family.variables if v.kind == "discrete")]
 
 
-def is_glm(value: Any) -> bool:
+def is_glm(value: object) -> bool:
     """Whether a user has given a `GLM`."""
     from suffice.models.glm.declaration import GLM
 

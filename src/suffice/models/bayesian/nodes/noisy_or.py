@@ -35,7 +35,7 @@ from suffice.statistics import Counts, Summary
 from suffice.table import Table
 
 if TYPE_CHECKING:
-    from suffice.models.bayesian.em.coordinates import Coordinates
+    from suffice.models.bayesian.em.coordinates import Coordinates, Units
 
 Floats = NDArray[np.float64]
 
@@ -268,7 +268,7 @@ class NoisyOrNode(UnitFree):
         counts = replace(counts, failed=counts.failed + more, worked=counts.worked + more)
         return counts.slopes(inhibitors), counts.failed + counts.worked
 
-    def coordinates(self, units: Any) -> Coordinates:
+    def coordinates(self, units: Units) -> Coordinates:
         """Logits of the inhibition probabilities."""
         from suffice.models.bayesian.em.coordinates import InhibitionCoordinates
 

@@ -24,7 +24,7 @@ from suffice.table import Table
 
 if TYPE_CHECKING:
     from suffice.answers import CountTable
-    from suffice.models.bayesian.em.coordinates import Coordinates
+    from suffice.models.bayesian.em.coordinates import Coordinates, Units
     from suffice.models.bayesian.nodes.posterior import DirichletTable
     from suffice.statistics import Summary
 
@@ -334,7 +334,7 @@ class TableNode(UnitFree):
             raise EstimateError(f"The table of {self.name!r} would have a row that is not a distribution.")
         return replace(self, rows=rows / total)
 
-    def coordinates(self, units: Any) -> Coordinates:
+    def coordinates(self, units: Units) -> Coordinates:
         """Logarithms of the probabilities of each row, relative to its largest one."""
         from suffice.models.bayesian.em.coordinates import TableCoordinates
 

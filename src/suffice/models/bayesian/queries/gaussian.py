@@ -13,7 +13,7 @@ from suffice.domain import Domain
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.queries.joint_gaussian import JointGaussian, with_points
-from suffice.models.evidence import RowLaws, read_evidence
+from suffice.models.evidence import Names, RowLaws, read_evidence
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class GaussianInference:
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None) -> JointGaussian:
+    def query(self, variables: Names, given: Mapping[Any, Any] | None) -> JointGaussian:
         """The law of some nodes given values of others, in the order asked."""
         names, values = self.domain.names_of(variables), read_evidence(self.domain, given).values
         kept = {*names, *values}

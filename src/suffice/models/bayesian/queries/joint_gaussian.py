@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from suffice.domain import Domain, Variable
 from suffice.engines.gaussian import GaussianJoint, Regression, information_form
 from suffice.errors import DataError, EstimateError, require
+from suffice.models.evidence import Names
 
 Floats = NDArray[np.float64]
 
@@ -94,7 +95,7 @@ class JointGaussian:
 
     # -- other laws --------------------------------------------------------------------------------------------------
 
-    def marginal(self, variables: Any) -> JointGaussian:
+    def marginal(self, variables: Names) -> JointGaussian:
         """The law of one or several variables, in the order asked."""
         return JointGaussian(self.law.marginal(self._domain().names_of(variables)))
 

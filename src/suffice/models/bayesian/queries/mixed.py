@@ -20,7 +20,7 @@ from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.mixed_law import MixedLaw
 from suffice.models.bayesian.queries.shown_rows import without_shown
 from suffice.models.bayesian.queries.tables import log_prob_of_whole_rows
-from suffice.models.evidence import BY_SAMPLES, RowLaws, read_evidence
+from suffice.models.evidence import BY_SAMPLES, Names, RowLaws, read_evidence
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
@@ -80,7 +80,7 @@ class MixedInference:
         evidence = read_evidence(self.domain, given)
         return self.engine.condition(evidence.known, evidence.likelihoods)
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None) -> Any:
+    def query(self, variables: Names, given: Mapping[Any, Any] | None) -> Any:
         """A table of discrete variables, the mixture of normal laws of real ones, or a `MixedLaw` of both."""
         names, posterior = self.domain.names_of(variables), self._posterior(given)
         with _possible(given):
@@ -165,7 +165,14 @@ class MixedInference:
             possible[rows] = group.log_evidence > -np.inf
         return probabilities, possible
 
-    def _groups(self, columns: Columns, n: int, scopes: Any, targets: Any, threads: int | None) -> Any:
+    def _groups(
+        self,
+        columns: Columns,
+        n: int,
+        scopes: Sequence[tuple[Hashable, ...]],
+        targets: Sequence[Hashable],
+        threads: int | None,
+    ) -> Iterator[tuple[NDArray[np.intp], RowGroup]]:
         """Groups of rows with their numbers, a step of rows at a time."""
         for start in range(0, n, STEP):
             some = {name: values[start : start + STEP] for name, values in columns.items()}

@@ -23,7 +23,7 @@ from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.queries.exact import exact_inference
 from suffice.models.bayesian.queries.tables import log_prob_of_whole_rows
-from suffice.models.evidence import BY_SAMPLES, Evidence, RowLaws, read_evidence
+from suffice.models.evidence import BY_SAMPLES, Evidence, Names, RowLaws, read_evidence
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -136,7 +136,7 @@ class RewrittenInference:
 
     # -- one question ------------------------------------------------------------------------------------------------
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None) -> Any:
+    def query(self, variables: Names, given: Mapping[Any, Any] | None) -> Any:
         """A table of discrete variables, or the law of linear-Gaussian ones, as the engine of what remains gives it."""
         names = self.domain.names_of(variables)
         known = [name for name in names if name in (given or {}) and self._real(name)]
@@ -372,5 +372,5 @@ def _complete(columns: Columns, names: Iterable[Hashable], n: int) -> NDArray[np
     return complete
 
 
-def _impossible(given: Any) -> EstimateError:
+def _impossible(given: object) -> EstimateError:
     return EstimateError(f"The evidence {given!r} has density 0 under the network, so nothing follows from it.")

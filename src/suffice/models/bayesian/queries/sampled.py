@@ -22,7 +22,7 @@ from suffice.engines.likelihood_weighting import Draws, draw_weighted
 from suffice.errors import OptionError
 from suffice.graphs.directed import ancestors, topological_order
 from suffice.models.bayesian.queries.sampled_answers import SampledLaw, SampledTable, possible_states
-from suffice.models.evidence import Evidence, read_evidence
+from suffice.models.evidence import Evidence, Names, read_evidence
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class SampledInference:
         self.domain = Domain(node.domain[name] for name, node in self.nodes.items())
 
     def query(
-        self, variables: Any, given: Mapping[Any, Any] | None, *, n: int, random_state: Any
+        self, variables: Names, given: Mapping[Any, Any] | None, *, n: int, random_state: Any
     ) -> SampledTable | SampledLaw:
         """P(variables | given) from n weighted samples: a table of discrete variables, else the weighted draws."""
         names, evidence = self.domain.names_of(variables), read_evidence(self.domain, given)

@@ -19,7 +19,7 @@ from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
 from suffice.models.bayesian.queries.shown_rows import without_shown
 from suffice.models.bayesian.queries.undefined import UNDEFINED, Undefined
-from suffice.models.evidence import RowLaws, known_columns, read_evidence
+from suffice.models.evidence import Names, RowLaws, known_columns, read_evidence
 from suffice.records import replace
 from suffice.table import Table
 
@@ -122,7 +122,7 @@ class TableInference:
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None) -> Table:
+    def query(self, variables: Names, given: Mapping[Any, Any] | None) -> Table:
         """P(variables | given), axes in the order asked."""
         names = self.domain.names_of(variables)
         hard, soft = self.evidence(given)
@@ -168,7 +168,7 @@ class TableInference:
         self,
         hard: dict[Hashable, int],
         soft: dict[Hashable, Floats],
-        given: Any,
+        given: Mapping[Any, Any] | None,
         asked: Iterable[Hashable] | None = None,
     ) -> Calibration:
         """The calibrated tree; the last one is kept, as several questions about the same evidence are common.
@@ -316,7 +316,7 @@ class TableInference:
         return {name: codes[:, column] for column, name in enumerate(self.domain.names)}
 
 
-def _impossible(given: Any) -> EstimateError:
+def _impossible(given: object) -> EstimateError:
     return EstimateError(f"The evidence {given!r} has probability 0 under the network, so nothing follows from it.")
 
 
