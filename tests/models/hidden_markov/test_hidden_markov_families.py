@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 import suffice as sf
-from suffice.models.em.runs import run_all
+from suffice.models.em.restarts import run_all
 from suffice.models.hidden_markov.emissions import registry
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.family_floor import floor_of, inverse_digamma, matched

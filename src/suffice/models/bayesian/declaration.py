@@ -45,8 +45,8 @@ class BayesianNetwork(SummaryEstimator):
             path of a file that holds one; the last two also give the states that they declare.
         states: declared states by node, or ``"real"``; a declared state that never occurs keeps its place. Where
             nothing is declared, columns of floats are real, and all others hold states; floats that are whole numbers
-            and gaps are read as states too, since a gap turns whole numbers into floats. `partial_fit`, `unlearn` and
-            `score` read columns as they were learned.
+            and missing values are read as states too, since a missing value turns whole numbers into floats.
+            `partial_fit`, `unlearn` and `score` read columns as they were learned.
         nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"glm"``, or a kind with options such
             as ``NoisyOr(leak=False)`` or ``GLM(family=Poisson())``. Without it, columns of states have tables and
             columns of numbers regressions.
@@ -304,7 +304,7 @@ class BayesianNetwork(SummaryEstimator):
         plain["options"]["structure"] = {node: list(parents) for node, parents in self._learning.parents.items()}
         plain["options"]["states"] = self._declared or None
         if self._fit is not None:
-            from suffice.models.bayesian.labelled_values import as_tables
+            from suffice.models.bayesian.label_indexed import as_tables
 
             nodes = self._fit.fitted.nodes
             plain["options"] |= {name: as_tables(options[name], nodes) for name in ("prior", "fixed", "start")}

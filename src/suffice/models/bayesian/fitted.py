@@ -92,9 +92,9 @@ class NetworkFitted:
         nodes = dict(self.nodes)
         if all(node.is_exact for node in nodes.values()):
             return exact_inference(nodes)
-        from suffice.models.bayesian.queries.rewritten import RewrittenInference
+        from suffice.models.bayesian.queries.evidence_reduction import ReducedInference
 
-        return RewrittenInference(nodes)
+        return ReducedInference(nodes)
 
     # -- one question ------------------------------------------------------------------------------------------------
 

@@ -33,10 +33,10 @@ def missing_rates(missing: object, domain: Domain) -> dict[Hashable, float]:
 def with_missing(
     columns: Mapping[Hashable, Column], rates: Mapping[Hashable, float], domain: Domain, rng: np.random.Generator
 ) -> dict[Hashable, Column]:
-    """The columns (n,) with gaps: None where there are states, NaN where there are numbers.
+    """The columns (n,) with missing values: None where there are states, NaN where there are numbers.
 
-    Every node takes its uniform numbers whatever its rate is, so the gaps of one do not depend on the rate of another,
-    and a higher rate keeps the gaps of a lower one.
+    Every node takes its uniform numbers whatever its rate is, so the missing values of one do not depend on the rate of
+    another, and a higher rate keeps the missing values of a lower one.
     """
     thinned: dict[Hashable, Column] = {}
     for name, values in columns.items():

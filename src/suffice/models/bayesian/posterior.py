@@ -123,7 +123,7 @@ class ByNode(dict[Hashable, Any]):
 
 
 def check_complete(columns: Columns, domain: Domain) -> None:
-    """Raise where a column is missing or has a gap."""
+    """Raise where a column is missing or has a missing value."""
     missing = [name for name in domain.names if name not in columns]
     if missing:
         raise MissingColumnError(f"The rows lack the columns {listing(missing)}; log_predictive takes complete rows.")

@@ -15,7 +15,7 @@ from suffice.families.base import SMALLEST_NORMAL, as_array, as_numbers
 from suffice.families.linear_gaussian_prior import LinearGaussianPrior
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.families.normal_wishart import NormalWishart
-from suffice.models.bayesian.labelled_values import by_label, labelled
+from suffice.models.bayesian.label_indexed import by_label, labelled
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior
 from suffice.models.bayesian.nodes.table_learner import DirichletRows
 
@@ -128,7 +128,7 @@ def table_prior(prior: Any, domain: Domain, sample_size: float) -> DirichletRows
 
 
 def _from_network(prior: Any, domain: Domain, sample_size: float) -> Any:
-    """Pseudo-counts of a family from the joint law of a prior network; each must be positive."""
+    """Pseudo-counts of a family from the joint distribution of a prior network; each must be positive."""
     check_sample_size(sample_size)
     lacking = [name for name in domain.names if name not in prior.nodes]
     if lacking:
@@ -153,7 +153,7 @@ def linear_prior(
 ) -> LinearGaussianPrior | NormalInverseGamma | JointPrior | None:
     """The prior of a linear-Gaussian node; None (maximum likelihood) where the network's prior speaks of tables only.
 
-    A `NormalWishart` is one joint law of all real columns `names`.
+    A `NormalWishart` is one joint distribution of all real columns `names`.
     """
     node = family.names[-1]
     prior, alone = _of_node(prior, node)

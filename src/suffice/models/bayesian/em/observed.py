@@ -21,7 +21,7 @@ from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussianLearner
 from suffice.models.bayesian.nodes.table import MOST_CELLS, TableNode
 from suffice.models.bayesian.nodes.table_learner import TableLearner
-from suffice.models.bayesian.queries.rewritten import stand_in
+from suffice.models.bayesian.queries.evidence_reduction import placeholder
 from suffice.models.em.rows import Rows, batch_of
 from suffice.sources.tally import tally
 from suffice.statistics import CompleteRows, Statistic, Summary
@@ -35,7 +35,7 @@ def placeholders(
 ) -> dict[Hashable, Any]:
     """By name what stands for tables whose families all rows show, and for nodes that EM cannot learn.
 
-    A family of the latter with gaps is an error that says what to do.
+    A family of the latter with missing values is an error that says what to do.
     """
     others, full = {}, {name for name in rows.columns if rows.show([name])}
     for name, family in families.items():
@@ -52,14 +52,14 @@ def placeholders(
                 "its parents. Leave the rows with gaps there out, or make it a linear-Gaussian node, or a table of "
                 "declared states."
             )
-        others[name] = stand_in(family.variables[-1], rows.columns[name])
+        others[name] = placeholder(family.variables[-1], rows.columns[name])
     return others
 
 
 def _is_expected(
     name: Hashable, family: Domain, learners: Mapping[Hashable, Any], given: Mapping[Hashable, Any]
 ) -> bool:
-    """Whether EM could learn a node, or hold a fixed one, where its family has gaps."""
+    """Whether EM could learn a node, or hold a fixed one, where its family has missing values."""
     if name in given:
         return bool(given[name].is_exact)
     return not learners[name].needs_rows(family)
@@ -133,9 +133,9 @@ def never_shown(rows: Rows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
 def never_in_leaves(rows: Rows, leaves: Mapping[Hashable, Any], learners: Mapping[Hashable, Any]) -> list[str]:
     """Events of tables without a prior that no row shows though it shows their parents, as directions in words.
 
-    `leaves` are nodes without children. A row with a gap there says nothing about the node, as its probabilities add up
-    to 1. Where all other rows show the parents too, the likelihood of the node is that of those rows, which are
-    complete.
+    `leaves` are nodes without children. A row with a missing value there says nothing about the node, as its
+    probabilities add up to 1. Where all other rows show the parents too, the likelihood of the node is that of those
+    rows, which are complete.
     """
     directions: list[str] = []
     for name, node in leaves.items():

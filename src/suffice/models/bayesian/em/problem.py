@@ -47,8 +47,8 @@ from suffice.models.bayesian.options import check_start
 from suffice.models.em.information import Information, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.reports import NOT_COMPUTED, STOPPED
+from suffice.models.em.restarts import Runs
 from suffice.models.em.rows import Rows, read_rows
-from suffice.models.em.runs import Runs
 from suffice.statistics import Statistic, Summary
 
 Floats = NDArray[np.float64]

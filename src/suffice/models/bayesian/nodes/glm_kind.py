@@ -110,8 +110,8 @@ class GLMKind(NodeKind):
         """A fitted node, a fitted GLM of the parents, or numbers.
 
         Numbers are a dict with "coefficients" (by name, or an array with the intercept first; of a softmax a row for
-        each coefficient with a number for each state but the reference) and, where the law has one, "dispersion" or
-        "size".
+        each coefficient with a number for each state but the reference) and, where the distribution has one,
+        "dispersion" or "size".
         """
         if isinstance(values, GLMNode):
             if values.domain.names != family.names or values.domain.variables != family.variables:

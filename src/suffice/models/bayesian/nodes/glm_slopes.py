@@ -145,7 +145,7 @@ def slope_gap(node: GLMNode, summary: Summary) -> float:
     """|slope| / sqrt(weight * information) of the worst coefficient: its distance in standard errors of one row.
 
     Also how far the dispersion is from that of the largest likelihood, relatively, and the slope in the log of the size
-    of a negative binomial law, a row.
+    of a negative binomial distribution, a row.
     """
     scores = slopes_of(node, summary)
     scale = np.sqrt(scores.weight * np.where(scores.diagonal > 0, scores.diagonal, scores.weight))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing
-from suffice.models.bayesian.labelled_values import by_label
+from suffice.models.bayesian.label_indexed import by_label
 from suffice.models.bayesian.nodes.contract import Node, NodeKind, NodeLearner, NodeOptions
 from suffice.models.bayesian.nodes.glm import GLMNode
 from suffice.models.bayesian.nodes.glm_kind import GLMKind, is_glm

@@ -60,8 +60,8 @@ class SampledTable(Table):
     __repr__ = __str__
 
 
-class SampledLaw:
-    """The law of discrete and real variables as weighted draws; approximate.
+class SampledDistribution:
+    """The distribution of discrete and real variables as weighted draws; approximate.
 
     `weights` (n,) add up to one. `draws` (n,) by name are labels of discrete variables and numbers of real ones.
     `possible` says by name which states (card,) the evidence leaves; without an entry, all.

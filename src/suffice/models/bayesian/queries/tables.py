@@ -17,7 +17,7 @@ from suffice.engines.workers import worker_count
 from suffice.errors import DataError, EstimateError, SizeError, listing
 from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
-from suffice.models.bayesian.queries.shown_rows import without_shown
+from suffice.models.bayesian.queries.observed_families import without_observed
 from suffice.models.bayesian.queries.undefined import UNDEFINED, Undefined
 from suffice.models.evidence import Names, RowLaws, known_columns, read_evidence
 from suffice.records import replace
@@ -218,9 +218,9 @@ class TableInference:
     def log_likelihood(
         self, columns: Columns, n: int, *, threads: int | None = None, calls: int | None = None
     ) -> Floats:
-        """Log-probability of each row of codes, -1 for a gap; absent columns are summed out.
+        """Log-probability of each row of codes, -1 for a missing value; absent columns are summed out.
 
-        A row without gaps that meets a row of a table that is undefined (unseen='nan') has NaN.
+        A row without missing values that meets a row of a table that is undefined (unseen='nan') has NaN.
 
         With calls, the number of calls like this one, the digits do not depend on what was asked before.
         """
@@ -232,7 +232,7 @@ class TableInference:
                 tree = part.tree
             except SizeError as error:
                 some = {name: values[rest] for name, values in columns.items()}
-                if (smaller := without_shown(self.nodes, some, len(rest))) is None:
+                if (smaller := without_observed(self.nodes, some, len(rest))) is None:
                     logs[rest] = self._row_by_row(rows, names, (), error)[0]
                     return logs
                 others = TableInference(smaller[0])
@@ -349,8 +349,8 @@ def coded_columns(
 ) -> Iterator[tuple[dict[Hashable, NDArray[Any]], int]]:
     """The columns that the domain knows, batch by batch, with their length: codes (-1 for a gap), numbers (NaN).
 
-    The states of a fitted model are closed: a label that it never saw is an error, not a gap. Data without a column of
-    `nodes` (by default the domain) are an error.
+    The states of a fitted model are closed: a label that it never saw is an error, not a missing value. Data without a
+    column of `nodes` (by default the domain) are an error.
     """
     from suffice.sources import open_source
 

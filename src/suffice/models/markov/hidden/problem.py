@@ -23,8 +23,8 @@ from suffice.fitting.report import Certificate, Report
 from suffice.models.em.counts import ExpectedCounts
 from suffice.models.em.information import score_differences
 from suffice.models.em.reports import NOT_COMPUTED
+from suffice.models.em.restarts import Runs, run_all
 from suffice.models.em.rows import Rows, read_rows
-from suffice.models.em.runs import Runs, run_all
 from suffice.models.markov.errors import standard_errors
 from suffice.models.markov.existence import Existence, check_existence
 from suffice.models.markov.feature_spread import feature_units, standardised
