@@ -204,9 +204,9 @@ class BayesianNetwork(SummaryEstimator):
         """
         if self._fit is None or self._fit.data is None:
             return self.fitted_.n_params
-        from suffice.models.em.rows import has_gaps
+        from suffice.models.em.rows import has_missing
 
-        return self.report_.n_params if has_gaps(self._fit.data.statistics) else self.fitted_.n_params
+        return self.report_.n_params if has_missing(self._fit.data.statistics) else self.fitted_.n_params
 
     @property
     def scores_(self) -> tuple[float, ...]:

@@ -198,9 +198,9 @@ class NetworkFitted:
     def log_likelihood(self, summary: Summary) -> float:
         """Sum over the rows of a summary, natural logarithm; missing values and absent columns are summed out."""
         from suffice.models.bayesian.node_scores import NodeScores
-        from suffice.models.em.rows import has_gaps, read_rows
+        from suffice.models.em.rows import has_missing, read_rows
 
-        if not has_gaps(summary):
+        if not has_missing(summary):
             return float(sum(NodeScores([(node, summary) for node in self.nodes.values()]).log_likelihoods()))
         rows = read_rows(summary, summary.domain)
         # The digits of a report do not depend on earlier work of the process.

@@ -32,9 +32,9 @@ Floats = NDArray[np.float64]
 
 def _errors_of(fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]) -> ObservedErrors | None:
     """Standard errors from the observed information, where rows had missing values; None for a closed form."""
-    from suffice.models.em.rows import has_gaps
+    from suffice.models.em.rows import has_missing
 
-    if fit is None or fit.data is None or not has_gaps(fit.data.statistics):
+    if fit is None or fit.data is None or not has_missing(fit.data.statistics):
         return None
     errors: ObservedErrors | None = judged().kept
     return errors

@@ -56,7 +56,7 @@ class Rows:
         return np.nan_to_num(np.stack(parts, axis=1)) if parts else np.zeros((len(self.weights), 0))
 
 
-def has_gaps(summary: Summary) -> bool:
+def has_missing(summary: Summary) -> bool:
     """Whether a summary holds the distinct rows that EM needs, and nothing else; a node may ask for some of its own."""
     return len(summary.answers) == 1 and all(type(question) is Patterns for question in summary.answers)
 
