@@ -127,9 +127,11 @@ def check_complete(columns: Columns, domain: Domain) -> None:
     missing = [name for name in domain.names if name not in columns]
     if missing:
         raise MissingColumnError(f"The rows lack the columns {listing(missing)}; log_predictive takes complete rows.")
-    gaps = [n for n, values in columns.items() if (values < 0 if values.dtype.kind == "i" else np.isnan(values)).any()]
-    if gaps:
-        raise MissingValueError(f"The columns {listing(gaps)} have gaps; log_predictive takes complete rows.")
+    holes = [n for n, values in columns.items() if (values < 0 if values.dtype.kind == "i" else np.isnan(values)).any()]
+    if holes:
+        raise MissingValueError(
+            f"The columns {listing(holes)} have missing values; log_predictive takes complete rows."
+        )
 
 
 def predictive_of_tables(nodes: Sequence[Any], columns: Columns) -> Floats:

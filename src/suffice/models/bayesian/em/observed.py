@@ -47,10 +47,10 @@ def placeholders(
                 continue
         elif hidden:
             raise OptionError(
-                f"{name!r} is a GLM node with real columns in its family, and {listing(hidden)} has gaps or is hidden: "
-                "its expected statistics have no closed form. EM takes such nodes where every row shows the node and "
-                "its parents. Leave the rows with gaps there out, or make it a linear-Gaussian node, or a table of "
-                "declared states."
+                f"{name!r} is a GLM node with real columns in its family, and {listing(hidden)} has missing values or "
+                "is hidden: its expected statistics have no closed form. EM takes such nodes where every row shows the "
+                "node and its parents. Leave the rows with missing values there out, or make it a linear-Gaussian "
+                "node, or a table of declared states."
             )
         others[name] = placeholder(family.variables[-1], rows.columns[name])
     return others
@@ -84,13 +84,13 @@ def _check_size(family: Domain, learner: NodeLearner, hidden: Sequence[Hashable]
     if not counted or (size <= MOST_CELLS and len(family) <= MOST_AXES):
         return
     name = family.names[-1]
-    why = f"{listing(hidden)} has gaps or is hidden" if hidden else f"{name!r} is tied"
+    why = f"{listing(hidden)} has missing values or is hidden" if hidden else f"{name!r} is tied"
     raise SizeError(
         f"EM needs a number for every joint state of {name!r} and its parents {listing(family.names[:-1])}: {size:,} "
         f"({in_words(8 * size)}); the limit is {MOST_CELLS:,}, and {MOST_AXES} variables. A node is learned without "
-        f"them where every row shows it and its parents and it is not tied; {why}. Leave the rows with gaps there out, "
-        f"give {name!r} fewer parents or states, or a kind that grows with its parents: nodes={{{name!r}: 'noisy-or'}} "
-        "or 'glm'."
+        f"them where every row shows it and its parents and it is not tied; {why}. Leave the rows with missing "
+        f"values there out, give {name!r} fewer parents or states, or a kind that grows with its parents: "
+        f"nodes={{{name!r}: 'noisy-or'}} or 'glm'."
     )
 
 

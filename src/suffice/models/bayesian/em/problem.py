@@ -223,8 +223,8 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
             wide = list(dict.fromkeys(name.node for name in private))  # type: ignore[attr-defined]
             raise SizeError(
                 f"{listing(wide)} has so many joint states of its parents that EM learns it by a chain of its "
-                "causes, and networks with real nodes are learned from whole tables. Leave the rows with gaps in "
-                "this family out, give it fewer parents, or declare states= for the real columns."
+                "causes, and networks with real nodes are learned from whole tables. Leave the rows with missing "
+                "values in this family out, give it fewer parents, or declare states= for the real columns."
             )
         parents = {name: family.names[:-1] for name, family in self.families.items()}
         return MixedExpectation(Shape(rows.domain, parents, self.statistics), rows.columns, rows.weights)

@@ -59,7 +59,7 @@ class GLMNode(UnitFree):
     #: Whether it is not known if the maximum exists.
     undecided: bool = False
     report: Report | None = None
-    #: Standard errors from the observed information, where rows had gaps.
+    #: Standard errors from the observed information, where rows had missing values.
     observed: Any = field(default=None, repr=False)
 
     kind: ClassVar[str] = "glm"
@@ -212,7 +212,7 @@ class GLMNode(UnitFree):
         """Of all coefficients by name, the intercept first; infinite where a coefficient is.
 
         They are those of `GLM`: from the information at the maximum, with the dispersion that the model asks for;
-        where rows had gaps from the observed information.
+        where rows had missing values from the observed information.
         """
         if self.observed is not None:
             from suffice.models.glm.results import NamedVector

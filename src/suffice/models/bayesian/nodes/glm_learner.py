@@ -61,8 +61,8 @@ class GLMLearner(NodeLearner):
         """The counts of the family, or its distinct rows where some of it is real."""
         if self.in_steps and self.needs_rows(domain):
             raise OptionError(
-                f"{domain.names[-1]!r} is a tied GLM node with real columns in its family, and rows have gaps or "
-                "hidden nodes; EM does not take both. Untie it, or leave those rows out."
+                f"{domain.names[-1]!r} is a tied GLM node with real columns in its family, and rows have missing "
+                "values or hidden nodes; EM does not take both. Untie it, or leave those rows out."
             )
         return (question_of(domain),)
 

@@ -64,7 +64,7 @@ class NoisyOrNode(UnitFree):
     estimate: str = "given"
     notes: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()
-    #: Standard errors from the observed information, where rows had gaps.
+    #: Standard errors from the observed information, where rows had missing values.
     observed: Any = field(default=None, compare=False, repr=False)
 
     kind: ClassVar[str] = "noisy-or"

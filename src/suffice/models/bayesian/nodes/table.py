@@ -51,7 +51,7 @@ class TableNode(UnitFree):
     configurations: Codes | None = None
     alpha: Floats | None = None
     estimate: str = "mle"
-    #: Standard errors from the observed information, where rows had gaps.
+    #: Standard errors from the observed information, where rows had missing values.
     observed: Any = None
 
     kind: ClassVar[str] = "table"
