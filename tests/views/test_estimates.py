@@ -221,7 +221,7 @@ def test_tables_learned_from_rows_with_gaps_have_standard_errors() -> None:
     assert [one.map for one in found[:2]] == pytest.approx(net.table("a").values.tolist(), rel=1e-12)
     reach = stats.norm.ppf(0.975) * net.node("a").standard_errors_.values[0]
     assert found[0].high - found[0].low == pytest.approx(2 * reach, rel=1e-9)
-    assert "Rows have gaps" in note_of(net)
+    assert "Rows have missing values" in note_of(net)
 
 
 def test_coefficients_with_a_prior_stand_beside_the_likelihood() -> None:

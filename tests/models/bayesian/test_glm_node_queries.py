@@ -239,7 +239,7 @@ def test_em_without_gaps_in_its_family_equals_the_model_alone() -> None:
 def test_gaps_in_the_family_of_a_count_say_what_to_do() -> None:
     rows = {"x": np.array([0.1, 0.4, 1.2, 2.0]), "t": np.array([1.0, np.nan, 2.0, 0.0])}
     model = sf.BayesianNetwork([("x", "t")], nodes={"t": sf.GLM("poisson")})
-    with pytest.raises(sf.OptionError, match="'t' has gaps or is hidden"):
+    with pytest.raises(sf.OptionError, match="'t' has missing values or is hidden"):
         model.fit(rows)
     with pytest.raises(sf.MissingValueError, match="'t' has 1 gap"):
         sf.BayesianNetwork([("x", "t")], nodes={"t": sf.GLM("poisson")}, missing="raise").fit(rows)

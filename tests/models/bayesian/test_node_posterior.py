@@ -222,5 +222,5 @@ def test_predictions_take_complete_rows_and_known_nodes() -> None:
     assert list(net.standard_errors_) == ["b", "c"]
     with pytest.raises(sf.MissingColumnError, match="lack the columns 'c'"):
         net.log_predictive({"a": ["x"], "b": [0]})
-    with pytest.raises(sf.MissingValueError, match="'c' have gaps"):
+    with pytest.raises(sf.MissingValueError, match="'c' have missing values"):
         net.log_predictive({"a": ["x"], "b": [0], "c": [None]})

@@ -68,7 +68,7 @@ def test_a_family_too_large_for_a_table_with_gaps_is_refused_by_name_and_size() 
     data["p3"] = [None, *data["p3"][1:].tolist()]
     states = {f"p{at}": range(10) for at in range(WIDE)}
     with pytest.raises(
-        SizeError, match=r"'y' and its parents 'p0'.*2,000,000,000 \(16\.0 GB\).*'p3' has gaps.*noisy-or"
+        SizeError, match=r"'y' and its parents 'p0'.*2,000,000,000 \(16\.0 GB\).*'p3' has missing values.*noisy-or"
     ):
         sf.BayesianNetwork(EDGES, states=states).fit(data)
 

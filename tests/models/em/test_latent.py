@@ -21,7 +21,7 @@ from suffice.fitting.portrait import Portrait
 from suffice.fitting.report import Certificate
 from suffice.models.em.information import Information, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
-from suffice.models.em.runs import Runs
+from suffice.models.em.restarts import Runs
 
 Floats = NDArray[np.float64]
 TOSSES = 12

@@ -12,7 +12,7 @@ from scipy import optimize, stats
 import suffice as sf
 from suffice.families.members import most_likely_row
 from suffice.families.simplex import inverse_digamma
-from suffice.models.em.runs import run_all
+from suffice.models.em.restarts import run_all
 from suffice.models.hidden_markov.emissions import registry
 from suffice.models.hidden_markov.emissions.contract import Emission
 from suffice.models.hidden_markov.emissions.gaussian import GaussianEmission

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
 
 from suffice.domain import Domain, Variable
 from suffice.errors import NotFittedError, listing
@@ -37,7 +36,7 @@ def all_fixed(learning: NodeLearning, declared: Mapping[Hashable, Variable]) -> 
     return NetworkFitted({name: given[name] for name in nodes}, tuple(learning.hidden), learning.leading)
 
 
-def _own(name: Hashable, value: Any, kind: Any) -> Variable | None:
+def _own(name: Hashable, value: object, kind: object) -> Variable | None:
     if isinstance(value, FittedNode) and name in value.domain:
         return value.domain[name]
     if kind is None:

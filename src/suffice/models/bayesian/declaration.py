@@ -45,8 +45,8 @@ class BayesianNetwork(SummaryEstimator):
             path of a file that holds one; the last two also give the states that they declare.
         states: declared states by node, or ``"real"``; a declared state that never occurs keeps its place. Where
             nothing is declared, columns of floats are real, and all others hold states; floats that are whole numbers
-            and gaps are read as states too, since a gap turns whole numbers into floats. `partial_fit`, `unlearn` and
-            `score` read columns as they were learned.
+            and missing values are read as states too, since a missing value turns whole numbers into floats.
+            `partial_fit`, `unlearn` and `score` read columns as they were learned.
         nodes: kinds by node: ``"table"``, ``"linear-gaussian"``, ``"noisy-or"``, ``"glm"``, or a kind with options such
             as ``NoisyOr(leak=False)`` or ``GLM(family=Poisson())``. Without it, columns of states have tables and
             columns of numbers regressions.
@@ -204,9 +204,9 @@ class BayesianNetwork(SummaryEstimator):
         """
         if self._fit is None or self._fit.data is None:
             return self.fitted_.n_params
-        from suffice.models.em.rows import has_gaps
+        from suffice.models.em.rows import has_missing
 
-        return self.report_.n_params if has_gaps(self._fit.data.statistics) else self.fitted_.n_params
+        return self.report_.n_params if has_missing(self._fit.data.statistics) else self.fitted_.n_params
 
     @property
     def scores_(self) -> tuple[float, ...]:
@@ -270,65 +270,25 @@ class BayesianNetwork(SummaryEstimator):
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    def query(
-        self,
-        variables: Any,
-        given: Mapping[Any, Any] | None = None,
-        *,
-        engine: str = "exact",
-        n: int = 10_000,
-        random_state: Any = None,
-    ) -> Any:
-        """P(variables | given).
-
-        Args:
-            variables: one name or a list of them.
-            given: states and values by node; a dict or array of likelihoods by state is soft evidence.
-            engine: ``"exact"``, or ``"sampling"`` for networks that the exact engines do not take or that are too
-                large: likelihood weighting, whose answers carry standard errors and an effective sample size; or
-                the name of a registered engine, such as ``"enumeration"`` (`extend.register_engine`).
-            n: number of weighted samples.
-            random_state: seed of the samples.
-
-        Returns:
-            A `Table` of discrete nodes, axes in the order asked. Of real nodes a normal distribution (where all nodes
-            are linear-Gaussian) or a mixture of normal ones; of both a table with a mixture in each cell.
-        """
-        return self.fitted_.query(variables, given, engine=engine, n=n, random_state=random_state)
+    query = delegated(NetworkFitted.query)
 
     def joint_marginal(self, variables: Sequence[Hashable]) -> Any:
         """P(variables), axes in the order asked."""
         return self.query(list(variables))
 
     marginals = delegated(NetworkFitted.marginals)
-
-    def map_query(self, given: Mapping[Any, Any] | None = None, *, variables: Any = None) -> dict[Hashable, Hashable]:
-        """The most probable joint state that agrees with the evidence; of a linear-Gaussian network the mode.
-
-        With `variables` that of some nodes only, the others summed out: from their joint table, or an error where that
-        would be too large.
-        """
-        return self.fitted_.map_query(given, variables)
-
+    map_query = delegated(NetworkFitted.map_query)
     log_probability = delegated(NetworkFitted.log_probability)
     joint_gaussian = delegated(NetworkFitted.joint_gaussian)
     to_joint = delegated(NetworkFitted.to_joint)
+
     # -- many rows ---------------------------------------------------------------------------------------------------
 
     score_samples = delegated(NetworkFitted.score_samples)
     predict_proba = delegated(NetworkFitted.predict_proba)
     predict = delegated(NetworkFitted.predict)
     query_rows = delegated(NetworkFitted.query_rows)
-
-    def sample(
-        self, n: int = 1, given: Mapping[Any, Any] | None = None, *, missing: Any = None, random_state: Any = None
-    ) -> dict[Hashable, NDArray[Any]]:
-        """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior.
-
-        `missing` takes values away completely at random, for testing: the share of missing cells, or a dict of shares
-        by node. They are None among states and NaN among numbers. `fit` takes the columns as they are.
-        """
-        return self.fitted_.sample(n, given, missing=missing, random_state=random_state)
+    sample = delegated(NetworkFitted.sample)
 
     def portrait(self) -> Portrait:
         """What there is to see of it: what pages, plots and notebooks show."""
@@ -344,7 +304,7 @@ class BayesianNetwork(SummaryEstimator):
         plain["options"]["structure"] = {node: list(parents) for node, parents in self._learning.parents.items()}
         plain["options"]["states"] = self._declared or None
         if self._fit is not None:
-            from suffice.models.bayesian.labelled_values import as_tables
+            from suffice.models.bayesian.label_indexed import as_tables
 
             nodes = self._fit.fitted.nodes
             plain["options"] |= {name: as_tables(options[name], nodes) for name in ("prior", "fixed", "start")}

@@ -15,7 +15,7 @@ from suffice.engines.memory import in_words
 from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeError, listing
 from suffice.models.bayesian.queries.exact import exact_inference
 from suffice.models.bayesian.structure import Parents
-from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, RowLaws, check_possible, read_evidence
+from suffice.models.evidence import BY_SAMPLES, MOST_CELLS, Names, RowLaws, check_possible, read_evidence
 from suffice.records import record
 from suffice.table import Table
 
@@ -92,14 +92,36 @@ class NetworkFitted:
         nodes = dict(self.nodes)
         if all(node.is_exact for node in nodes.values()):
             return exact_inference(nodes)
-        from suffice.models.bayesian.queries.rewritten import RewrittenInference
+        from suffice.models.bayesian.queries.evidence_reduction import ReducedInference
 
-        return RewrittenInference(nodes)
+        return ReducedInference(nodes)
 
     # -- one question ------------------------------------------------------------------------------------------------
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None, *, engine: str, n: int, random_state: Any) -> Any:
-        """P(variables | given), exactly, by a registered engine or from `n` weighted samples."""
+    def query(
+        self,
+        variables: Names,
+        given: Mapping[Any, Any] | None = None,
+        *,
+        engine: str = "exact",
+        n: int = 10_000,
+        random_state: Any = None,
+    ) -> Any:
+        """P(variables | given).
+
+        Args:
+            variables: one name or a list of them.
+            given: states and values by node; a dict or array of likelihoods by state is soft evidence.
+            engine: ``"exact"``, or ``"sampling"`` for networks that the exact engines do not take or that are too
+                large: likelihood weighting, whose answers carry standard errors and an effective sample size; or
+                the name of a registered engine, such as ``"enumeration"`` (`extend.register_engine`).
+            n: number of weighted samples.
+            random_state: seed of the samples.
+
+        Returns:
+            A `Table` of discrete nodes, axes in the order asked. Of real nodes a normal distribution (where all nodes
+            are linear-Gaussian) or a mixture of normal ones; of both a table with a mixture in each cell.
+        """
         if engine not in ENGINES:
             from suffice.engines.registry import named
 
@@ -119,8 +141,14 @@ class NetworkFitted:
         with _offering_samples():
             return dict(self.inference.marginals(given))
 
-    def map_query(self, given: Mapping[Any, Any] | None, variables: Any) -> dict[Hashable, Hashable]:
-        """The most probable joint state of all nodes, or of some with the others summed out."""
+    def map_query(
+        self, given: Mapping[Any, Any] | None = None, *, variables: Names | None = None
+    ) -> dict[Hashable, Hashable]:
+        """The most probable joint state that agrees with the evidence; of a linear-Gaussian network the mode.
+
+        With `variables` that of some nodes only, the others summed out: from their joint table, or an error where that
+        would be too large.
+        """
         infer = self.inference
         if variables is None:
             return dict(infer.map_query(given))
@@ -176,9 +204,9 @@ class NetworkFitted:
     def log_likelihood(self, summary: Summary) -> float:
         """Sum over the rows of a summary, natural logarithm; missing values and absent columns are summed out."""
         from suffice.models.bayesian.node_scores import NodeScores
-        from suffice.models.em.rows import has_gaps, read_rows
+        from suffice.models.em.rows import has_missing, read_rows
 
-        if not has_gaps(summary):
+        if not has_missing(summary):
             return float(sum(NodeScores([(node, summary) for node in self.nodes.values()]).log_likelihoods()))
         rows = read_rows(summary, summary.domain)
         # The digits of a report do not depend on earlier work of the process.
@@ -223,7 +251,7 @@ class NetworkFitted:
             return predicted
         return self._labels(target, predicted.argmax(axis=1))
 
-    def query_rows(self, variables: Any, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
+    def query_rows(self, variables: Names, data: Any, *, columns: Any = None, threads: int | None = None) -> Floats:
         """P(variables | row) for each row of evidence (n, cards...), axes in the order asked.
 
         Every column that is a node is evidence, also those that are asked for; missing values are no evidence.
@@ -243,9 +271,13 @@ class NetworkFitted:
     # -- samples -----------------------------------------------------------------------------------------------------
 
     def sample(
-        self, n: int, given: Mapping[Any, Any] | None, *, missing: Any, random_state: Any
+        self, n: int = 1, given: Mapping[Any, Any] | None = None, *, missing: Any = None, random_state: Any = None
     ) -> dict[Hashable, NDArray[Any]]:
-        """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior."""
+        """`n` rows, as columns of states and numbers by node; with evidence from the exact posterior.
+
+        `missing` takes values away completely at random, for testing: the share of missing cells, or a dict of shares
+        by node. They are None among states and NaN among numbers. `fit` takes the columns as they are.
+        """
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0:
             raise OptionError(f"n is {n!r}; expected a whole number of rows of at least 0; it must not be negative.")
         from suffice.families.base import generator

@@ -259,6 +259,6 @@ def read_fixed(fixed: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
     }
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a fixed node is the plain data of a fitted one, not numbers by state."""
     return isinstance(value, Mapping) and isinstance(value.get("kind"), str) and "domain" in value

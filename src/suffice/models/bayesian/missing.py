@@ -14,9 +14,11 @@ from suffice.errors import OptionError, listing
 Column = NDArray[Any]
 
 
-def missing_rates(missing: Any, domain: Domain) -> dict[Hashable, float]:
+def missing_rates(missing: object, domain: Domain) -> dict[Hashable, float]:
     """The share of missing cells of each node, from one number or from a dict by node."""
-    by_node = dict(missing) if isinstance(missing, Mapping) else dict.fromkeys(domain.names, missing)
+    by_node: dict[Hashable, Any] = (
+        dict(missing) if isinstance(missing, Mapping) else dict.fromkeys(domain.names, missing)
+    )
     unknown = [name for name in by_node if name not in domain]
     if unknown:
         raise OptionError(
@@ -31,10 +33,10 @@ def missing_rates(missing: Any, domain: Domain) -> dict[Hashable, float]:
 def with_missing(
     columns: Mapping[Hashable, Column], rates: Mapping[Hashable, float], domain: Domain, rng: np.random.Generator
 ) -> dict[Hashable, Column]:
-    """The columns (n,) with gaps: None where there are states, NaN where there are numbers.
+    """The columns (n,) with missing values: None where there are states, NaN where there are numbers.
 
-    Every node takes its uniform numbers whatever its rate is, so the gaps of one do not depend on the rate of another,
-    and a higher rate keeps the gaps of a lower one.
+    Every node takes its uniform numbers whatever its rate is, so the missing values of one do not depend on the rate of
+    another, and a higher rate keeps the missing values of a lower one.
     """
     thinned: dict[Hashable, Column] = {}
     for name, values in columns.items():

@@ -147,8 +147,8 @@ def _note(intervals: list[Interval]) -> str:
         return "The posterior of this network has no closed form: its parameters are those of EM, without intervals."
     if all(one.mle is None for one in intervals):
         return (
-            "Rows have gaps or variables are hidden: the estimate is that of EM, with intervals of two standard errors "
-            "from the observed information. Maximum likelihood needs a fit of its own, with prior=None."
+            "Rows have missing values or variables are hidden: the estimate is that of EM, with intervals of two "
+            "standard errors from the observed information. Maximum likelihood needs a fit of its own, with prior=None."
         )
     if any(one.map is None and "=" in one.name.partition(":")[0] for one in intervals):
         return "A row of a table has a mode, the MAP, only where each count and its pseudo-count make at least 1."

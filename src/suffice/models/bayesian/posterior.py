@@ -32,9 +32,9 @@ Floats = NDArray[np.float64]
 
 def _errors_of(fit: Fit[NetworkFitted] | None, judged: Callable[[], Judgement]) -> ObservedErrors | None:
     """Standard errors from the observed information, where rows had missing values; None for a closed form."""
-    from suffice.models.em.rows import has_gaps
+    from suffice.models.em.rows import has_missing
 
-    if fit is None or fit.data is None or not has_gaps(fit.data.statistics):
+    if fit is None or fit.data is None or not has_missing(fit.data.statistics):
         return None
     errors: ObservedErrors | None = judged().kept
     return errors
@@ -123,13 +123,15 @@ class ByNode(dict[Hashable, Any]):
 
 
 def check_complete(columns: Columns, domain: Domain) -> None:
-    """Raise where a column is missing or has a gap."""
+    """Raise where a column is missing or has a missing value."""
     missing = [name for name in domain.names if name not in columns]
     if missing:
         raise MissingColumnError(f"The rows lack the columns {listing(missing)}; log_predictive takes complete rows.")
-    gaps = [n for n, values in columns.items() if (values < 0 if values.dtype.kind == "i" else np.isnan(values)).any()]
-    if gaps:
-        raise MissingValueError(f"The columns {listing(gaps)} have gaps; log_predictive takes complete rows.")
+    holes = [n for n, values in columns.items() if (values < 0 if values.dtype.kind == "i" else np.isnan(values)).any()]
+    if holes:
+        raise MissingValueError(
+            f"The columns {listing(holes)} have missing values; log_predictive takes complete rows."
+        )
 
 
 def predictive_of_tables(nodes: Sequence[Any], columns: Columns) -> Floats:

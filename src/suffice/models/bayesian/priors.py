@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from suffice.domain import Domain
 from suffice.errors import OptionError, listing, shortened
@@ -14,9 +15,11 @@ from suffice.families.base import SMALLEST_NORMAL, as_array, as_numbers
 from suffice.families.linear_gaussian_prior import LinearGaussianPrior
 from suffice.families.normal_inverse_gamma import NormalInverseGamma
 from suffice.families.normal_wishart import NormalWishart
-from suffice.models.bayesian.labelled_values import by_label, labelled
+from suffice.models.bayesian.label_indexed import by_label, labelled
 from suffice.models.bayesian.nodes.linear_gaussian_learner import JointPrior
 from suffice.models.bayesian.nodes.table_learner import DirichletRows
+
+Floats = NDArray[np.float64]
 
 #: Pseudo-counts of each cell for the priors that have a name; q parent configurations, r states, sample size s.
 NAMED: dict[str, Callable[[float, int, int], float]] = {
@@ -35,10 +38,10 @@ OF_REALS = (LinearGaussianPrior, NormalWishart, NormalInverseGamma)
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def check_sample_size(size: Any) -> None:
+def check_sample_size(size: object) -> None:
     """Refuse an equivalent sample size that is not a positive number, whether a prior uses it or not."""
     number = isinstance(size, int | float | np.integer | np.floating) and not isinstance(size, bool)
-    if not (number and 1 / MOST_COUNTS <= size <= MOST_COUNTS):
+    if not (number and 1 / MOST_COUNTS <= float(size) <= MOST_COUNTS):  # type: ignore[arg-type]
         raise OptionError(f"equivalent_sample_size is {shortened(size)}; expected a positive number up to 1e+300.")
 
 
@@ -75,11 +78,11 @@ def _of_node(prior: Any, node: Hashable) -> tuple[Any, bool]:
     return (prior.get(node), True) if isinstance(prior, Mapping) else (prior, False)
 
 
-def _is_number(prior: Any) -> bool:
+def _is_number(prior: object) -> bool:
     return isinstance(prior, int | float | np.integer | np.floating) and not isinstance(prior, bool)
 
 
-def _short(prior: Any) -> str:
+def _short(prior: object) -> str:
     text = " ".join(repr(prior).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -125,7 +128,7 @@ def table_prior(prior: Any, domain: Domain, sample_size: float) -> DirichletRows
 
 
 def _from_network(prior: Any, domain: Domain, sample_size: float) -> Any:
-    """Pseudo-counts of a family from the joint law of a prior network; each must be positive."""
+    """Pseudo-counts of a family from the joint distribution of a prior network; each must be positive."""
     check_sample_size(sample_size)
     lacking = [name for name in domain.names if name not in prior.nodes]
     if lacking:
@@ -150,7 +153,7 @@ def linear_prior(
 ) -> LinearGaussianPrior | NormalInverseGamma | JointPrior | None:
     """The prior of a linear-Gaussian node; None (maximum likelihood) where the network's prior speaks of tables only.
 
-    A `NormalWishart` is one joint law of all real columns `names`.
+    A `NormalWishart` is one joint distribution of all real columns `names`.
     """
     node = family.names[-1]
     prior, alone = _of_node(prior, node)
@@ -186,7 +189,7 @@ def noisy_or_prior(prior: Any, domain: Domain) -> float | None:
     )
 
 
-def _checked(alpha: Any, of: str) -> Any:
+def _checked(alpha: Floats, of: str) -> Floats:
     wrong = ~(np.isfinite(alpha) & (alpha >= SMALLEST_NORMAL) & (alpha <= MOST_COUNTS))
     if wrong.any():
         value = float(np.asarray(alpha)[wrong].ravel()[0])

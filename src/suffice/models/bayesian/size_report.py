@@ -187,7 +187,7 @@ def _domain_of_data(task: NetworkTask, data: Any, columns: Any) -> Domain:
 
 
 def _observed(learning: NodeLearning, data: Any, columns: Any, domain: Domain) -> dict[Hashable, int | None]:
-    """Joint states of the discrete parents that occur, by node; rows with a gap among them do not count."""
+    """Joint states of the discrete parents that occur, by node; rows with a missing value among them do not count."""
     above = {n: tuple(p for p in all_ if domain[p].kind == "discrete") for n, all_ in learning.parents.items()}
     families = {parents for parents in above.values() if not set(parents) & set(learning.hidden)}
     seen: dict[tuple[Hashable, ...], NDArray[np.int32]] = {}

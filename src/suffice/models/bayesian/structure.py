@@ -69,7 +69,7 @@ def _check(parents: tuple[tuple[Hashable, tuple[Hashable, ...]], ...]) -> None:
     check_acyclic(dict(parents))
 
 
-def _hashable(names: Any) -> Any:
+def _hashable(names: object) -> Any:
     """The names of nodes, which must be hashable."""
     for name in names if isinstance(names, tuple) else ():
         try:
@@ -81,7 +81,7 @@ def _hashable(names: Any) -> Any:
     return names
 
 
-def _is_network(structure: Any) -> bool:
+def _is_network(structure: object) -> bool:
     """Whether it is a directed model: nodes, and parents of each."""
     return isinstance(getattr(structure, "nodes", None), tuple) and callable(getattr(structure, "parents", None))
 

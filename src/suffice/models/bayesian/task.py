@@ -13,7 +13,7 @@ from suffice.fitting.summaries import SummaryData, SummaryTask
 from suffice.models.bayesian.complete import CompleteProblem
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning, check_range
-from suffice.models.em.rows import batch_of, has_gaps, read_rows
+from suffice.models.em.rows import batch_of, has_missing, read_rows
 from suffice.models.evidence import known_columns
 from suffice.statistics import Patterns, Summary
 
@@ -45,7 +45,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
                 f"sample_weight names {weight!r}, which is a node of the network; expected one weight a row, or "
                 "a column that holds weights and is no node."
             )
-        by_rows = purpose != "fit" and earlier is not None and has_gaps(earlier.statistics)
+        by_rows = purpose != "fit" and earlier is not None and has_missing(earlier.statistics)
         return SummaryTask.read(replace(self, by_rows=by_rows), given, known, purpose)
 
     def read_source(self, source: Any, known: NetworkFitted | None, purpose: Purpose) -> SummaryData:
@@ -103,7 +103,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
             if variable.kind == "discrete" and variable.card == 0:
                 raise OptionError(f"Column {variable.name!r} has no values and no declared states. Give states=.")
         check_range(summary)
-        if has_gaps(summary):
+        if has_missing(summary):
             # EM and its engines load when values are missing.
             from suffice.models.bayesian.em.problem import EMProblem
 
@@ -116,7 +116,7 @@ class NetworkTask(SummaryTask[NetworkFitted]):
         Such rows are what is left when those with missing values are unlearned; with others they may join again.
         """
         learning = self.learning
-        if not has_gaps(summary) or learning.hidden or not set(learning.parents) <= set(summary.domain.names):
+        if not has_missing(summary) or learning.hidden or not set(learning.parents) <= set(summary.domain.names):
             return summary
         rows = read_rows(summary, summary.domain)
         if not rows.show(learning.parents):

@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 class ExpectedCounts:
     """Sums over rows of weight times P(scope | row), for all scopes of a plan.
 
-    `rows` (k, d) hold the codes of the variables `names`, -1 for a gap, with `weights` (k,). Rows of equal codes are
-    worked on once.
+    `rows` (k, d) hold the codes of the variables `names`, -1 for a missing value, with `weights` (k,). Rows of equal
+    codes are worked on once.
     """
 
     plan: TreePlan

@@ -31,7 +31,7 @@ from suffice.families.base import generator
 from suffice.fitting.contract import F, Found, Judgement
 from suffice.fitting.control import Control, Outcome
 from suffice.models.em.information import Information
-from suffice.models.em.runs import Runs, run_all
+from suffice.models.em.restarts import Runs, run_all
 from suffice.solvers.fixed_point import FixedPoint, fixed_point, largest_change
 
 Floats = NDArray[np.float64]

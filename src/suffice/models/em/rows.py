@@ -51,12 +51,12 @@ class Rows:
         return all(v is not None and not (v < 0 if v.dtype.kind == "i" else np.isnan(v)).any() for v in columns)
 
     def scores(self, names: Sequence[Hashable]) -> Floats:
-        """Standard scores (n, p) of real variables; a gap is a score of 0."""
+        """Standard scores (n, p) of real variables; a missing value is a score of 0."""
         parts = [(self.columns[name] - self.units[name][0]) / self.units[name][1] for name in names]
         return np.nan_to_num(np.stack(parts, axis=1)) if parts else np.zeros((len(self.weights), 0))
 
 
-def has_gaps(summary: Summary) -> bool:
+def has_missing(summary: Summary) -> bool:
     """Whether a summary holds the distinct rows that EM needs, and nothing else; a node may ask for some of its own."""
     return len(summary.answers) == 1 and all(type(question) is Patterns for question in summary.answers)
 
@@ -64,7 +64,7 @@ def has_gaps(summary: Summary) -> bool:
 def read_rows(summary: Summary, domain: Domain) -> Rows:
     """The distinct rows of a summary by column; `domain` may have hidden variables besides.
 
-    A column of gaps alone is hidden like one that is not there.
+    A column of missing values alone is hidden like one that is not there.
     """
     question = next(question for question in summary.answers if isinstance(question, Patterns))
     patterns: PatternTable = summary[question]
@@ -79,7 +79,7 @@ def read_rows(summary: Summary, domain: Domain) -> Rows:
 
 
 def batch_of(rows: Rows, columns: Columns) -> Batch:
-    """The rows as a source would give them; a variable without a column has gaps alone."""
+    """The rows as a source would give them; a variable without a column has missing values alone."""
     discrete, real = by_kind(rows.domain)
     n = len(rows.weights)
     codes = np.empty((len(discrete), n), np.uint32)

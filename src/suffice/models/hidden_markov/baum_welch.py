@@ -14,7 +14,7 @@ from suffice.errors import EstimateError, warn
 from suffice.fitting.contract import Found, Judgement
 from suffice.fitting.control import Control, Outcome
 from suffice.models.em.latent import Expected, LatentProblem, Starts
-from suffice.models.em.runs import Runs
+from suffice.models.em.restarts import Runs
 from suffice.models.hidden_markov.certificate import climbed_certificate
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.check import expected_again, judged_statistics

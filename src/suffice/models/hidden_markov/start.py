@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import EstimateError
-from suffice.models.em.runs import first_best
+from suffice.models.em.restarts import first_best
 from suffice.models.hidden_markov.chains import Observed
 from suffice.models.hidden_markov.emissions.contract import Data, Emission, alike
 from suffice.models.hidden_markov.expectation import ChainExpectation

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.answers import PatternTable
 from suffice.errors import EstimateError
-from suffice.models.em.rows import has_gaps
+from suffice.models.em.rows import has_missing
 from suffice.models.markov.contingency import joint_counts
 from suffice.models.markov.existence import find_face
 from suffice.models.markov.fitted import MarkovFitted
@@ -37,7 +37,7 @@ SHOWN = 40
 
 def joint_of(summary: Summary, names: tuple[Hashable, ...]) -> Joint | None:
     """The joint states of some variables and their counts, where a summary holds them and no value is missing."""
-    if not has_gaps(summary):
+    if not has_missing(summary):
         return joint_counts(summary, names)
     patterns: PatternTable = summary[next(iter(summary.answers))]
     return None if (patterns.rows < 0).any() else (patterns.rows.astype(np.intp), patterns.weights)
@@ -186,7 +186,7 @@ def summary(network: MarkovNetwork) -> str:
 
 def on_face(fitted: MarkovFitted, summary: Summary) -> tuple[int | None, int | None]:
     """Parameters and degrees of freedom on the smallest face with the observed margins; None where they are unknown."""
-    if has_gaps(summary):
+    if has_missing(summary):
         return None, None
     margins = fitted.counts(summary) / summary.weight
     return dimensions(find_face(fitted.model, margins, summary))

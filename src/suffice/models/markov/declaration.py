@@ -15,7 +15,7 @@ from suffice.fitting.control import Control
 from suffice.fitting.driver import Fit
 from suffice.fitting.estimator import SummaryEstimator, delegated, delegated_property
 from suffice.fitting.portrait import Portrait
-from suffice.models.em.rows import has_gaps
+from suffice.models.em.rows import has_missing
 from suffice.models.markov import builders, comparison
 from suffice.models.markov.approximate.estimates import Estimate, estimate_log_partition, estimate_score
 from suffice.models.markov.fitted import MarkovFitted
@@ -157,7 +157,7 @@ class MarkovNetwork(SummaryEstimator):
     # -- fitting -----------------------------------------------------------------------------------------------------
 
     def _task(self) -> MarkovTask:
-        by_rows = self._fit is not None and self._fit.data is not None and has_gaps(self.statistics_)
+        by_rows = self._fit is not None and self._fit.data is not None and has_missing(self.statistics_)
         return MarkovTask(self._options, self._spec, by_rows)
 
     def _control(self) -> Control:

@@ -18,7 +18,7 @@ from suffice.errors import FileFormatError, NotFittedError, OptionError, SizeErr
 from suffice.families.base import take_states
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.queries.tables import coded_columns
-from suffice.models.em.rows import has_gaps, read_rows
+from suffice.models.em.rows import has_missing, read_rows
 from suffice.models.markov.approximate.family import SampledFamily
 from suffice.models.markov.approximate.inference import GibbsInference
 from suffice.models.markov.approximate.options import GibbsSampling
@@ -289,7 +289,7 @@ class MarkovFitted:
         From distinct rows, whose missing values are summed out; from joint counts where masks need them; else from the
         margins of the scopes.
         """
-        if has_gaps(summary):
+        if has_missing(summary):
             rows = read_rows(summary, summary.domain)
             return inner(self.inference.log_likelihood(rows.columns, len(rows.weights), None), rows.weights)
         family = self.near

@@ -27,7 +27,7 @@ from suffice.errors import (
 )
 from suffice.fitting.contract import Inputs, Judgement, Problem, Purpose
 from suffice.fitting.summaries import SummaryData, SummaryTask, answered
-from suffice.models.em.rows import has_gaps
+from suffice.models.em.rows import has_missing
 from suffice.models.markov.approximate.fit import SamplingProblem
 from suffice.models.markov.approximate.rows import read_rows, summary_of_rows
 from suffice.models.markov.contingency import (
@@ -134,7 +134,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
         """The joint states of the observed variables (k, variables) in the codes of a fit, and their counts (k,)."""
         ask: Ask = self._patterns if self.spec.hidden else lambda domain: (Counts(self.spec.nodes),)
         summary = self.check(self._read(given, known, "compare", ask, jointly=True).statistics, known, "compare")
-        if has_gaps(summary):
+        if has_missing(summary):
             patterns: PatternTable = summary[next(iter(summary.answers))]
             if (patterns.rows < 0).any():
                 raise EstimateError("The rows have missing values, so there is no saturated model to compare with.")
@@ -250,7 +250,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
 
     def _as_rows(self, summary: Summary) -> Summary:
         """The distinct rows of a summary; one that counts all variables together holds them too."""
-        if has_gaps(summary):
+        if has_missing(summary):
             return summary
         joint = joint_counts(summary, self.spec.observed)
         if joint is None:
@@ -278,14 +278,14 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     def _alike(self, earlier: Summary, later: Summary) -> tuple[Summary, Summary]:
         """Two summaries that answer the same: as distinct rows where one of them holds these."""
         later = answering(later, list(earlier.answers))
-        if has_gaps(earlier) == has_gaps(later):
+        if has_missing(earlier) == has_missing(later):
             return earlier, later
         return self._as_rows(earlier), self._as_rows(later)
 
     def condensed(self, data: SummaryData) -> MarkovData:
         """Counts of more joint states than are kept are summed to those of the scopes; their entropy stays known."""
         summary = data.statistics
-        entropy = _row_entropy(summary) if has_gaps(summary) else joint_entropy(summary, self.spec.nodes)
+        entropy = _row_entropy(summary) if has_missing(summary) else joint_entropy(summary, self.spec.nodes)
         if (
             Counts(self.spec.nodes) in summary.answers
             and math.prod(summary.domain.shape(self.spec.nodes)) > JOINT_CELLS
@@ -303,7 +303,7 @@ class MarkovTask(SummaryTask[MarkovFitted]):
     def problem(self, data: SummaryData, start: MarkovFitted | None) -> WeightsProblem:
         """Exact learning, learning by sampling, EM, or chains that are held at rows."""
         held = _markov_data(data)
-        if not has_gaps(held.statistics):
+        if not has_missing(held.statistics):
             return SamplingProblem(self.spec, held) if self.spec.by_sampling else ExactProblem(self.spec, held)
         # EM loads where values are missing.
         from suffice.models.markov.hidden.clamped import ClampedProblem

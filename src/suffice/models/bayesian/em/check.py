@@ -15,11 +15,9 @@ from suffice.answers import Answer
 from suffice.domain import Domain
 from suffice.engines.conditional_gaussian import ConditionalGaussian
 from suffice.engines.conditional_gaussian_rows import RowGroup, solve_rows
-from suffice.engines.junction_tree import plan_tree
 from suffice.engines.mixed_network import Discrete, MixedNetwork, NodeRegression
 from suffice.models.bayesian.em.expected_moments import ExpectedMoments
-from suffice.models.bayesian.em.table_expectation import counted
-from suffice.models.bayesian.nodes.contract import Factor
+from suffice.models.bayesian.em.table_expectation import TablePlans, counted
 from suffice.models.em.latent import Expected
 from suffice.models.em.rows import Rows
 from suffice.statistics import Moments, MomentsBy, Statistic, Summary
@@ -30,10 +28,10 @@ Floats = NDArray[np.float64]
 BLOCK = 2048
 
 
-def expected_again(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statistic, ...]) -> Expected[Summary]:
-    """Log-likelihood and expected statistics at some nodes."""
+def expected_again(rows: Rows, nodes: Mapping[Hashable, Any], plans: TablePlans) -> Expected[Summary]:
+    """Log-likelihood and expected statistics at some nodes; plans: junction trees for networks of tables."""
     real = any(variable.kind != "discrete" for variable in rows.domain.variables)
-    value, answers = (_mixed if real else _tables)(rows, nodes, statistics)
+    value, answers = _mixed(rows, nodes, plans.statistics) if real else _tables(rows, nodes, plans)
     return Expected(value, Summary(rows.domain, answers, len(rows.weights), float(rows.weights.sum())))
 
 
@@ -41,12 +39,8 @@ def expected_again(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[
 Again = tuple[float, dict[Statistic, Answer]]
 
 
-def _tables(rows: Rows, nodes: Mapping[Hashable, Any], statistics: tuple[Statistic, ...]) -> Again:
-    factors: list[Factor] = [factor for node in nodes.values() for factor in node.expectation_factors()]
-    scopes = [scope for scope, _ in factors]
-    more = [s.variables for s in statistics if s.variables not in scopes]
-    cards = {variable.name: variable.card for variable in rows.domain.variables}
-    tree = plan_tree(cards, [*scopes, *more]).load([*(table for _, table in factors), *(None for _ in more)])
+def _tables(rows: Rows, nodes: Mapping[Hashable, Any], plans: TablePlans) -> Again:
+    tree, statistics = plans.load(nodes), plans.statistics
     names = tuple(rows.columns)
     n = len(rows.weights)
     codes = np.stack([rows.columns[name] for name in names], axis=1) if names else np.zeros((n, 0), np.int32)

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Scope = tuple[Hashable, ...]
 Codes = Mapping[Hashable, NDArray[np.int32]]
 
-#: Joint states of the variables with gaps up to which they are listed; beyond, a junction tree pays.
+#: Joint states of the variables with missing values up to which they are listed; beyond, a junction tree pays.
 LISTED = 512
 
 
@@ -27,7 +27,7 @@ LISTED = 512
 class Law:
     """Posterior of a block of n rows.
 
-    `log_evidence` (n,), laws (cards, n) of scopes of unseen variables, and for each scope counted the expected
+    `log_evidence` (n,), distributions (cards, n) of scopes of unseen variables, and for each scope counted the expected
     weight of its joint states (cards).
     """
 
@@ -37,10 +37,11 @@ class Law:
 
 
 class ListedRows:
-    """All joint states of the variables with gaps, side by side.
+    """All joint states of the variables with missing values, side by side.
 
-    `codes` (n,) by variable, -1 for a gap; a variable without a column is hidden. Rows share which variables have gaps,
-    or else a gap of some rows is a free variable of all, held by its states where they are known.
+    `codes` (n,) by variable, -1 for a missing value; a variable without a column is hidden. Rows share which variables
+    have missing values, or else a missing value of some rows is a free variable of all, held by its states where they
+    are known.
     """
 
     def __init__(self, cards: Mapping[Hashable, int], scopes: Mapping[Hashable, Scope], codes: Codes, n: int) -> None:
@@ -115,7 +116,7 @@ class ListedRows:
         return Law(evidence, marginals, {scope: self._counts(total, scope, weights) for scope in counts})
 
     def _marginal(self, law: Floats, scope: Scope) -> Floats:
-        """The law (cards, n) of free variables, axes in the order asked."""
+        """The distribution (cards, n) of free variables, axes in the order asked."""
         rest = tuple(axis for name, axis in self.axis.items() if name not in scope)
         summed = law.sum(axis=rest) if rest else law
         left = [name for name in self.free if name in scope]
@@ -168,6 +169,6 @@ class TreeRows:
 def discrete_rows(
     cards: Mapping[Hashable, int], scopes: Mapping[Hashable, Scope], codes: Codes, n: int
 ) -> ListedRows | TreeRows:
-    """The way that suits the number of joint states of what has gaps."""
+    """The way that suits the number of joint states of what has missing values."""
     free = [name for name in cards if name not in codes or (codes[name] < 0).any()]
     return (ListedRows if math.prod(cards[name] for name in free) <= LISTED else TreeRows)(cards, scopes, codes, n)

@@ -1,8 +1,8 @@
 """Expected statistics of a network with real nodes: exact expected counts and moments.
 
-Rows are cut into blocks that share their gaps and the known states that real nodes depend on. In a block, the density
-of what was seen is a factor over the unseen discrete parents of real nodes; with it the discrete part is a network of
-tables. What is missing of the real part enters the moments by its conditional mean and covariance.
+Rows are cut into blocks that share their missing values and the known states that real nodes depend on. In a block, the
+density of what was seen is a factor over the unseen discrete parents of real nodes; with it the discrete part is a
+network of tables. What is missing of the real part enters the moments by its conditional mean and covariance.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Columns = Mapping[Any, NDArray[Any]]
 LOG_2PI = math.log(2 * math.pi)
 #: Rows of a block: few enough that its arrays stay near the cache.
 BLOCK = 8192
-#: Blocks may be as small as this on average before rows with other gaps share a block.
+#: Blocks may be as small as this on average before rows with other missing values share a block.
 LEAST = 32
 
 
@@ -85,7 +85,8 @@ class Shape:
 class MixedExpectation:
     """The E-step of a network with real nodes.
 
-    `columns` (n,) by node: codes with -1 for a gap, numbers with NaN for a gap; nodes without a column are hidden.
+    `columns` (n,) by node: codes with -1 for a missing value, numbers with NaN for a missing value; nodes without a
+    column are hidden.
     """
 
     def __init__(self, shape: Shape, columns: Columns, weights: Floats) -> None:
@@ -139,7 +140,7 @@ def _labelled(keys: Sequence[NDArray[np.int64]], n: int) -> NDArray[np.int64]:
 
 
 class _Block:
-    """Rows that share their gaps in real variables, and the known states that real nodes depend on."""
+    """Rows that share their missing values in real variables, and the known states that real nodes depend on."""
 
     def __init__(
         self, shape: Shape, columns: Columns, weights: Floats, rows: NDArray[np.intp], states: dict[Hashable, int]

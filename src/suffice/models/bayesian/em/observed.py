@@ -17,10 +17,11 @@ from suffice.answers import PatternTable
 from suffice.domain import MOST_AXES, Domain
 from suffice.engines.memory import in_words
 from suffice.errors import EstimateError, OptionError, SizeError, listing
+from suffice.models.bayesian.nodes.contract import NodeLearner
 from suffice.models.bayesian.nodes.linear_gaussian_learner import LinearGaussianLearner
 from suffice.models.bayesian.nodes.table import MOST_CELLS, TableNode
 from suffice.models.bayesian.nodes.table_learner import TableLearner
-from suffice.models.bayesian.queries.rewritten import stand_in
+from suffice.models.bayesian.queries.evidence_reduction import placeholder
 from suffice.models.em.rows import Rows, batch_of
 from suffice.sources.tally import tally
 from suffice.statistics import CompleteRows, Statistic, Summary
@@ -34,7 +35,7 @@ def placeholders(
 ) -> dict[Hashable, Any]:
     """By name what stands for tables whose families all rows show, and for nodes that EM cannot learn.
 
-    A family of the latter with gaps is an error that says what to do.
+    A family of the latter with missing values is an error that says what to do.
     """
     others, full = {}, {name for name in rows.columns if rows.show([name])}
     for name, family in families.items():
@@ -46,19 +47,19 @@ def placeholders(
                 continue
         elif hidden:
             raise OptionError(
-                f"{name!r} is a GLM node with real columns in its family, and {listing(hidden)} has gaps or is hidden: "
-                "its expected statistics have no closed form. EM takes such nodes where every row shows the node and "
-                "its parents. Leave the rows with gaps there out, or make it a linear-Gaussian node, or a table of "
-                "declared states."
+                f"{name!r} is a GLM node with real columns in its family, and {listing(hidden)} has missing values or "
+                "is hidden: its expected statistics have no closed form. EM takes such nodes where every row shows the "
+                "node and its parents. Leave the rows with missing values there out, or make it a linear-Gaussian "
+                "node, or a table of declared states."
             )
-        others[name] = stand_in(family.variables[-1], rows.columns[name])
+        others[name] = placeholder(family.variables[-1], rows.columns[name])
     return others
 
 
 def _is_expected(
     name: Hashable, family: Domain, learners: Mapping[Hashable, Any], given: Mapping[Hashable, Any]
 ) -> bool:
-    """Whether EM could learn a node, or hold a fixed one, where its family has gaps."""
+    """Whether EM could learn a node, or hold a fixed one, where its family has missing values."""
     if name in given:
         return bool(given[name].is_exact)
     return not learners[name].needs_rows(family)
@@ -77,23 +78,23 @@ def _counted_as_seen(family: Domain, node: Any) -> bool:
     return isinstance(node, LinearGaussianLearner) and _numbers(family) > WIDE
 
 
-def _check_size(family: Domain, learner: Any, hidden: Sequence[Hashable]) -> None:
+def _check_size(family: Domain, learner: NodeLearner, hidden: Sequence[Hashable]) -> None:
     """Refuse a family with gaps whose expected statistics do not fit; a wide noisy-OR has a way of its own."""
     size, counted = _numbers(family), isinstance(learner.of_one, TableLearner | LinearGaussianLearner)
     if not counted or (size <= MOST_CELLS and len(family) <= MOST_AXES):
         return
     name = family.names[-1]
-    why = f"{listing(hidden)} has gaps or is hidden" if hidden else f"{name!r} is tied"
+    why = f"{listing(hidden)} has missing values or is hidden" if hidden else f"{name!r} is tied"
     raise SizeError(
         f"EM needs a number for every joint state of {name!r} and its parents {listing(family.names[:-1])}: {size:,} "
         f"({in_words(8 * size)}); the limit is {MOST_CELLS:,}, and {MOST_AXES} variables. A node is learned without "
-        f"them where every row shows it and its parents and it is not tied; {why}. Leave the rows with gaps there out, "
-        f"give {name!r} fewer parents or states, or a kind that grows with its parents: nodes={{{name!r}: 'noisy-or'}} "
-        "or 'glm'."
+        f"them where every row shows it and its parents and it is not tied; {why}. Leave the rows with missing "
+        f"values there out, give {name!r} fewer parents or states, or a kind that grows with its parents: "
+        f"nodes={{{name!r}: 'noisy-or'}} or 'glm'."
     )
 
 
-def family_summary(rows: Rows, family: Domain, learner: Any) -> Summary:
+def family_summary(rows: Rows, family: Domain, learner: NodeLearner) -> Summary:
     """What a learner asks about a family that all rows show: counts, moments, or its distinct rows."""
     asked: tuple[Statistic, ...] = learner.statistics(family)
     if not any(isinstance(question, CompleteRows) for question in asked):
@@ -132,9 +133,9 @@ def never_shown(rows: Rows, nodes: Mapping[Hashable, Any]) -> tuple[str, ...]:
 def never_in_leaves(rows: Rows, leaves: Mapping[Hashable, Any], learners: Mapping[Hashable, Any]) -> list[str]:
     """Events of tables without a prior that no row shows though it shows their parents, as directions in words.
 
-    `leaves` are nodes without children. A row with a gap there says nothing about the node, as its probabilities add up
-    to 1. Where all other rows show the parents too, the likelihood of the node is that of those rows, which are
-    complete.
+    `leaves` are nodes without children. A row with a missing value there says nothing about the node, as its
+    probabilities add up to 1. Where all other rows show the parents too, the likelihood of the node is that of those
+    rows, which are complete.
     """
     directions: list[str] = []
     for name, node in leaves.items():

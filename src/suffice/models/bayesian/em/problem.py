@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
-from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any
@@ -39,17 +38,17 @@ from suffice.models.bayesian.em.observed import (
 from suffice.models.bayesian.em.standard_errors import ObservedErrors, Parts
 from suffice.models.bayesian.em.start import starting_summary
 from suffice.models.bayesian.em.symmetry import symmetry_notes
-from suffice.models.bayesian.em.table_expectation import TableExpectation
+from suffice.models.bayesian.em.table_expectation import TableExpectation, TablePlans
 from suffice.models.bayesian.fitted import NetworkFitted
 from suffice.models.bayesian.learning import NodeLearning
 from suffice.models.bayesian.node_scores import matched_statistics_of
-from suffice.models.bayesian.nodes.contract import largest
+from suffice.models.bayesian.nodes.contract import Node, largest
 from suffice.models.bayesian.options import check_start
 from suffice.models.em.information import Information, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.reports import NOT_COMPUTED, STOPPED
+from suffice.models.em.restarts import Runs
 from suffice.models.em.rows import Rows, read_rows
-from suffice.models.em.runs import Runs
 from suffice.statistics import Statistic, Summary
 
 Floats = NDArray[np.float64]
@@ -202,22 +201,30 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         return nodes
 
     @cached_property
+    def _plans(self) -> TablePlans:
+        """The junction trees of networks of tables: those of the steps, of their judge and of the information."""
+        return TablePlans(self.extended.domain, self.statistics)
+
+    @cached_property
     def _expectation(self) -> MixedExpectation | TableExpectation:
-        """The E-step: by one junction tree for tables alone, by blocks of rows where nodes are real."""
+        return self._new_expectation()
+
+    def _new_expectation(self) -> MixedExpectation | TableExpectation:
+        """An E-step: by one junction tree for tables alone, by blocks of rows where nodes are real."""
         rows = self.extended
         if all(variable.kind == "discrete" for variable in rows.domain.variables):
             names = tuple(rows.columns)
             empty = np.zeros((len(rows.weights), 0), np.int32)
             codes = np.stack([rows.columns[name] for name in names], axis=1) if names else empty
             threads = worker_count(self.learning.options["threads"])
-            return TableExpectation(rows.domain, names, codes, rows.weights, self.statistics, threads)
+            return TableExpectation(self._plans, names, codes, rows.weights, threads)
         private = [name for name in rows.domain.names if name not in self.families]
         if private:
             wide = list(dict.fromkeys(name.node for name in private))  # type: ignore[attr-defined]
             raise SizeError(
                 f"{listing(wide)} has so many joint states of its parents that EM learns it by a chain of its "
-                "causes, and networks with real nodes are learned from whole tables. Leave the rows with gaps in "
-                "this family out, give it fewer parents, or declare states= for the real columns."
+                "causes, and networks with real nodes are learned from whole tables. Leave the rows with missing "
+                "values in this family out, give it fewer parents, or declare states= for the real columns."
             )
         parents = {name: family.names[:-1] for name, family in self.families.items()}
         return MixedExpectation(Shape(rows.domain, parents, self.statistics), rows.columns, rows.weights)
@@ -235,12 +242,12 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         nodes = self.learning.learned(statistics, self.domain, learners, self.given)
         return {name: self._held(node) if name in self.free else node for name, node in nodes.items()}
 
-    def _held(self, node: Any) -> Any:
+    def _held(self, node: Node) -> Node:
         return node.held(self._least(node))
 
-    def _least(self, node: Any) -> float:
+    def _least(self, node: Node) -> float:
         """The least variance that EM allows a node."""
-        return self.floor * self.rows.units.get(node.name, (0.0, 1.0))[1] ** 2
+        return self.floor * self.rows.units.get(node.domain.names[-1], (0.0, 1.0))[1] ** 2
 
     def log_prior(self, parameters: Nodes) -> float:
         """Log prior density of the parameters up to a constant; of nodes that share theirs, once."""
@@ -350,7 +357,7 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
 
     def expect_again(self, parameters: Nodes) -> Expected[Summary]:
         """Row by row, through the engines that answer queries."""
-        return expected_again(self.extended, parameters, self.statistics)
+        return expected_again(self.extended, parameters, self._plans)
 
     def parts(self, parameters: Nodes) -> Parts:
         """Free coordinates of the nodes that EM learns; tied nodes move together."""
@@ -364,10 +371,13 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         by central differences, is minus the information; at statistics that stay as they are, that of complete rows.
         """
         parts = self.parts(parameters)
+        # By an E-step of its own: the last bits of one may depend on the nodes that it saw first, and a network that
+        # was read from a file must say what its fit has said.
+        expect = self._new_expectation().expect
         observed = score_differences(
-            lambda delta: parts.score(moved := parts.moved(delta), self.expect(moved).statistics), parts.size
+            lambda delta: parts.score(moved := parts.moved(delta), expect(moved)[1]), parts.size
         )
-        expected = self.expect(parameters).statistics
+        expected = expect(parameters)[1]
         complete = score_differences(lambda delta: parts.score(parts.moved(delta), expected), parts.size)
         scale = np.abs(np.diag(complete))
         return Information(parts.names, observed, observed, scale, scale)
@@ -385,9 +395,7 @@ class EMProblem(LatentProblem[Nodes, Summary, NetworkFitted]):
         own_gap, edges = self._edges(free, slopes)
         errors_of_slope, slope = largest(slopes)
         gap = max(gap, own_gap)
-        # By an E-step of its own: the last bits of one may depend on the nodes that it saw first, and a network that
-        # was read from a file must say what its fit has said.
-        errors = ObservedErrors(copy(self), parameters, gap)
+        errors = ObservedErrors(self, parameters, gap)
         most = max(fitted.expectations, MOST_ROWS / max(len(self.rows.weights), 1))
         affordable = 2 * errors.parts.size <= most and gap <= STOPPED
         curvature = errors.curvature(fitted.scores) if affordable else None

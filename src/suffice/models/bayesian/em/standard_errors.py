@@ -74,10 +74,10 @@ class Parts:
 class Informed(Protocol):
     """A problem that says what its rows tell about nodes."""
 
-    def parts(self, parameters: Any) -> Parts:
+    def parts(self, parameters: dict[Hashable, Any]) -> Parts:
         """The free coordinates of the nodes that EM learns."""
 
-    def observed_information(self, parameters: Any) -> Information:
+    def observed_information(self, parameters: dict[Hashable, Any]) -> Information:
         """The observed information in these coordinates."""
 
 
@@ -89,7 +89,7 @@ class ObservedErrors:
     """
 
     problem: Informed
-    nodes: Mapping[Hashable, Any]
+    nodes: dict[Hashable, Any]
     step: float
 
     @cached_property

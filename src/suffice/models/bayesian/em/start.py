@@ -115,7 +115,7 @@ def _projection(scores: Floats, rng: np.random.Generator) -> Floats:
 
 
 def _few(weights: Floats, card: int, most: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """A state for a few rows of each state, a gap for all others."""
+    """A state for a few rows of each state, a missing value for all others."""
     states = np.full(len(weights), -1, dtype=np.int32)
     size = min(card * most, int((weights > 0).sum()))
     if size:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import SizeError
+from suffice.models.bayesian.nodes.contract import DiscreteNode
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +57,7 @@ def symmetry_notes(
     )
 
 
-def _by_state(node: Any, name: Hashable) -> Any:
+def _by_state(node: DiscreteNode, name: Hashable) -> Any:
     """The parameters of a node (card, ...) by the states of one of its discrete variables; None where they are many."""
     discrete = [variable.name for variable in node.domain.variables if variable.kind == "discrete"]
     try:

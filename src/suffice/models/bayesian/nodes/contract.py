@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 Columns = Mapping[Any, NDArray[Any]]
 #: Why nodes learned by EM have no posterior.
 NO_POSTERIOR = (
-    "The rows had gaps or hidden nodes, so the posterior has no closed form. The parameters are a mode: its own with "
-    "estimate='map', that under pseudo-counts + 1 with estimate='mean'; standard_errors_ give their spread."
+    "The rows had missing values or hidden nodes, so the posterior has no closed form. The parameters are a mode: its "
+    "own with estimate='map', that under pseudo-counts + 1 with estimate='mean'; standard_errors_ give their spread."
 )
 #: Names of the axes, and the array.
 Factor = tuple[tuple[Hashable, ...], Floats]
@@ -234,7 +234,7 @@ class FittedNode:
     #: Standard errors from the observed information, where rows had missing values.
     observed: Any
 
-    def with_errors(self, observed: Any) -> Self:
+    def with_errors(self, observed: object) -> Self:
         """The node, which gives its standard errors from the observed information of a fit by EM."""
         return replace(self, observed=observed)  # type: ignore[type-var]
 

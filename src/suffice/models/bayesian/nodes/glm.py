@@ -1,7 +1,7 @@
 """A node that is a generalised linear model of its parents: logistic, softmax, Poisson, gamma, Gaussian and others.
 
-P(node | parents) is the family's law with the mean f(intercept + sum of effects of the parents), f the inverse of the
-link. Effects are linear in real parents; each state of a discrete parent but the first has an effect of its own.
+P(node | parents) is the family's distribution with the mean f(intercept + sum of effects of the parents), f the inverse
+of the link. Effects are linear in real parents; each state of a discrete parent but the first has an effect of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from suffice.statistics import Summary
 from suffice.table import Table
 
 if TYPE_CHECKING:
-    from suffice.models.bayesian.em.coordinates import Coordinates
+    from suffice.models.bayesian.em.coordinates import Coordinates, Units
     from suffice.models.glm.fitted import GLMFitted
 
 Floats = NDArray[np.float64]
@@ -41,8 +41,9 @@ class GLMNode(UnitFree):
     """A fitted or given generalised linear model as a node.
 
     `model` holds the options, `learned` the coefficients and all figures of the fit. `dispersion` is that of the node's
-    law: the one of the largest likelihood unless the model knows it, whatever the standard errors use. `unseen` says
-    what a state of a parent does that the rows never had: NaN with "nan", else it counts as the parent's first level.
+    distribution: the one of the largest likelihood unless the model knows it, whatever the standard errors use.
+    `unseen` says what a state of a parent does that the rows never had: NaN with "nan", else it counts as the parent's
+    first level.
     """
 
     domain: Domain
@@ -57,7 +58,7 @@ class GLMNode(UnitFree):
     #: Whether it is not known if the maximum exists.
     undecided: bool = False
     report: Report | None = None
-    #: Standard errors from the observed information, where rows had gaps.
+    #: Standard errors from the observed information, where rows had missing values.
     observed: Any = field(default=None, repr=False)
 
     kind: ClassVar[str] = "glm"
@@ -150,7 +151,7 @@ class GLMNode(UnitFree):
 
     @property
     def dispersion_(self) -> float:
-        """The dispersion of the node's law: that of the largest likelihood, or the one that was given."""
+        """The dispersion of the node's distribution: that of the largest likelihood, or the one that was given."""
         return self.dispersion
 
     def summary(self, level: float = 0.95) -> Any:
@@ -210,7 +211,7 @@ class GLMNode(UnitFree):
         """Of all coefficients by name, the intercept first; infinite where a coefficient is.
 
         They are those of `GLM`: from the information at the maximum, with the dispersion that the model asks for;
-        where rows had gaps from the observed information.
+        where rows had missing values from the observed information.
         """
         if self.observed is not None:
             from suffice.models.glm.results import NamedVector
@@ -280,7 +281,7 @@ class GLMNode(UnitFree):
         """The coefficients that run to infinity, as the fit found them."""
         return self.directions
 
-    def coordinates(self, units: Any) -> Coordinates:
+    def coordinates(self, units: Units) -> Coordinates:
         """The coefficients that the rows determine."""
         from suffice.models.bayesian.em.coordinates import CoefficientCoordinates
 
@@ -437,7 +438,7 @@ def n_shapes(model: Any) -> int:
 
 
 def check_fits(node: GLMNode) -> None:
-    """Raise where a design or a law does not belong to the family of a node."""
+    """Raise where a design or a distribution does not belong to the family of a node."""
     learned, family = node.learned, node.domain.variables[:-1]
     kinds = [hasattr(column, "variable") for column in learned.design.columns]
     sound = kinds == [parent.kind == "discrete" for parent in family]

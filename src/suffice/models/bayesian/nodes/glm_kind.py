@@ -110,8 +110,8 @@ class GLMKind(NodeKind):
         """A fitted node, a fitted GLM of the parents, or numbers.
 
         Numbers are a dict with "coefficients" (by name, or an array with the intercept first; of a softmax a row for
-        each coefficient with a number for each state but the reference) and, where the law has one, "dispersion" or
-        "size".
+        each coefficient with a number for each state but the reference) and, where the distribution has one,
+        "dispersion" or "size".
         """
         if isinstance(values, GLMNode):
             if values.domain.names != family.names or values.domain.variables != family.variables:
@@ -143,7 +143,7 @@ class GLMKind(NodeKind):
         return [tuple(v.name for v in family.variables if v.kind == "discrete")]
 
 
-def is_glm(value: Any) -> bool:
+def is_glm(value: object) -> bool:
     """Whether a user has given a `GLM`."""
     from suffice.models.glm.declaration import GLM
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from suffice.models.bayesian.nodes.contract import Columns, NodeLearner
 from suffice.models.bayesian.nodes.glm import GLMNode
 from suffice.models.bayesian.nodes.glm_rows import design_of, places_of, question_of, rows_of, table_of
 from suffice.statistics import Statistic, Summary
+
+if TYPE_CHECKING:
+    from suffice.models.glm.design import Design
+    from suffice.models.glm.fitted import GLMFitted
 
 Floats = NDArray[np.float64]
 
@@ -57,8 +61,8 @@ class GLMLearner(NodeLearner):
         """The counts of the family, or its distinct rows where some of it is real."""
         if self.in_steps and self.needs_rows(domain):
             raise OptionError(
-                f"{domain.names[-1]!r} is a tied GLM node with real columns in its family, and rows have gaps or "
-                "hidden nodes; EM does not take both. Untie it, or leave those rows out."
+                f"{domain.names[-1]!r} is a tied GLM node with real columns in its family, and rows have missing "
+                "values or hidden nodes; EM does not take both. Untie it, or leave those rows out."
             )
         return (question_of(domain),)
 
@@ -117,12 +121,12 @@ class GLMLearner(NodeLearner):
             )
         return values, None
 
-    def _dispersion(self, learned: Any) -> float:
+    def _dispersion(self, learned: GLMFitted) -> float:
         """That of the largest likelihood; a conjugate prior and a known number bring their own."""
         known = self.model._task().options.known_dispersion is not None or learned.posterior is not None
         return float(learned.dispersion if known or not learned.free_dispersion else learned.ml_dispersion)
 
-    def _notes(self, domain: Domain, design: Any, report: Report) -> tuple[str, ...]:
+    def _notes(self, domain: Domain, design: Design, report: Report) -> tuple[str, ...]:
         name = domain.names[-1]
         notes = [f"{name!r}: {warning}" for warning in report.warnings]
         for parent, places in zip(domain.variables[:-1], places_of(domain, design), strict=True):
@@ -158,7 +162,7 @@ def check_states(model: Any, domain: Domain) -> None:
         )
 
 
-def _with_all_states(domain: Domain, learned: Any) -> Any:
+def _with_all_states(domain: Domain, learned: GLMFitted) -> GLMFitted:
     """The same law with a coefficient for every state of the parents, so that all steps of EM have the same ones.
 
     A state without weight has the effect of the first level.
@@ -181,10 +185,12 @@ def _with_all_states(domain: Domain, learned: Any) -> Any:
             effects = own.effects(values[there : there + own.coded])[np.maximum(places, 0)]
             wider[here : here + column.coded] = effects if column.full else effects[1:]
         here, there = here + column.coded, there + own.coded
-    return replace(learned, design=design, beta=wide[0], direction=wide[1], information=Information(np.zeros((0, 0))))
+    beta, direction = wide
+    assert beta is not None  # Every model has coefficients.
+    return replace(learned, design=design, beta=beta, direction=direction, information=Information(np.zeros((0, 0))))
 
 
-def _of_coefficients(learned: Any) -> tuple[Floats, Floats | None]:
+def _of_coefficients(learned: GLMFitted) -> tuple[Floats, Floats | None]:
     return learned.beta, learned.direction
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.fitting.report import in_standard_errors
+from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.nodes.glm_rows import rows_of, table_of
 from suffice.statistics import Summary
 
@@ -46,7 +47,7 @@ class Slopes:
     weight: float
 
 
-def _parts(node: GLMNode, columns: Any, weights: Floats) -> Iterator[Part]:
+def _parts(node: GLMNode, columns: Columns, weights: Floats) -> Iterator[Part]:
     table, _ = table_of(node.parents, node._places, columns, len(weights))
     eta = node._eta(columns, len(weights))
     y = np.asarray(columns[node.name], dtype=np.float64)
@@ -144,7 +145,7 @@ def slope_gap(node: GLMNode, summary: Summary) -> float:
     """|slope| / sqrt(weight * information) of the worst coefficient: its distance in standard errors of one row.
 
     Also how far the dispersion is from that of the largest likelihood, relatively, and the slope in the log of the size
-    of a negative binomial law, a row.
+    of a negative binomial distribution, a row.
     """
     scores = slopes_of(node, summary)
     scale = np.sqrt(scores.weight * np.where(scores.diagonal > 0, scores.diagonal, scores.weight))
@@ -227,7 +228,7 @@ def loss_bound(node: GLMNode, summary: Summary) -> float | None:
     return float(share * square)
 
 
-def _left_of_squares(node: GLMNode, columns: Any, weights: Floats, square: float) -> float | None:
+def _left_of_squares(node: GLMNode, columns: Columns, weights: Floats, square: float) -> float | None:
     """Least squares, with the variance at its best on both sides: n/2 log(S / (S - g' (X'X)^-1 g))."""
     if node.model._task().options.known_dispersion is not None:
         return 0.5 * square / node.dispersion

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from suffice.domain import Domain, Variable
 from suffice.errors import OptionError, listing
-from suffice.models.bayesian.labelled_values import by_label
+from suffice.models.bayesian.label_indexed import by_label
 from suffice.models.bayesian.nodes.contract import Node, NodeKind, NodeLearner, NodeOptions
 from suffice.models.bayesian.nodes.glm import GLMNode
 from suffice.models.bayesian.nodes.glm_kind import GLMKind, is_glm
@@ -204,7 +204,7 @@ register(NoisyOr(), NoisyOrNode)
 register(GLMKind(), GLMNode)
 
 
-def read_kind(node: Hashable, given: Any) -> NodeKind:
+def read_kind(node: Hashable, given: object) -> NodeKind:
     """The kind that a user names: by its name, or as an object with options."""
     if isinstance(given, str) and given in KINDS:
         return KINDS[given]
@@ -218,7 +218,7 @@ def read_kind(node: Hashable, given: Any) -> NodeKind:
     )
 
 
-def kind_of(family: Domain, given: Any = None) -> NodeKind:
+def kind_of(family: Domain, given: object = None) -> NodeKind:
     """The kind of a node: the one named, else a regression for a column of numbers and a table for one of states."""
     name = family.names[-1]
     default = LinearGaussianNode.kind if family.variables[-1].kind != "discrete" else TableNode.kind
@@ -227,7 +227,7 @@ def kind_of(family: Domain, given: Any = None) -> NodeKind:
     return chosen
 
 
-def required_column(node: Hashable, given: Any, declared: Variable | None) -> Variable | None:
+def required_column(node: Hashable, given: object, declared: Variable | None) -> Variable | None:
     """The variable to read a node's column as, where its kind is named; a declaration that contradicts is an error."""
     kind = read_kind(node, given)
     states = kind.states
@@ -274,7 +274,7 @@ def _same_layout(mine: Domain, theirs: Domain) -> bool:
     return mine.names == theirs.names and mine.variables == theirs.variables
 
 
-def _refuse_other_layout(node: Any, family: Domain) -> None:
+def _refuse_other_layout(node: Node, family: Domain) -> None:
     if not _same_layout(node.domain, family):
         raise OptionError(
             f"The fixed node {family.names[-1]!r} is over {node.domain!r}; expected {family!r}, with the same states "

@@ -53,7 +53,7 @@ class LinearGaussianNode(Regressions):
     notes: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()
     undecided: bool = False
-    #: Standard errors from the observed information, where rows had gaps.
+    #: Standard errors from the observed information, where rows had missing values.
     observed: Any = field(default=None, compare=False, repr=False)
 
     @property

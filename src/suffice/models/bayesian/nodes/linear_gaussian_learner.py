@@ -31,9 +31,9 @@ NAMED = 5
 class JointPrior:
     """Priors of all linear-Gaussian nodes from one normal-Wishart law of the columns `names`, in the order of the law.
 
-    The prior of a node is that of its regression under the marginal law of (real parents, node). The evidence of a node
-    is then the evidence of (parents, node) divided by that of the parents, and networks that stand for the same
-    independences have the same evidence.
+    The prior of a node is that of its regression under the marginal distribution of (real parents, node). The evidence
+    of a node is then the evidence of (parents, node) divided by that of the parents, and networks that stand for the
+    same independences have the same evidence.
     """
 
     law: NormalWishart
@@ -49,11 +49,12 @@ class JointPrior:
 
     @classmethod
     def of(cls, law: NormalWishart, columns: tuple[Hashable, ...]) -> JointPrior:
-        """The prior of some real columns, read by the names of the law.
+        """The prior of some real columns, read by the names of the distribution.
 
-        A law without names is taken only where the order of its dimensions does not matter: the order in which a
-        structure happens to name its nodes is no meaning, and networks that stand for the same independences would
-        have different priors. A law of more columns than these is good too, as its marginal is a law of the same kind.
+        A distribution without names is taken only where the order of its dimensions does not matter: the order in which
+        a structure happens to name its nodes is no meaning, and networks that stand for the same independences would
+        have different priors. A distribution of more columns than these is good too, as its marginal is a distribution
+        of the same kind.
         """
         if law.names is None:
             joint = cls(law, columns)

@@ -34,7 +34,7 @@ from suffice.statistics import Counts, Summary
 from suffice.table import Table
 
 if TYPE_CHECKING:
-    from suffice.models.bayesian.em.coordinates import Coordinates
+    from suffice.models.bayesian.em.coordinates import Coordinates, Units
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ class NoisyOrNode(UnitFree):
     estimate: str = "given"
     notes: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()
-    #: Standard errors from the observed information, where rows had gaps.
+    #: Standard errors from the observed information, where rows had missing values.
     observed: Any = field(default=None, compare=False, repr=False)
 
     kind: ClassVar[str] = "noisy-or"
@@ -267,7 +267,7 @@ class NoisyOrNode(UnitFree):
         counts = replace(counts, failed=counts.failed + more, worked=counts.worked + more)
         return counts.slopes(inhibitors), counts.failed + counts.worked
 
-    def coordinates(self, units: Any) -> Coordinates:
+    def coordinates(self, units: Units) -> Coordinates:
         """Logits of the inhibition probabilities."""
         from suffice.models.bayesian.em.coordinates import InhibitionCoordinates
 

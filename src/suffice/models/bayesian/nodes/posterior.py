@@ -1,6 +1,6 @@
 """The posterior of the parameters of a node: Dirichlet rows of a table, regressions by joint state of discrete parents.
 
-Each has `mean`, `mode`, `variance`, `intervals`, `sample`, `log_prob`, `at` (the law at one joint state) and
+Each has `mean`, `mode`, `variance`, `intervals`, `sample`, `log_prob`, `at` (the distribution at one joint state) and
 `predictive`.
 """
 
@@ -39,7 +39,7 @@ class DirichletTable:
         return Dirichlets(self.alpha_.values)
 
     def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> Dirichlet:
-        """The law of the row at a joint state of the parents."""
+        """The distribution of the row at a joint state of the parents."""
         state = named(where, states)
         parents = self.alpha_.variables[:-1]
         if set(state) != set(parents):
@@ -89,7 +89,7 @@ class DirichletTable:
 
 @dataclass(frozen=True, eq=False)
 class RegressionTable:
-    """Independent laws of (weights, variance), one for each joint state of the discrete parents.
+    """Independent distributions of (weights, variance), one for each joint state of the discrete parents.
 
     `weights_` (cards..., q), `spread_` (cards..., q, q), `alpha_` and `beta_` (cards...) are those of `RegressionLaw`;
     NaN where a joint state has no rows and the prior leaves the intercept flat.
@@ -102,7 +102,7 @@ class RegressionTable:
     beta_: Floats
 
     def at(self, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable) -> RegressionLaw:
-        """The law at a joint state of the discrete parents."""
+        """The distribution at a joint state of the discrete parents."""
         state = named(where, states)
         if set(state) != set(self.domain.names):
             raise OptionError(f"Give a state for each of {listing(self.domain.names)}; found {listing(state)}.")
@@ -173,7 +173,7 @@ class RegressionTable:
     def predictive(
         self, x: ArrayLike, where: Mapping[Hashable, Hashable] | None = None, /, **states: Hashable
     ) -> StudentT:
-        """The law of the node at real parents x (p,) and a joint state of the discrete ones."""
+        """The distribution of the node at real parents x (p,) and a joint state of the discrete ones."""
         return self.at(where, **states).predictive(x)
 
 

@@ -24,7 +24,7 @@ from suffice.table import Table
 
 if TYPE_CHECKING:
     from suffice.answers import CountTable
-    from suffice.models.bayesian.em.coordinates import Coordinates
+    from suffice.models.bayesian.em.coordinates import Coordinates, Units
     from suffice.models.bayesian.nodes.posterior import DirichletTable
     from suffice.statistics import Summary
 
@@ -51,7 +51,7 @@ class TableNode(UnitFree):
     configurations: Codes | None = None
     alpha: Floats | None = None
     estimate: str = "mle"
-    #: Standard errors from the observed information, where rows had gaps.
+    #: Standard errors from the observed information, where rows had missing values.
     observed: Any = None
 
     kind: ClassVar[str] = "table"
@@ -326,7 +326,7 @@ class TableNode(UnitFree):
             raise EstimateError(f"The table of {self.name!r} would have a row that is not a distribution.")
         return replace(self, rows=rows / total)
 
-    def coordinates(self, units: Any) -> Coordinates:
+    def coordinates(self, units: Units) -> Coordinates:
         """Logarithms of the probabilities of each row, relative to its largest one."""
         from suffice.models.bayesian.em.coordinates import TableCoordinates
 

@@ -1,4 +1,4 @@
-"""Exact inference in a network of linear-Gaussian nodes: one joint normal law, conditioned in closed form."""
+"""Exact inference in a network of linear-Gaussian nodes: one joint normal distribution, conditioned in closed form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from suffice.domain import Domain
 from suffice.models.bayesian.nodes.contract import Columns
 from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.queries.joint_gaussian import JointGaussian, with_points
-from suffice.models.evidence import RowLaws, read_evidence
+from suffice.models.evidence import Names, RowLaws, read_evidence
 
 Floats = NDArray[np.float64]
 
@@ -31,13 +31,13 @@ class GaussianInference:
 
     @cached_property
     def joint(self) -> JointGaussian:
-        """The law of all nodes, parents first."""
+        """The distribution of all nodes, parents first."""
         return JointGaussian.of_network({n: (v.parents, v.weights_, v.variance_) for n, v in self.nodes.items()})
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None) -> JointGaussian:
-        """The law of some nodes given values of others, in the order asked."""
+    def query(self, variables: Names, given: Mapping[Any, Any] | None) -> JointGaussian:
+        """The distribution of some nodes given values of others, in the order asked."""
         names, values = self.domain.names_of(variables), read_evidence(self.domain, given).values
         kept = {*names, *values}
         law = self.joint.law.marginal([name for name in self.joint.names if name in kept])
@@ -46,7 +46,7 @@ class GaussianInference:
         return JointGaussian(with_points(JointGaussian(law).condition(values).law, names, values))
 
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, JointGaussian]:
-        """The law of every node that is not observed, from one conditioning."""
+        """The distribution of every node that is not observed, from one conditioning."""
         names = [name for name in self.domain.names if name not in (given or {})]
         law = self.query(names, given)
         return {name: law.marginal([name]) for name in names}
@@ -66,7 +66,7 @@ class GaussianInference:
     def log_likelihood(
         self, columns: Columns, n: int, *, threads: int | None = None, calls: int | None = None
     ) -> Floats:
-        """Log density of each row; gaps and absent columns are integrated out."""
+        """Log density of each row; missing values and absent columns are integrated out."""
         return self.joint.law.log_prob(self._rows(columns, n))
 
     def predict_rows(self, columns: Columns, n: int, target: Hashable, *, threads: int | None = None) -> RowLaws:
@@ -80,7 +80,7 @@ class GaussianInference:
         return means, possible
 
     def _rows(self, columns: Columns, n: int) -> Floats:
-        """Rows (n, d) in the order of the law; NaN where nothing is known."""
+        """Rows (n, d) in the order of the distribution; NaN where nothing is known."""
         rows = np.full((n, len(self.joint.names)), np.nan)
         for column, name in enumerate(self.joint.names):
             if name in columns:

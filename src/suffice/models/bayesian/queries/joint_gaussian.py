@@ -1,4 +1,4 @@
-"""The joint normal law of a linear-Gaussian network, by name."""
+"""The joint normal distribution of a linear-Gaussian network, by name."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from suffice.domain import Domain, Variable
 from suffice.engines.gaussian import GaussianJoint, Regression, information_form
 from suffice.errors import DataError, EstimateError, require
+from suffice.models.evidence import Names
 
 Floats = NDArray[np.float64]
 
@@ -20,19 +21,19 @@ SHOWN = 20
 
 
 class JointGaussian:
-    """A normal law of named variables: x ~ N(mean, covariance).
+    """A normal distribution of named variables: x ~ N(mean, covariance).
 
     `names` gives the order of all arrays: that of a network is parents first. Some combinations of variables may have
     no variance; then there is no precision.
     """
 
     def __init__(self, law: GaussianJoint) -> None:
-        """Take the law of the engine."""
+        """Take the distribution of the engine."""
         self.law = law
 
     @classmethod
     def of_network(cls, nodes: Mapping[Any, Regression]) -> JointGaussian:
-        """The law of a linear-Gaussian network, given as ``{node: (parents, weights, variance)}``."""
+        """The distribution of a linear-Gaussian network, given as ``{node: (parents, weights, variance)}``."""
         joint = cls(GaussianJoint.from_network(nodes))
         joint._nodes = nodes
         return joint
@@ -94,12 +95,12 @@ class JointGaussian:
 
     # -- other laws --------------------------------------------------------------------------------------------------
 
-    def marginal(self, variables: Any) -> JointGaussian:
-        """The law of one or several variables, in the order asked."""
+    def marginal(self, variables: Names) -> JointGaussian:
+        """The distribution of one or several variables, in the order asked."""
         return JointGaussian(self.law.marginal(self._domain().names_of(variables)))
 
     def condition(self, given: Mapping[Any, float]) -> JointGaussian:
-        """The law of the other variables given the values of some.
+        """The distribution of the other variables given the values of some.
 
         With a = the others and b = the given ones: mean m_a + S_ab S_bb^-1 (x_b - m_b), covariance
         S_aa - S_ab S_bb^-1 S_ba. Values of density 0 are an error.

@@ -17,10 +17,10 @@ from suffice.engines.mixed_network import Discrete, MixedNetwork, NodeRegression
 from suffice.engines.workers import worker_count
 from suffice.errors import DataError, EstimateError, OptionError, SizeError, listing
 from suffice.models.bayesian.nodes.contract import Columns
-from suffice.models.bayesian.queries.mixed_law import MixedLaw
-from suffice.models.bayesian.queries.shown_rows import without_shown
+from suffice.models.bayesian.queries.mixed_distribution import MixedDistribution
+from suffice.models.bayesian.queries.observed_families import without_observed
 from suffice.models.bayesian.queries.tables import log_prob_of_whole_rows
-from suffice.models.evidence import BY_SAMPLES, RowLaws, read_evidence
+from suffice.models.evidence import BY_SAMPLES, Names, RowLaws, read_evidence
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
@@ -80,8 +80,8 @@ class MixedInference:
         evidence = read_evidence(self.domain, given)
         return self.engine.condition(evidence.known, evidence.likelihoods)
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None) -> Any:
-        """A table of discrete variables, the mixture of normal laws of real ones, or a `MixedLaw` of both."""
+    def query(self, variables: Names, given: Mapping[Any, Any] | None) -> Any:
+        """A table of discrete variables, the mixture of normal laws of real ones, or a `MixedDistribution` of both."""
         names, posterior = self.domain.names_of(variables), self._posterior(given)
         with _possible(given):
             return self._law(posterior, names)
@@ -94,10 +94,10 @@ class MixedInference:
             return Table(self.domain.select(names), np.minimum(posterior.table(names), 1.0))
         if not discrete:
             return posterior.mixture(names)
-        return MixedLaw(self.domain.select(discrete), *posterior.mixture_by(discrete, reals))
+        return MixedDistribution(self.domain.select(discrete), *posterior.mixture_by(discrete, reals))
 
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Any]:
-        """The law of every variable given the evidence, the observed ones left out where they are real."""
+        """The distribution of every variable given the evidence, the observed ones left out where they are real."""
         asked = [v.name for v in self.domain.variables if v.kind == "discrete" or v.name not in (given or {})]
         posterior = self._posterior(given)
         with _possible(given):
@@ -119,7 +119,7 @@ class MixedInference:
     def log_likelihood(
         self, columns: Columns, n: int, *, threads: int | None = None, calls: int | None = None
     ) -> Floats:
-        """Log density of each row; gaps and absent columns are summed and integrated out."""
+        """Log density of each row; missing values and absent columns are summed and integrated out."""
         logs, rows = log_prob_of_whole_rows(self.nodes, columns, n)
         for start in range(0, len(rows) if columns else 0, STEP):
             some = rows[start : start + STEP]
@@ -127,7 +127,7 @@ class MixedInference:
             try:
                 engine = self.engine
             except SizeError:
-                if (smaller := without_shown(self.nodes, part, len(some))) is None:
+                if (smaller := without_observed(self.nodes, part, len(some))) is None:
                     raise
                 others = MixedInference(smaller[0])
                 logs[some] = smaller[1] + others.log_likelihood(part, len(some), threads=threads, calls=calls)
@@ -165,7 +165,14 @@ class MixedInference:
             possible[rows] = group.log_evidence > -np.inf
         return probabilities, possible
 
-    def _groups(self, columns: Columns, n: int, scopes: Any, targets: Any, threads: int | None) -> Any:
+    def _groups(
+        self,
+        columns: Columns,
+        n: int,
+        scopes: Sequence[tuple[Hashable, ...]],
+        targets: Sequence[Hashable],
+        threads: int | None,
+    ) -> Iterator[tuple[NDArray[np.intp], RowGroup]]:
         """Groups of rows with their numbers, a step of rows at a time."""
         for start in range(0, n, STEP):
             some = {name: values[start : start + STEP] for name, values in columns.items()}

@@ -2,7 +2,7 @@
 
 Nodes are drawn parents first; an observed node is not drawn, and the sample is weighted by its probability or density
 there. All that is asked of a node is to draw and to weigh, so nodes of every kind take part. The ancestors of evidence
-are drawn from a mixture of their own law and a flat one, and weighted by the ratio of the two.
+are drawn from a mixture of their own distribution and a flat one, and weighted by the ratio of the two.
 
 What no sample has met cannot be seen: a combination of several rare states, or a real value far out that is not normal,
 may still be missed. The effective number of samples and the tail of their weights (`pareto_shape`) tell most of it.
@@ -21,8 +21,8 @@ from suffice.engines.importance import draw_flattened, draw_widened, share_of
 from suffice.engines.likelihood_weighting import Draws, draw_weighted
 from suffice.errors import OptionError
 from suffice.graphs.directed import ancestors, topological_order
-from suffice.models.bayesian.queries.sampled_answers import SampledLaw, SampledTable, possible_states
-from suffice.models.evidence import Evidence, read_evidence
+from suffice.models.bayesian.queries.sampled_answers import SampledDistribution, SampledTable, possible_states
+from suffice.models.evidence import Evidence, Names, read_evidence
 
 Floats = NDArray[np.float64]
 
@@ -37,8 +37,8 @@ class SampledInference:
         self.domain = Domain(node.domain[name] for name, node in self.nodes.items())
 
     def query(
-        self, variables: Any, given: Mapping[Any, Any] | None, *, n: int, random_state: Any
-    ) -> SampledTable | SampledLaw:
+        self, variables: Names, given: Mapping[Any, Any] | None, *, n: int, random_state: Any
+    ) -> SampledTable | SampledDistribution:
         """P(variables | given) from n weighted samples: a table of discrete variables, else the weighted draws."""
         names, evidence = self.domain.names_of(variables), read_evidence(self.domain, given)
         if n < 1:
@@ -57,7 +57,7 @@ class SampledInference:
 
         draws, weights, log_probability = draw_weighted(order, take, n)
         columns, possible = [draws[name] for name in names], possible_states(self.domain, evidence)
-        law = SampledLaw(self.domain.select(names), columns, weights, log_probability, possible)
+        law = SampledDistribution(self.domain.select(names), columns, weights, log_probability, possible)
         law.warn(f"P({', '.join(map(str, names))})")
         return law.table(names) if all(v.kind == "discrete" for v in law.domain.variables) else law
 
@@ -66,7 +66,7 @@ class SampledInference:
 
         Likelihood weighting draws them as if nothing were known. A cause that is rare by itself, and likely given the
         evidence, would hardly ever be drawn, and equal weights would say that all is well: so they are drawn from flat
-        laws now and then.
+        distributions now and then.
         """
         above = ancestors(self.parents, list(evidence.names)) - set(evidence.names)
         return {name for name in above if self.domain[name].kind == "discrete" or self.nodes[name].linear}
@@ -79,7 +79,7 @@ class SampledInference:
         share: float,
         likelihood: Floats | None,
     ) -> tuple[NDArray[Any], Any]:
-        """Values of a node (n,), a share of them by a flat law, and the log weights that make up for it.
+        """Values of a node (n,), a share of them by a flat distribution, and the log weights that make up for it.
 
         With soft evidence they are drawn by P(state) * likelihood, and its sum over the states is their weight.
         """

@@ -14,7 +14,7 @@ from suffice.domain import Domain
 from suffice.engines.importance import effective_size, pareto_shape
 from suffice.errors import OptionError, SamplingWarning, listing, warn
 from suffice.fitting.report import distrust
-from suffice.models.evidence import Evidence
+from suffice.models.evidence import Evidence, Names
 from suffice.table import Table
 
 Floats = NDArray[np.float64]
@@ -60,8 +60,8 @@ class SampledTable(Table):
     __repr__ = __str__
 
 
-class SampledLaw:
-    """The law of discrete and real variables as weighted draws; approximate.
+class SampledDistribution:
+    """The distribution of discrete and real variables as weighted draws; approximate.
 
     `weights` (n,) add up to one. `draws` (n,) by name are labels of discrete variables and numbers of real ones.
     `possible` says by name which states (card,) the evidence leaves; without an entry, all.
@@ -122,7 +122,7 @@ class SampledLaw:
 
     # -- discrete variables ------------------------------------------------------------------------------------------
 
-    def table(self, variables: Any) -> SampledTable:
+    def table(self, variables: Names) -> SampledTable:
         """Probabilities of discrete variables, axes in the order asked."""
         names = self.domain.names_of(variables)
         real = [name for name in names if self.domain[name].kind != "discrete"]

@@ -17,9 +17,9 @@ from suffice.engines.workers import worker_count
 from suffice.errors import DataError, EstimateError, OptionError, SizeError, listing
 from suffice.graphs.directed import ancestors
 from suffice.models.bayesian.nodes.contract import Columns, DiscreteNode, Factor
-from suffice.models.bayesian.queries.shown_rows import without_shown
+from suffice.models.bayesian.queries.observed_families import without_observed
 from suffice.models.bayesian.queries.undefined import UNDEFINED, Undefined
-from suffice.models.evidence import RowLaws, known_columns, read_evidence
+from suffice.models.evidence import Names, RowLaws, known_columns, read_evidence
 from suffice.records import replace
 from suffice.table import Table
 
@@ -123,7 +123,7 @@ class TableInference:
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None) -> Table:
+    def query(self, variables: Names, given: Mapping[Any, Any] | None) -> Table:
         """P(variables | given), axes in the order asked."""
         names = self.domain.names_of(variables)
         hard, soft = self.evidence(given)
@@ -182,7 +182,7 @@ class TableInference:
         self,
         hard: dict[Hashable, int],
         soft: dict[Hashable, Floats],
-        given: Any,
+        given: Mapping[Any, Any] | None,
         asked: Iterable[Hashable] | None = None,
     ) -> Calibration:
         """The calibrated tree; the last one is kept, as several questions about the same evidence are common.
@@ -232,9 +232,9 @@ class TableInference:
     def log_likelihood(
         self, columns: Columns, n: int, *, threads: int | None = None, calls: int | None = None
     ) -> Floats:
-        """Log-probability of each row of codes, -1 for a gap; absent columns are summed out.
+        """Log-probability of each row of codes, -1 for a missing value; absent columns are summed out.
 
-        A row without gaps that meets a row of a table that is undefined (unseen='nan') has NaN.
+        A row without missing values that meets a row of a table that is undefined (unseen='nan') has NaN.
 
         With calls, the number of calls like this one, the digits do not depend on what was asked before.
         """
@@ -246,7 +246,7 @@ class TableInference:
                 tree = part.tree
             except SizeError as error:
                 some = {name: values[rest] for name, values in columns.items()}
-                if (smaller := without_shown(self.nodes, some, len(rest))) is None:
+                if (smaller := without_observed(self.nodes, some, len(rest))) is None:
                     logs[rest] = self._row_by_row(rows, names, (), error)[0]
                     return logs
                 others = TableInference(smaller[0])
@@ -330,7 +330,7 @@ class TableInference:
         return {name: codes[:, column] for column, name in enumerate(self.domain.names)}
 
 
-def _impossible(given: Any) -> EstimateError:
+def _impossible(given: object) -> EstimateError:
     return EstimateError(f"The evidence {given!r} has probability 0 under the network, so nothing follows from it.")
 
 
@@ -363,8 +363,8 @@ def coded_columns(
 ) -> Iterator[tuple[dict[Hashable, NDArray[Any]], int]]:
     """The columns that the domain knows, batch by batch, with their length: codes (-1 for a gap), numbers (NaN).
 
-    The states of a fitted model are closed: a label that it never saw is an error, not a gap. Data without a column of
-    `nodes` (by default the domain) are an error.
+    The states of a fitted model are closed: a label that it never saw is an error, not a missing value. Data without a
+    column of `nodes` (by default the domain) are an error.
     """
     from suffice.sources import open_source
 

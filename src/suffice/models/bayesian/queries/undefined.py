@@ -1,8 +1,8 @@
-"""Rows of tables without a law (unseen="nan"): which questions they touch.
+"""Rows of tables without a distribution (unseen="nan"): which questions they touch.
 
-With any law in such a row, its joint state of the parents is reached with positive probability, or with none. If with
-none, the answer is the same whatever the law; if not, there is no answer. Nodes below what is asked and known sum to
-one, whatever their rows are.
+With any distribution in such a row, its joint state of the parents is reached with positive probability, or with none.
+If with none, the answer is the same whatever the distribution; if not, there is no answer. Nodes below what is asked
+and known sum to one, whatever their rows are.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class Undefined:
         return [name for name in self.masks if name in kept]
 
     def scopes(self, names: Iterable[Hashable]) -> list[tuple[Hashable, ...]]:
-        """The parents whose joint laws decide whether an undefined row is reached."""
+        """The parents whose joint distributions decide whether an undefined row is reached."""
         scopes = [self.parents[name] for name in self.above(names)]
         return list(dict.fromkeys(scope for scope in scopes if scope))
 
     def check(self, names: Iterable[Hashable] | None, marginal: Callable[[Any], Any]) -> None:
         """Raise where some nodes depend on an undefined row whose parents have a positive probability.
 
-        `marginal` gives the law (..., cards) of a scope, that of one question or of many rows.
+        `marginal` gives the distribution (..., cards) of a scope, that of one question or of many rows.
         """
         for name in self.above(names):
             scope, mask = self.parents[name], self.masks[name]

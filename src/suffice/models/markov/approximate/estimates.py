@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suffice.engines.annealing import LogPartition, log_partition
 from suffice.errors import EstimateError, SamplingWarning, warn
-from suffice.models.em.rows import has_gaps, read_rows
+from suffice.models.em.rows import has_missing, read_rows
 from suffice.models.markov.approximate.rows import model_sampler
 from suffice.models.markov.contingency import counts_by_scope
 from suffice.models.markov.feature_spread import offsets
@@ -83,7 +83,7 @@ def estimate_score(fitted: MarkovFitted, summary: Summary, steps: int | None, ra
     """
     if summary.weight <= 0:
         raise EstimateError("The score of no rows is undefined: the data have no weight.")
-    if has_gaps(summary):
+    if has_missing(summary):
         from suffice.models.markov.hidden.clamped import row_masses
 
         log_z: Any = estimate_log_partition(fitted, steps=steps, random_state=random_state)

@@ -35,8 +35,8 @@ from suffice.models.em.counts import ExpectedCounts
 from suffice.models.em.information import Information, score_differences
 from suffice.models.em.latent import Expected, LatentProblem, Starts
 from suffice.models.em.reports import NOT_COMPUTED
+from suffice.models.em.restarts import Runs
 from suffice.models.em.rows import Rows, read_rows
-from suffice.models.em.runs import Runs
 from suffice.models.markov.certificate import feature_variances, gap_fields
 from suffice.models.markov.errors import standard_errors
 from suffice.models.markov.existence import WeightExistence, check_existence

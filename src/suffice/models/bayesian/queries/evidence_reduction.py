@@ -23,7 +23,7 @@ from suffice.models.bayesian.nodes.linear_gaussian import LinearGaussianNode
 from suffice.models.bayesian.nodes.table import TableNode
 from suffice.models.bayesian.queries.exact import exact_inference
 from suffice.models.bayesian.queries.tables import log_prob_of_whole_rows
-from suffice.models.evidence import BY_SAMPLES, Evidence, RowLaws, read_evidence
+from suffice.models.evidence import BY_SAMPLES, Evidence, Names, RowLaws, read_evidence
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -37,7 +37,7 @@ class SeenValue:
 
 
 @dataclass
-class Rewritten:
+class Reduced:
     """Nodes that exact engines take, what is known besides the user's evidence, and the log of a factor of all."""
 
     nodes: dict[Hashable, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Rewritten:
     folded: dict[Hashable, float] = field(default_factory=dict)
 
 
-class RewrittenInference:
+class ReducedInference:
     """Questions to a fitted network with nodes that exact engines do not take as they are."""
 
     kind = "mixed"
@@ -70,8 +70,8 @@ class RewrittenInference:
         kept = ancestors(self.parents, names)
         return [name for name in topological_order(self.parents) if name in kept]
 
-    def _rewritten(self, names: Sequence[Hashable], evidence: Evidence) -> Rewritten:
-        reduced = Rewritten()
+    def _reduced(self, names: Sequence[Hashable], evidence: Evidence) -> Reduced:
+        reduced = Reduced()
         for name in self._relevant([*names, *evidence.names]):
             node = self.nodes[name]
             if not node.is_exact:
@@ -82,7 +82,7 @@ class RewrittenInference:
                 reduced.nodes[name] = node
         return reduced
 
-    def _as_table(self, reduced: Rewritten, name: Hashable, evidence: Evidence) -> None:
+    def _as_table(self, reduced: Reduced, name: Hashable, evidence: Evidence) -> None:
         """Add a generalised linear model at the values that are known."""
         node = self.nodes[name]
         hidden = [parent for parent in node.real_parents if parent not in evidence.values]
@@ -117,7 +117,7 @@ class RewrittenInference:
             reduced.nodes[seen.name] = TableNode.given(Domain([*scope, seen]), both)
             reduced.known[seen.name] = True
 
-    def _inner(self, reduced: Rewritten) -> Any:
+    def _inner(self, reduced: Reduced) -> Any:
         """The exact engine of what remains; kept where no number entered it."""
         key = frozenset(reduced.nodes)
         as_they_are = all(reduced.nodes[name] is self.nodes.get(name) for name in reduced.nodes)
@@ -129,14 +129,14 @@ class RewrittenInference:
 
     def _conditioned(
         self, names: Sequence[Hashable], given: Mapping[Any, Any] | None
-    ) -> tuple[Rewritten, dict[Hashable, Any]]:
-        reduced = self._rewritten(names, read_evidence(self.domain, given))
+    ) -> tuple[Reduced, dict[Hashable, Any]]:
+        reduced = self._reduced(names, read_evidence(self.domain, given))
         inner = {name: value for name, value in (given or {}).items() if name in reduced.nodes}
         return reduced, inner | reduced.known
 
     # -- one question ------------------------------------------------------------------------------------------------
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None) -> Any:
+    def query(self, variables: Names, given: Mapping[Any, Any] | None) -> Any:
         """A table of discrete variables, or the law of linear-Gaussian ones, as the engine of what remains gives it."""
         names = self.domain.names_of(variables)
         known = [name for name in names if name in (given or {}) and self._real(name)]
@@ -148,7 +148,7 @@ class RewrittenInference:
         return self._inner(reduced).query(variables, inner)
 
     def marginals(self, given: Mapping[Any, Any] | None) -> dict[Hashable, Any]:
-        """The law of every variable given the evidence, the observed ones left out where they are real."""
+        """The distribution of every variable given the evidence, the observed ones left out where they are real."""
         asked = [name for name in self.domain.names if not self._real(name) or name not in (given or {})]
         return {name: self.query(name, given) for name in asked}
 
@@ -193,11 +193,11 @@ class RewrittenInference:
         rows, some = rows[~shown[rows]], rows[shown[rows]]
         if len(some) and columns:
             part = {name: values[some] for name, values in columns.items()}
-            stand_ins = {node.name: stand_in(node.variable, part[node.name]) for node in others}
-            inner = self._standing_in(kept, stand_ins)
+            placeholders = {node.name: placeholder(node.variable, part[node.name]) for node in others}
+            inner = self._with_placeholders(kept, placeholders)
             logs[some] = inner.log_likelihood(part, len(some), threads=threads, calls=calls)
             for node in others:
-                logs[some] += node.log_prob(part) - stand_ins[node.name].log_prob(part)
+                logs[some] += node.log_prob(part) - placeholders[node.name].log_prob(part)
         for given, same in self._distinct(columns, rows):
             logs[same] = self.log_probability(given)
         return logs
@@ -282,17 +282,19 @@ class RewrittenInference:
         shown = {name for node in others for name in node.domain.names}
 
         def work(part: Columns, size: int, threads: int | None) -> Any:
-            inner = self._standing_in(kept, {node.name: stand_in(node.variable, part[node.name]) for node in others})
+            inner = self._with_placeholders(
+                kept, {node.name: placeholder(node.variable, part[node.name]) for node in others}
+            )
             return inner.laws_of_rows(part, size, scope, threads=threads)
 
         return np.zeros(n, dtype=bool) if shown & set(scope) else _complete(columns, shown, n), work
 
-    def _standing_in(self, kept: Sequence[Hashable], stand_ins: Mapping[Hashable, Any]) -> Any:
+    def _with_placeholders(self, kept: Sequence[Hashable], placeholders: Mapping[Hashable, Any]) -> Any:
         """Exact inference with other nodes in the place of those whose whole families are shown by all rows.
 
         A factor that a row shows entirely says nothing about the rest of the row, so that any other will do.
         """
-        return exact_inference({name: stand_ins.get(name, self.nodes[name]) for name in kept})
+        return exact_inference({name: placeholders.get(name, self.nodes[name]) for name in kept})
 
     def _by_states(self, columns: Columns, n: int, target: Hashable, near: Sequence[Hashable]) -> RowLaws:
         """P(target | row) where all its neighbours are known: by the nodes themselves, state by state."""
@@ -339,7 +341,7 @@ def _refuse_below(target: Hashable, below: Sequence[Hashable]) -> None:
         )
 
 
-def stand_in(variable: Variable, values: NDArray[Any]) -> Any:
+def placeholder(variable: Variable, values: NDArray[Any]) -> Any:
     """A node without parents for a variable that all rows show: equal probabilities, or a normal law of the values."""
     if variable.kind == "discrete":
         return TableNode.given(Domain([variable]), np.full(variable.card, 1.0 / variable.card))
@@ -372,5 +374,5 @@ def _complete(columns: Columns, names: Iterable[Hashable], n: int) -> NDArray[np
     return complete
 
 
-def _impossible(given: Any) -> EstimateError:
+def _impossible(given: object) -> EstimateError:
     return EstimateError(f"The evidence {given!r} has density 0 under the network, so nothing follows from it.")

@@ -18,16 +18,16 @@ from suffice.table import Table
 Floats = NDArray[np.float64]
 
 
-class MixedLaw:
+class MixedDistribution:
     """P(discrete) p(real | discrete), exactly.
 
     `table` holds the probabilities of the joint states of the discrete variables, axes in the order asked. `mean`
     (cards..., u) and `covariance` (cards..., u, u) are those of the real variables in each cell, NaN where a cell has
-    probability 0. `at(state)` is the law of the real variables in a cell.
+    probability 0. `at(state)` is the distribution of the real variables in a cell.
     """
 
     def __init__(self, domain: Domain, cells: NDArray[np.intp], mixture: GaussianMixture) -> None:
-        """Take the discrete variables, normal laws with their weights, and the cell (c,) of each of them."""
+        """Take the discrete variables, normal distributions with their weights, and the cell (c,) of each of them."""
         shape = domain.shape(domain.names)
         weights = np.bincount(cells, mixture.weights, int(np.prod(shape, dtype=np.int64)))
         self.table = Table(domain, weights.reshape(shape))

@@ -16,11 +16,13 @@ from suffice.models.bayesian.nodes.table import TableNode
 Floats = NDArray[np.float64]
 
 
-def without_shown(nodes: Mapping[Hashable, Any], columns: Columns, n: int) -> tuple[dict[Hashable, Any], Floats] | None:
+def without_observed(
+    nodes: Mapping[Hashable, Any], columns: Columns, n: int
+) -> tuple[dict[Hashable, Any], Floats] | None:
     """The nodes, equal probabilities in place of tables whose families all rows show, and what each row has more (n,).
 
-    Log P(row) under all nodes is that under those returned plus the second answer. None where no row's law becomes
-    simpler: no node of states with parents has a family that all rows show.
+    Log P(row) under all nodes is that under those returned plus the second answer. None where no row's distribution
+    becomes simpler: no node of states with parents has a family that all rows show.
     """
     full = {name for name, codes in columns.items() if codes.dtype.kind == "i" and (codes >= 0).all()}
     shown = [name for name, node in nodes.items() if len(node.domain) > 1 and full >= {*node.domain.names}]
