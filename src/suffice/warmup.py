@@ -148,7 +148,7 @@ def _junction_tree() -> Iterator[Call]:
 
 
 def _chains() -> Iterator[Call]:
-    """GibbsChains with shared transitions and with one matrix a step, and sparse features with and without values."""
+    """Chains with shared transitions and with one matrix a step, and sparse features with and without values."""
     for name, shape in (("", (2, 2)), (" by step", (3, 2, 2))):
         law = chains_of(np.ones((3, 2)), np.ones(shape), offsets=[0, 3])
         yield f"chains{name}: posteriors", law.expectations

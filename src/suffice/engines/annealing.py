@@ -1,6 +1,6 @@
 """Annealed importance sampling: log Z of a Markov network that no exact engine takes, with its error.
 
-GibbsChains are drawn from the uniform law and carried to the law itself through a ladder of laws p_b proportional to
+Chains are drawn from the uniform law and carried to the law itself through a ladder of laws p_b proportional to
 exp(b * log-potentials), 0 = b_0 < ... < b_T = 1, one sweep at each. The weight
 ``w = prod_t exp((b_t - b_(t-1)) * log-potentials(x_(t-1)))`` has the mean Z / Z_0 exactly (Neal 2001). So the
 logarithm of the mean weight estimates log Z, and the mean of log w is below it on average.

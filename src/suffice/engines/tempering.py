@@ -7,7 +7,7 @@ b = 1, the law itself. After every sweep neighbours exchange their states with p
 diffusing (Syed et al. 2022). Rungs are set while a population is annealed, a standard deviation of E apart: about half
 of the exchanges are then accepted.
 
-GibbsChains that never leave the basin where they begin agree with one another as long as all begin in the same one. So
+Chains that never leave the basin where they begin agree with one another as long as all begin in the same one. So
 `fresh_means` begins half of its chains at random, and half where others have been cooled far below the law: where the
 two halves agree (R-hat), the law is theirs, and where they do not, replicas take over.
 """
@@ -43,7 +43,7 @@ ODD = slice(1, None, 2)
 
 @dataclass(eq=False)
 class Replicas:
-    """GibbsChains at each rung of a ladder, the uniform law first; powers (rungs,) of the law; who takes turns next.
+    """Chains at each rung of a ladder, the uniform law first; powers (rungs,) of the law; who takes turns next.
 
     step: how far apart the rungs were to be.
     """
@@ -141,14 +141,14 @@ def set_up(
 
 
 def _settled(sampler: GibbsSampler, logs: Floats, chains: GibbsChains, seed: np.random.Generator) -> GibbsChains:
-    """GibbsChains that begin where others stand, with random numbers of their own, after some sweeps under a law."""
+    """Chains that begin where others stand, with random numbers of their own, after some sweeps under a law."""
     renewed = _renewed(sampler, chains, seed)
     sampler.at(logs).sweep(renewed, SETTLE)
     return renewed
 
 
 def _renewed(sampler: GibbsSampler, chains: GibbsChains, seed: np.random.Generator) -> GibbsChains:
-    """GibbsChains at the same states, with random numbers of their own."""
+    """Chains at the same states, with random numbers of their own."""
     fresh = sampler.start(chains.count, seed, states=chains.states)
     fresh.clamped = chains.clamped
     return fresh

@@ -216,7 +216,7 @@ class FormOptions(TypedDict, total=False):
     lengths: ArrayLike | None
     group: Hashable | None
     order: Hashable | None
-    columns: Sequence[Hashable] | None
+    columns: Any
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,7 +165,7 @@ class LatentProblem(ABC, Generic[P, S, F]):
     # -- what follows ------------------------------------------------------------------------------------------------
 
     def solve(self, control: Control) -> Found[F]:
-        """FixedPoint from every start, and keep the best."""
+        """EM from every start, and keep the best."""
         return self.found(self.fixed_point(control))
 
     def fixed_point(self, control: Control) -> Runs[P]:
@@ -180,7 +180,7 @@ class LatentProblem(ABC, Generic[P, S, F]):
         return expected.log_likelihood + self.log_prior(parameters)
 
     def run(self, start: P, control: Control, *, acceleration: str | None, fingerprint: str) -> tuple[P, Outcome]:
-        """FixedPoint from one start; returns where it ended and how."""
+        """EM from one start; returns where it ended and how."""
         like = self.prepared(start)
 
         def evaluate(vector: Floats) -> tuple[float, Floats]:

@@ -1,8 +1,8 @@
 """Graphs too wide for exact inference learned by their likelihood: ascent along gradients measured by Gibbs sampling.
 
-GibbsChains persist from update to update (Tieleman 2008). A picture of a thousand nodes has slopes of hundreds, so steps are
+Chains persist from update to update (Tieleman 2008). A picture of a thousand nodes has slopes of hundreds, so steps are
 measured in its own units: component j of the mean slope is divided by its curvature where labels are drawn at random,
-``spread_j^2 = (sum_n w_n Var(phi_j) + prior precision) / sum_n w_n``. PathSteps adapt, the answer is the mean of the
+``spread_j^2 = (sum_n w_n Var(phi_j) + prior precision) / sum_n w_n``. Steps adapt, the answer is the mean of the
 iterates, and the fit ends when the slope at the answer is small beside what the data can tell.
 """
 

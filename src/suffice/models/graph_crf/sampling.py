@@ -32,7 +32,7 @@ ANSWERS = Lengths(burn_in=100, draws=400, seconds=20.0)
 
 
 class GibbsLabels:
-    """GibbsChains of Gibbs sampling over the labels of some examples, side by side."""
+    """Chains of Gibbs sampling over the labels of some examples, side by side."""
 
     def __init__(
         self, structure: GraphStructure, graphs: Graphs, examples: Ints, *, threads: int | None = None

@@ -122,7 +122,7 @@ class BaumWelch(LatentProblem[ChainParameters, Statistics, HiddenMarkovFitted]):
     def run(
         self, start: ChainParameters, control: Control, *, acceleration: str | None, fingerprint: str
     ) -> tuple[ChainParameters, Outcome]:
-        """FixedPoint from a start; one that excludes what was seen is an error."""
+        """EM from a start; one that excludes what was seen is an error."""
         try:
             return super().run(start, control, acceleration=acceleration, fingerprint=fingerprint)
         except EstimateError as error:

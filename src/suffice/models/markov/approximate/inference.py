@@ -55,7 +55,7 @@ class SampledPosterior:
         self._sampler.load(self._logs)
 
     def _start(self, count: int, generator: np.random.Generator) -> GibbsChains:
-        """GibbsChains at random states, but for those that are known."""
+        """Chains at random states, but for those that are known."""
         cards = np.array(self.domain.shape(self.domain.names))
         begin = (generator.random((len(cards), count)) * cards[:, None]).astype(np.uint8)
         clamped = np.zeros(len(cards), bool)
