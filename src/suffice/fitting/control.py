@@ -11,7 +11,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +28,8 @@ Floats = NDArray[np.float64]
 
 #: Seconds between two checkpoints.
 CHECKPOINT_SECONDS = 5.0
+#: Options of models that steer a run, as a `Control` has them.
+RUN_OPTIONS = ("max_iter", "tolerance", "max_seconds", "progress", "callback", "checkpoint")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Control:
     checkpoint: str | Path | None = None
     #: What is being solved, by its fingerprint: a checkpoint of another problem is refused.
     problem: str = ""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Control:
+        """By the options of a model; those that it does not have stay at their defaults."""
+        return cls(**{name: options[name] for name in RUN_OPTIONS if name in options})
 
     def __post_init__(self) -> None:
         """Refuse limits that make no sense."""

@@ -176,8 +176,7 @@ class Estimator(Parameterized):
     def _control(self) -> Control:
         from suffice.fitting.control import Control
 
-        names = ("max_iter", "tolerance", "max_seconds", "progress", "callback", "checkpoint")
-        return Control(**{name: self._options[name] for name in names if name in self._options})
+        return Control.of(self._options)
 
     def __getattr__(self, name: str) -> Any:
         """Options read as attributes; a result read before `fit` says so."""
