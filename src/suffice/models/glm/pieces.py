@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from suffice.domain import Domain, Variable
 from suffice.errors import DataError, listing
 from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import Factor
-from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.formula import used_columns
 from suffice.models.glm.input import is_matrix, is_sparse
 from suffice.sources import open_source
 from suffice.sources.base import Batch, Source
 from suffice.sources.memory import MemorySource
+
+if TYPE_CHECKING:
+    from suffice.models.glm.fitted import GLMFitted
 
 Piece = dict[Hashable, Any]
 

@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,9 @@ from suffice.families.matrix_regression_law import MatrixRegressionLaw
 from suffice.families.multivariate_normal import MultivariateNormal
 from suffice.families.regression_law import RegressionLaw
 from suffice.fitting.report import Report
-from suffice.models.glm.fitted import GLMFitted
+
+if TYPE_CHECKING:
+    from suffice.models.glm.fitted import GLMFitted
 
 Floats = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,15 @@ from suffice.errors import DataError, OptionError
 from suffice.fitting.contract import Inputs
 from suffice.models.glm.design import DesignRows
 from suffice.models.glm.family import Family
-from suffice.models.glm.fitted import GLMFitted
 from suffice.models.glm.formula import matrix_of
 from suffice.models.glm.input import checked_weights, offset_of, open_rows, side_column, table_like
 from suffice.models.glm.pieces import parts_of
 from suffice.models.glm.response import numbers
 from suffice.models.glm.results import quantile
 from suffice.models.glm.rows import formula_response, read_response
+
+if TYPE_CHECKING:
+    from suffice.models.glm.fitted import GLMFitted
 
 Floats = NDArray[np.float64]
 
